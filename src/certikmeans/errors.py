@@ -1,0 +1,45 @@
+"""Everything certikmeans raises on purpose. Each error says what, where and how to mend it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class CertikmeansError(Exception):
+    """Base of all errors raised by certikmeans.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong and where: file and line, or argument and row.
+    hint : str, optional
+        What the user can do about it. Shown on a line of its own.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\nhint: {self.hint}"
+
+
+class InputError(CertikmeansError, ValueError):
+    """The input cannot be understood or breaks a rule. Nothing was repaired silently."""
+
+
+class MissingExtraError(CertikmeansError, ImportError):
+    """An optional dependency is needed and not installed; the hint names the extra."""
+
+
+class InfeasibleError(CertikmeansError, ValueError):
+    """No labelling satisfies the constraints; ``proof`` shows why."""
+
+    def __init__(self, message: str, *, proof: Any, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.proof = proof
+
+
+class BoundError(CertikmeansError, RuntimeError):
+    """A lower bound came out above the cost of a known labelling: a bug, never a result."""
