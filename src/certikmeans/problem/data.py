@@ -1,0 +1,220 @@
+"""The problem as the user states it, and the reduced problem that the solver works on."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certikmeans.errors import InputError
+from certikmeans.problem.graph import ApartGraph
+from certikmeans.problem.links import as_links, canonical_pairs
+
+
+def _checked_points(points: Any) -> NDArray[np.float64]:
+    try:
+        array = np.array(points, dtype=np.float64, order="C", copy=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"points: not a table of numbers ({error})",
+            hint="give an array of shape (n_points, n_features) without text columns",
+        ) from error
+    if array.ndim != 2:
+        raise InputError(
+            f"points: expected a table, got an array of shape {array.shape}",
+            hint="give an array of shape (n_points, n_features); one feature: x.reshape(-1, 1)",
+        )
+    if 0 in array.shape:
+        raise InputError(
+            f"points: the table is empty, its shape is {array.shape}",
+            hint="at least one point and one feature are needed",
+        )
+    bad = ~np.isfinite(array)
+    if bad.any():
+        row, column = (int(v) for v in np.argwhere(bad)[0])
+        raise InputError(
+            f"points: row {row}, column {column} is {array[row, column]}",
+            hint="remove or fill in missing and infinite values before clustering",
+        )
+    if np.abs(array).max() > _LARGEST:
+        row, column = (int(v) for v in np.argwhere(np.abs(array) > _LARGEST)[0])
+        raise InputError(
+            f"points: row {row}, column {column} is {array[row, column]}: its square overflows",
+            hint="rescale the feature",
+        )
+    spread = float(np.ptp(array, axis=0).max())
+    if 0.0 < spread < _SMALLEST:
+        raise InputError(
+            f"points: they differ by {spread} at most: squared distances underflow",
+            hint="rescale the features",
+        )
+    array.flags.writeable = False
+    return array
+
+
+# Squared distances, summed over 1e9 points of weight up to 1e50, stay finite between these.
+_LARGEST = 1e120
+_SMALLEST = 1e-120
+_SMALLEST_WEIGHT = 1e-50
+_LARGEST_WEIGHT = 1e50
+
+
+def _checked_weights(weights: Any, n_points: int) -> NDArray[np.float64]:
+    if weights is None:
+        array = np.ones(n_points)
+    else:
+        try:
+            array = np.array(weights, dtype=np.float64, copy=True)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"weights: not numbers ({error})", hint="give one positive number per point"
+            ) from error
+        if array.shape != (n_points,):
+            raise InputError(
+                f"weights: expected shape ({n_points},), got {array.shape}",
+                hint="give one positive number per point",
+            )
+        bad = ~((array >= _SMALLEST_WEIGHT) & (array <= _LARGEST_WEIGHT))
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise InputError(
+                f"weights: row {row} is {array[row]}",
+                hint=f"weights must be positive, from {_SMALLEST_WEIGHT:g} to {_LARGEST_WEIGHT:g}; "
+                "drop points of weight 0",
+            )
+    array.flags.writeable = False
+    return array
+
+
+def _checked_cluster_count(n_clusters: Any, n_points: int) -> int:
+    try:
+        count = operator.index(n_clusters)
+    except TypeError as error:
+        raise InputError(
+            f"n_clusters: expected a whole number, got {n_clusters!r}",
+            hint=f"choose K from 1 to the number of points, {n_points}",
+        ) from error
+    if not 1 <= count <= n_points:
+        raise InputError(
+            f"n_clusters: {count} is not between 1 and the number of points, {n_points}",
+            hint="choose a K in that range",
+        )
+    return count
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """Points, the number of clusters, and the pairs; validated once, here.
+
+    Parameters
+    ----------
+    points : array-like of shape (n_points, n_features)
+        Finite numbers. Copied.
+    n_clusters : int
+        From 1 to n_points. Clusters may be empty in a solution.
+    must_link, cannot_link : array-like of shape (m, 2) or Links, optional
+        Pairs of row numbers, counted from 0. Order and repetition do not matter.
+    weights : array-like of shape (n_points,), optional
+        Positive; the cost of a point is multiplied by its weight.
+
+    Attributes
+    ----------
+    must_link, cannot_link : ndarray of shape (m, 2)
+        The distinct pairs with ``i < j``, sorted.
+
+    Notes
+    -----
+    All arrays are float64 or int64, C-contiguous and read-only; no later stage checks again.
+
+    Examples
+    --------
+    >>> problem = Problem.from_data([[0.], [1.], [9.]], n_clusters=2, cannot_link=[(1, 0), (0, 1)])
+    >>> problem.cannot_link
+    array([[0, 1]])
+    """
+
+    points: NDArray[np.float64]
+    n_clusters: int
+    must_link: NDArray[np.int64] = field(default=None)  # type: ignore[assignment]
+    cannot_link: NDArray[np.int64] = field(default=None)  # type: ignore[assignment]
+    weights: NDArray[np.float64] = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        points = _checked_points(self.points)
+        n_points = len(points)
+        must, cannot = (
+            as_links(self.must_link, "must_link"),
+            as_links(self.cannot_link, "cannot_link"),
+        )
+        put = object.__setattr__
+        put(self, "points", points)
+        put(self, "n_clusters", _checked_cluster_count(self.n_clusters, n_points))
+        put(self, "must_link", canonical_pairs(must, n_points))
+        put(self, "cannot_link", canonical_pairs(cannot, n_points))
+        put(self, "weights", _checked_weights(self.weights, n_points))
+
+    @classmethod
+    def from_data(
+        cls,
+        points: ArrayLike,
+        n_clusters: int,
+        *,
+        must_link: Any = None,
+        cannot_link: Any = None,
+        weights: ArrayLike | None = None,
+    ) -> Problem:
+        """Build a problem from arrays, or from what the readers return."""
+        return cls(points, n_clusters, must_link, cannot_link, weights)  # type: ignore[arg-type]
+
+    @property
+    def n_points(self) -> int:
+        """Number of rows."""
+        return int(self.points.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.points.shape[1])
+
+    def content_hash(self) -> str:
+        """SHA-256 over shapes, points, weights, pairs and K: equal problems, equal hash."""
+        digest = hashlib.sha256(b"certikmeans-problem-1")
+        for array in (self.points, self.weights, self.must_link, self.cannot_link):
+            digest.update(np.asarray(array.shape, dtype="<i8").tobytes())
+            little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            digest.update(np.ascontiguousarray(little).data)
+        digest.update(np.int64(self.n_clusters).astype("<i8").tobytes())
+        return digest.hexdigest()
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ReducedProblem:
+    """What is left after presolve: weighted groups and cannot-links between them.
+
+    Rows are ordered: groups with a cannot-link come first, component by component as
+    `ApartGraph` describes, then the free ones. Coordinates are centred and turned to
+    principal axes. ``cost(problem) == cost(reduced) + offset`` up to rounding; bounds
+    are carried back by `presolve.Presolved.restore_bound`, which accounts for it.
+    """
+
+    points: NDArray[np.float64]  # (n_groups, n_axes)
+    weights: NDArray[np.float64]  # (n_groups,), > 0
+    graph: ApartGraph
+    n_clusters: int
+    offset: float  # sum of squares inside the groups
+
+    @property
+    def n_groups(self) -> int:
+        """Number of rows."""
+        return int(self.points.shape[0])
+
+    @property
+    def n_axes(self) -> int:
+        """Number of columns; at least 1."""
+        return int(self.points.shape[1])

@@ -1,0 +1,119 @@
+"""Pairs of points: where they came from, and their one canonical form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certikmeans.errors import InputError
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Links:
+    """Pairs as they were given, each with the place it came from.
+
+    Readers return this instead of a bare array so that an index that turns out to be out of
+    range can be reported with its file and line, long after the file was closed.
+    """
+
+    pairs: NDArray[np.int64]  # (m, 2)
+    origin: str  # a file name, or the name of an argument
+    lines: NDArray[np.int64] | None = None  # (m,) 1-based line numbers; None: rows of an argument
+    base: int = 0  # 1 when the source counts points from 1; ``pairs`` always count from 0
+
+    def where(self, row: int) -> str:
+        """Return the place of pair ``row`` as a person would look it up.
+
+        >>> Links(np.array([[0, 1]]), "pairs.txt", np.array([7])).where(0)
+        'pairs.txt, line 7'
+        >>> Links(np.array([[0, 1]]), "must_link").where(0)
+        'must_link[0]'
+        """
+        if self.lines is None:
+            return f"{self.origin}[{row}]"
+        return f"{self.origin}, line {self.lines[row]}"
+
+    def shown(self, row: int) -> str:
+        """Return the pair as the source wrote it."""
+        i, j = self.pairs[row] + self.base
+        return f"({i}, {j})"
+
+
+PairsLike = Links | ArrayLike | Sequence[tuple[int, int]] | None
+
+
+def as_links(pairs: PairsLike | Any, name: str) -> Links:
+    """Turn what a caller passed as pairs into `Links`, or say what is wrong with it.
+
+    >>> as_links([(0, 1)], "must_link").pairs
+    array([[0, 1]])
+    """
+    if isinstance(pairs, Links):
+        return pairs
+    if pairs is None:
+        return Links(np.empty((0, 2), dtype=np.int64), name)
+    if not hasattr(pairs, "__array__"):
+        pairs = list(pairs)
+    try:
+        array = np.asarray(pairs)
+    except ValueError as error:
+        raise InputError(
+            f"{name}: rows have different lengths", hint="give pairs (i, j), two indices each"
+        ) from error
+    if array.size == 0:
+        return Links(np.empty((0, 2), dtype=np.int64), name)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise InputError(
+            f"{name}: expected pairs (i, j), got an array of shape {array.shape}",
+            hint="give an array of shape (m, 2), one pair of point indices per row",
+        )
+    if array.dtype == object or array.dtype.kind not in "iuf":
+        raise InputError(
+            f"{name}: indices must be whole numbers, got {array.dtype}",
+            hint="points are named by their row number, counted from 0",
+        )
+    if array.dtype.kind == "f":
+        whole = np.isfinite(array) & (array == np.floor(array))
+        if not whole.all():
+            row = int(np.flatnonzero(~whole.all(axis=1))[0])
+            raise InputError(
+                f"{name}[{row}]: {tuple(array[row].tolist())} is not a pair of whole numbers",
+                hint="points are named by their row number, counted from 0",
+            )
+    return Links(array.astype(np.int64), name)
+
+
+def canonical_pairs(links: Links, n_points: int) -> NDArray[np.int64]:
+    """Check indices and return the distinct pairs with ``i < j``, sorted. Read-only.
+
+    >>> canonical_pairs(as_links([(2, 0), (0, 2), (0, 1)], "cannot_link"), 3)
+    array([[0, 1],
+           [0, 2]])
+    """
+    pairs = links.pairs
+    outside = ((pairs < 0) | (pairs >= n_points)).any(axis=1)
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
+        first, last = links.base, n_points - 1 + links.base
+        count_from = "" if links.base else "; if the file counts from 1, pass --one-based"
+        raise InputError(
+            f"{links.where(row)}: pair {links.shown(row)} names a point that does not exist",
+            hint=f"the {n_points} points are numbered {first} to {last}{count_from}",
+        )
+    loops = pairs[:, 0] == pairs[:, 1]
+    if loops.any():
+        row = int(np.flatnonzero(loops)[0])
+        raise InputError(
+            f"{links.where(row)}: pair {links.shown(row)} links a point to itself",
+            hint="remove the pair, or correct one of its two indices",
+        )
+    low, high = pairs.min(axis=1, initial=n_points), pairs.max(axis=1, initial=0)
+    keys = np.unique(low * np.int64(n_points) + high)
+    distinct = np.stack([keys // n_points, keys % n_points], axis=1)
+    distinct.flags.writeable = False
+    return distinct
