@@ -1,0 +1,1 @@
+"""Exact, reversible simplification: nobody outside sees reduced indices."""

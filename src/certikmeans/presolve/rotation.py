@@ -1,0 +1,76 @@
+"""Principal axes: a frame in which boxes fit the data and null directions are gone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.presolve.rounding import UNIT, round_up
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Turned:
+    """Points in principal axes, with bounds on what rounding did to them."""
+
+    points: NDArray[np.float64]  # (n_groups, n_axes)
+    axes: NDArray[np.float64]  # (n_features, n_axes), orthonormal columns up to rounding
+    turning: float  # at least the weighted norm of the rounding of the product
+    stretch: float  # at least the largest singular value of ``axes``
+
+
+def turn_to_principal_axes(points: NDArray[np.float64], weights: NDArray[np.float64]) -> Turned:
+    """Rotate centred points to their weighted principal axes, largest first.
+
+    Distances do not change, except that directions in which the points do not differ by more
+    than rounding are dropped: that lowers distances, so bounds stay bounds.
+    At least one axis is kept.
+
+    Examples
+    --------
+    >>> turned = turn_to_principal_axes(np.array([[-1., -1.], [1., 1.]]), np.ones(2))
+    >>> np.round(np.abs(turned.points), 6)
+    array([[1.414214],
+           [1.414214]])
+    """
+    n_features = points.shape[1]
+    axes = _principal_axes(points, weights)
+    turned = np.ascontiguousarray(points @ axes)
+    n_axes = axes.shape[1]
+    norm = round_up(math.sqrt(float(np.sum(weights[:, None] * points * points))), 2 * points.size)
+    # |axes^T axes - I|_F, with the rounding of its own evaluation, bounds |axes|_2^2 - 1.
+    defect = float(np.linalg.norm(axes.T @ axes - np.eye(n_axes)))
+    defect = round_up(defect + (n_features + 4) * 2.0 * UNIT * (n_axes + 1))
+    stretch = round_up(math.sqrt(1.0 + defect))
+    # |fl(xQ) - xQ| <= (d + 2) UNIT |x| | |Q| |_F, and | |Q| |_F <= sqrt(axes) * stretch.
+    turning = round_up((n_features + 2) * 2.0 * UNIT * math.sqrt(n_axes) * stretch * norm)
+    return Turned(turned, axes, turning, stretch)
+
+
+def _principal_axes(
+    points: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    scale = float(np.abs(points).max())
+    if scale == 0.0:
+        return np.eye(points.shape[1], 1)
+    scaled = points * (np.sqrt(weights / weights.max())[:, None] / scale)
+    if points.shape[1] <= points.shape[0]:
+        variances, axes = np.linalg.eigh(scaled.T @ scaled)
+        variances, axes = variances[::-1], axes[:, ::-1]
+    else:
+        _, singular, right = np.linalg.svd(scaled, full_matrices=False)
+        variances, axes = singular**2, right.T
+    # The covariance is known to rounding only, so smaller variances are noise in `variances`.
+    spread = np.sqrt(np.sum((scaled @ axes) ** 2, axis=0))
+    noise = 8.0 * points.shape[1] * UNIT * math.sqrt(float(max(variances[0], 0.0)))
+    kept = np.flatnonzero(spread > noise)
+    if len(kept) == 0:
+        kept = np.array([0])
+    axes = axes[:, kept]
+    largest = np.argmax(np.abs(axes), axis=0)
+    signs = np.where(axes[largest, np.arange(axes.shape[1])] < 0.0, -1.0, 1.0)
+    return np.ascontiguousarray(axes * signs)

@@ -1,0 +1,74 @@
+"""Small random instances of every shape that has ever broken something."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from certikmeans.problem import Problem
+
+SHIFTS = (0.0, 1e4, 1e8)
+
+
+def random_problem(seed: int, *, largest: int = 7) -> Problem:
+    """Draw a small problem: weights, duplicates, far shifts; CL trees, cycles and cliques.
+
+    The pairs are drawn without looking at feasibility, so some instances have no solution.
+
+    >>> random_problem(0).n_points <= 7
+    True
+    """
+    rng = np.random.default_rng(seed)
+    n_points = int(rng.integers(1, largest + 1))
+    n_features = int(rng.integers(1, 4))
+    points = rng.normal(size=(n_points, n_features)) * 10.0 ** rng.integers(-3, 4)
+    if rng.random() < 0.3:
+        points = np.round(points, 1)
+    if n_points > 2 and rng.random() < 0.3:
+        points[rng.integers(n_points)] = points[rng.integers(n_points)]
+    if rng.random() < 0.2:
+        points[:, rng.integers(n_features)] = 1.0
+    points = points + SHIFTS[rng.integers(len(SHIFTS))]
+    weights = _random_weights(rng, n_points)
+    n_clusters = int(rng.integers(1, min(4, n_points) + 1))
+    return Problem.from_data(
+        points,
+        n_clusters,
+        must_link=_random_pairs(rng, n_points, rng.choice([0.0, 0.1, 0.3])),
+        cannot_link=_cannot_links(rng, n_points),
+        weights=weights,
+    )
+
+
+def _random_weights(rng: np.random.Generator, n_points: int) -> Any:
+    kind = rng.integers(3)
+    if kind == 0:
+        return None
+    if kind == 1:
+        return rng.integers(1, 6, size=n_points).astype(float)
+    return rng.uniform(0.01, 3.0, size=n_points)
+
+
+def _random_pairs(rng: np.random.Generator, n_points: int, density: float) -> Any:
+    pairs = np.array(list(combinations(range(n_points), 2)), dtype=np.int64).reshape(-1, 2)
+    return pairs[rng.random(len(pairs)) < density]
+
+
+def _cannot_links(rng: np.random.Generator, n_points: int) -> Any:
+    order = rng.permutation(n_points)
+    kind = rng.integers(6)
+    if n_points < 3 or kind == 0:
+        return _random_pairs(rng, n_points, rng.choice([0.0, 0.1, 0.4]))
+    if kind == 1:  # a random tree
+        return [(order[i], order[rng.integers(i)]) for i in range(1, n_points)]
+    if kind == 2:  # a cycle, sometimes with a tail
+        size = int(rng.integers(3, n_points + 1))
+        ring = [(order[i], order[(i + 1) % size]) for i in range(size)]
+        return ring + [(order[i], order[rng.integers(i)]) for i in range(size, n_points)]
+    if kind == 3:  # a clique
+        return list(combinations(order[: rng.integers(2, min(5, n_points) + 1)], 2))
+    if kind == 4:  # a star
+        return [(order[0], other) for other in order[1:]]
+    return _random_pairs(rng, n_points, 0.15)

@@ -1,0 +1,72 @@
+"""Brute force in exact arithmetic. Slow on purpose; trusted because it is short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from certikmeans.problem import Problem
+
+
+def exact_cost(points: ArrayLike, weights: ArrayLike, labels: Sequence[int] | Any) -> Fraction:
+    """Cost of ``labels`` with every cluster at its exact mean.
+
+    >>> exact_cost([[0.0], [2.0], [9.0]], [1.0, 1.0, 1.0], [0, 0, 1])
+    Fraction(2, 1)
+    """
+    rows = [[Fraction(float(v)) for v in row] for row in points]  # type: ignore[union-attr]
+    masses = [Fraction(float(v)) for v in weights]  # type: ignore[union-attr]
+    total = Fraction(0)
+    for k in {int(label) for label in labels}:
+        members = [i for i, label in enumerate(labels) if int(label) == k]
+        mass = sum(masses[i] for i in members)
+        for j in range(len(rows[0])):
+            mean = sum(masses[i] * rows[i][j] for i in members) / mass
+            total += sum(masses[i] * (rows[i][j] - mean) ** 2 for i in members)
+    return total
+
+
+def respects(labels: Sequence[int] | Any, must_link: Any, cannot_link: Any) -> bool:
+    """Whether ``labels`` satisfies every pair.
+
+    >>> respects([0, 0, 1], must_link=[(0, 1)], cannot_link=[(1, 2)])
+    True
+    """
+    return all(labels[i] == labels[j] for i, j in must_link) and all(
+        labels[i] != labels[j] for i, j in cannot_link
+    )
+
+
+def feasible_labellings(problem: Problem) -> Iterator[tuple[int, ...]]:
+    """Every labelling that satisfies every pair, up to renaming clusters."""
+    for labels in product(range(problem.n_clusters), repeat=problem.n_points):
+        if is_canonical(labels) and respects(labels, problem.must_link, problem.cannot_link):
+            yield labels
+
+
+def is_canonical(labels: Sequence[int]) -> bool:
+    """Whether clusters are numbered by first appearance."""
+    highest = -1
+    for label in labels:
+        if label > highest + 1:
+            return False
+        highest = max(highest, label)
+    return True
+
+
+def brute_force(problem: Problem) -> tuple[Fraction, tuple[int, ...]] | None:
+    """Return the optimum and one labelling that attains it; None if infeasible.
+
+    >>> brute_force(Problem.from_data([[0.0], [1.0], [9.0]], 2))
+    (Fraction(1, 2), (0, 0, 1))
+    """
+    best = None
+    for labels in feasible_labellings(problem):
+        cost = exact_cost(problem.points, problem.weights, labels)
+        if best is None or cost < best[0]:
+            best = (cost, labels)
+    return best
