@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -140,9 +140,9 @@ class Problem:
 
     points: NDArray[np.float64]
     n_clusters: int
-    must_link: NDArray[np.int64] = field(default=None)  # type: ignore[assignment]
-    cannot_link: NDArray[np.int64] = field(default=None)  # type: ignore[assignment]
-    weights: NDArray[np.float64] = field(default=None)  # type: ignore[assignment]
+    must_link: NDArray[np.int64] = None  # type: ignore[assignment]
+    cannot_link: NDArray[np.int64] = None  # type: ignore[assignment]
+    weights: NDArray[np.float64] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         points = _checked_points(self.points)

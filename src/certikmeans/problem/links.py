@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from certikmeans.errors import InputError
 
@@ -44,10 +43,7 @@ class Links:
         return f"({i}, {j})"
 
 
-PairsLike = Links | ArrayLike | Sequence[tuple[int, int]] | None
-
-
-def as_links(pairs: PairsLike | Any, name: str) -> Links:
+def as_links(pairs: Any, name: str) -> Links:
     """Turn what a caller passed as pairs into `Links`, or say what is wrong with it.
 
     >>> as_links([(0, 1)], "must_link").pairs

@@ -1,0 +1,310 @@
+"""Constraints as a value: built from pairs, groups or labels, merged, and cut to a subset."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certikmeans.errors import InputError
+from certikmeans.problem.links import as_links, canonical_pairs
+from certikmeans.problem.partial_labels import known_classes, label_array
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Constraints:
+    """Must-links and cannot-links between the rows of one table.
+
+    Row numbers mean nothing without the table they count in, so a `Constraints` remembers the
+    number of rows where it is known: `check` refuses a table of another length, and `subset`
+    follows when rows are left out, as in cross-validation.
+
+    Parameters
+    ----------
+    must_link, cannot_link : array-like of shape (m, 2) or Links, optional
+        Pairs of row numbers, counted from 0. Order and repetition do not matter.
+    n_points : int, optional
+        Number of rows. If None, it is only known to exceed every index.
+
+    Attributes
+    ----------
+    must_link, cannot_link : ndarray of shape (m, 2)
+        The distinct pairs with ``i < j``, sorted. Read-only.
+
+    Examples
+    --------
+    >>> pairs = Constraints.from_pairs(must_link=[(0, 1)], cannot_link=[(1, 2)], n_points=4)
+    >>> pairs | Constraints.from_groups([[1, 3]])
+    Constraints(2 must-links, 1 cannot-links, n_points=4)
+    >>> pairs.subset([2, 0]).cannot_link  # 0 stays apart from 2 although 1 is gone
+    array([[0, 1]])
+    """
+
+    must_link: NDArray[np.int64] = None  # type: ignore[assignment]
+    cannot_link: NDArray[np.int64] = None  # type: ignore[assignment]
+    n_points: int | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        if self.n_points is not None:
+            put(self, "n_points", _checked_count(self.n_points))
+        put(self, "must_link", _canonical(self.must_link, "must_link", self.n_points))
+        put(self, "cannot_link", _canonical(self.cannot_link, "cannot_link", self.n_points))
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.must_link)} must-links, {len(self.cannot_link)} cannot-links"
+        return f"Constraints({counts}, n_points={self.n_points})"
+
+    @classmethod
+    def from_pairs(
+        cls,
+        must_link: Any = None,
+        cannot_link: Any = None,
+        n_points: int | None = None,
+    ) -> Constraints:
+        """Build from pairs ``(i, j)``, or from the `Links` that the readers return."""
+        return cls(must_link, cannot_link, n_points)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_groups(
+        cls, groups: Iterable[Iterable[int]], n_points: int | None = None
+    ) -> Constraints:
+        """Build must-links from groups of points that belong together.
+
+        >>> Constraints.from_groups([[4, 0, 2], [1, 3]]).must_link.tolist()
+        [[0, 2], [0, 4], [1, 3]]
+        """
+        members = [list(group) for group in groups]
+        lengths = np.array([len(group) for group in members], dtype=np.int64)
+        values = np.array(list(chain.from_iterable(members)) or np.empty(0, dtype=np.int64))
+        if values.dtype.kind not in "iu":
+            raise InputError(
+                f"groups: indices must be whole numbers, got {values.dtype}",
+                hint="points are named by their row number, counted from 0",
+            )
+        outside = values < 0 if n_points is None else (values < 0) | (values >= n_points)
+        if outside.any():
+            at = int(np.flatnonzero(outside)[0])
+            group = int(np.searchsorted(np.cumsum(lengths), at, side="right"))
+            raise InputError(
+                f"groups[{group}]: point {values[at]} does not exist",
+                hint="points are numbered from 0"
+                + ("" if n_points is None else f" to {n_points - 1}"),
+            )
+        pairs, _ = chain_pairs(values.astype(np.int64), lengths)
+        return cls.from_pairs(must_link=pairs[pairs[:, 0] != pairs[:, 1]], n_points=n_points)
+
+    @classmethod
+    def from_partial_labels(cls, labels: ArrayLike, unknown: Any = -1) -> Constraints:
+        """Build from labels of which some are known: equal means together, different apart.
+
+        A class of ``m`` points is written as a chain of ``m - 1`` must-links. Two classes are
+        kept apart by a single cannot-link, between their first points: the chains carry it to
+        all other members. So there are ``O(n + C^2)`` pairs for ``C`` classes, not ``O(n^2)``,
+        with the same feasible labellings.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_points,)
+            Numbers or text. None, NaN and empty text are unknown. Text that reads as a number
+            is compared as one, so ``"1"`` and ``"1.0"`` are the same class.
+        unknown : optional
+            One more label that means unknown, as a number or as text.
+
+        Examples
+        --------
+        >>> known = Constraints.from_partial_labels([7, 7, -1, 5])
+        >>> known.must_link.tolist(), known.cannot_link.tolist(), known.n_points
+        ([[0, 1]], [[0, 3]], 4)
+        """
+        array = label_array(labels)
+        rows, classes = known_classes(array, unknown)
+        order = np.argsort(classes, kind="stable")
+        lengths = np.bincount(classes)
+        together, _ = chain_pairs(rows[order], lengths)
+        firsts = rows[order][np.cumsum(lengths) - lengths]
+        one, other = np.triu_indices(len(firsts), k=1)
+        apart = np.stack([firsts[one], firsts[other]], axis=1)
+        return cls.from_pairs(together, apart, n_points=len(array))
+
+    def __or__(self, other: Constraints) -> Constraints:
+        """Return all pairs of both; they must be about the same number of points."""
+        if not isinstance(other, Constraints):
+            return NotImplemented
+        counts = {c.n_points for c in (self, other) if c.n_points is not None}
+        if len(counts) > 1:
+            raise InputError(
+                f"constraints: one side is about {self.n_points} points, the other about "
+                f"{other.n_points}",
+                hint="merge only constraints about the rows of the same table",
+            )
+        return Constraints(
+            np.concatenate([self.must_link, other.must_link]),
+            np.concatenate([self.cannot_link, other.cannot_link]),
+            counts.pop() if counts else None,
+        )
+
+    def check(self, n_points: int) -> None:
+        """Raise if these constraints cannot be about a table of ``n_points`` rows."""
+        if self.n_points is not None and self.n_points != n_points:
+            raise InputError(
+                f"constraints: they are about {self.n_points} points, but there are {n_points}",
+                hint="if rows were selected by idx, pass constraints.subset(idx)",
+            )
+        largest = _largest_index(self.must_link, self.cannot_link)
+        if largest >= n_points:
+            raise InputError(
+                f"constraints: a pair names point {largest}, but there are {n_points}",
+                hint=f"points are numbered 0 to {n_points - 1}; if rows were selected by idx, "
+                "pass constraints.subset(idx)",
+            )
+
+    def subset(self, idx: ArrayLike) -> Constraints:
+        """Return what these constraints say about the rows ``idx``, numbered by position in it.
+
+        Pairs with both ends in ``idx`` are kept. Nothing that follows from the others is lost:
+        if ``i-j`` and ``j-k`` are must-links and ``j`` is left out, ``i`` and ``k`` are linked
+        directly; and two groups joined by must-links stay apart, through members that remain,
+        even when the ends of the cannot-links between them are left out.
+
+        Parameters
+        ----------
+        idx : array-like of int
+            Distinct row numbers, in any order. For a mask pass ``np.flatnonzero(mask)``.
+
+        Raises
+        ------
+        InputError
+            If an index repeats or does not exist, or if a cannot-link contradicts the
+            must-links, since no subset can express that.
+        """
+        largest = _largest_index(self.must_link, self.cannot_link)
+        rows = _checked_rows(idx, self.n_points)
+        n_points = max(largest, int(rows.max(initial=-1))) + 1
+        position = np.full(n_points, -1, dtype=np.int64)
+        position[rows] = np.arange(len(rows))
+        component = _components(self.must_link, n_points)
+        contradiction = component[self.cannot_link[:, 0]] == component[self.cannot_link[:, 1]]
+        if contradiction.any():
+            i, j = self.cannot_link[np.flatnonzero(contradiction)[0]]
+            raise InputError(
+                f"constraints: must-links join points {i} and {j}, a cannot-link parts them",
+                hint="remove one of these pairs",
+            )
+        return Constraints(
+            _together(position[self.must_link], component[rows]),
+            _apart(position[self.cannot_link], component[self.cannot_link], component[rows]),
+            len(rows),
+        )
+
+
+def chain_pairs(
+    values: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Link each value to the next one of its group; also return the group of each pair.
+
+    >>> chain_pairs(np.array([4, 0, 2, 1, 3]), np.array([3, 2]))[0].tolist()
+    [[4, 0], [0, 2], [1, 3]]
+    """
+    group = np.repeat(np.arange(len(lengths)), lengths)
+    inside = group[:-1] == group[1:]
+    return np.stack([values[:-1], values[1:]], axis=1)[inside], group[:-1][inside]
+
+
+def _canonical(pairs: Any, name: str, n_points: int | None) -> NDArray[np.int64]:
+    links = as_links(pairs, name)
+    if n_points is None:
+        negative = (links.pairs < 0).any(axis=1)
+        if negative.any():
+            row = int(np.flatnonzero(negative)[0])
+            raise InputError(
+                f"{links.where(row)}: pair {links.shown(row)} names a point that does not exist",
+                hint=f"points are numbered from {links.base}",
+            )
+        n_points = _largest_index(links.pairs) + 1
+    return canonical_pairs(links, n_points)
+
+
+def _checked_count(n_points: Any) -> int:
+    try:
+        count = operator.index(n_points)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise InputError(
+            f"n_points: expected a number of rows, got {n_points!r}", hint="pass len(X)"
+        )
+    return count
+
+
+def _checked_rows(idx: ArrayLike, n_points: int | None) -> NDArray[np.int64]:
+    rows = np.asarray(idx)
+    if rows.size == 0:
+        rows = rows.astype(np.int64)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise InputError(
+            f"idx: expected a list of row numbers, got {rows.dtype} of shape {rows.shape}",
+            hint="for a mask pass np.flatnonzero(mask)",
+        )
+    outside = rows < 0 if n_points is None else (rows < 0) | (rows >= n_points)
+    if outside.any():
+        at = int(np.flatnonzero(outside)[0])
+        raise InputError(
+            f"idx[{at}]: row {rows[at]} does not exist",
+            hint="rows are numbered from 0" + ("" if n_points is None else f" to {n_points - 1}"),
+        )
+    distinct, counts = np.unique(rows, return_counts=True)
+    if len(distinct) < len(rows):
+        raise InputError(
+            f"idx: row {distinct[counts > 1][0]} occurs more than once",
+            hint="constraints between copies of a point are not defined; use distinct rows",
+        )
+    return rows.astype(np.int64)
+
+
+def _largest_index(*pairs: NDArray[np.int64]) -> int:
+    return max(int(array.max(initial=-1)) for array in pairs)
+
+
+def _components(pairs: NDArray[np.int64], n_points: int) -> NDArray[np.int64]:
+    """Number the must-link components; each point gets the number of its own."""
+    # Loaded here, not above: building and checking constraints does not need scipy.
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(pairs), dtype=np.int8), pairs.T), shape=(n_points, n_points))
+    _, component = connected_components(graph, directed=False)
+    return np.asarray(component, dtype=np.int64)
+
+
+def _together(links: NDArray[np.int64], component: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Must-links between kept rows, and those that the left-out rows (-1) used to carry."""
+    kept = links[(links >= 0).all(axis=1)]
+    parts = _components(kept, len(component))
+    _, firsts = np.unique(parts, return_index=True)  # one kept row of each part
+    order = firsts[np.argsort(component[firsts], kind="stable")]
+    whole, lengths = np.unique(component[firsts], return_counts=True)
+    bridges, _ = chain_pairs(order, lengths)
+    assert len(whole) == len(firsts) - len(bridges)
+    return np.concatenate([kept, bridges])
+
+
+def _apart(
+    links: NDArray[np.int64], ends: NDArray[np.int64], component: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Cannot-links between kept rows, and one for each pair of components that lost all."""
+    kept = (links >= 0).all(axis=1)
+    present, firsts = np.unique(component, return_index=True)
+    ends = np.sort(ends, axis=1)
+    width = np.int64(max(ends.max(initial=0), component.max(initial=0)) + 1)
+    keys = ends[:, 0] * width + ends[:, 1]
+    lost = np.setdiff1d(keys, keys[kept])
+    lost_ends = np.stack([lost // width, lost % width], axis=1)
+    lost_ends = lost_ends[np.isin(lost_ends, present).all(axis=1)]
+    return np.concatenate([links[kept], firsts[np.searchsorted(present, lost_ends)]])

@@ -1,0 +1,122 @@
+"""Points in NumPy's own files. Pickled content is never loaded: it can run code."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.errors import InputError
+from certikmeans.problem.files.table import (
+    PointTable,
+    checked_points,
+    column_number,
+    find_label_column,
+    tidy_labels,
+)
+from certikmeans.problem.files.text import did_you_mean
+
+
+def _load(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise _unreadable(str(path), error) from error
+
+
+def _unreadable(where: str, error: Exception) -> InputError:
+    if "allow_pickle" in str(error):
+        return InputError(
+            f"{where}: holds pickled objects, or is no NumPy file",
+            hint="save numbers, not objects: np.save(path, np.asarray(X, dtype=float))",
+        )
+    return InputError(
+        f"{where}: is not a complete NumPy file ({error})", hint="save it again with np.save"
+    )
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """Read the array of a ``.npy`` file."""
+    array = _load(path)
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise InputError(f"{path}: is an archive of arrays", hint="give it the suffix .npz")
+    return array
+
+
+def read_npy(path: Path, label_column: str | int | None) -> PointTable:
+    """Read a ``.npy`` table; labels may be one of its columns."""
+    return _table(read_array(path), os.fspath(path), os.fspath(path), label_column)
+
+
+def read_npz(path: Path, label_column: str | int | None) -> PointTable:
+    """Read ``X`` (or the only table) and labels: ``y``, another array, or a column of ``X``."""
+    archive = _load(path)
+    if isinstance(archive, np.ndarray):
+        raise InputError(f"{path}: is a single array", hint="give it the suffix .npy")
+    with archive:
+        names: list[str] = list(archive.files)
+        if label_column is None:
+            label_name = "y" if "y" in names else None
+        elif label_column in names:
+            label_name = str(label_column)
+        elif column_number(label_column) is None:
+            raise InputError(
+                f"{path}: there is no array {label_column!r}",
+                hint=did_you_mean(str(label_column), names) + f"arrays: {', '.join(names)}",
+            )
+        else:
+            label_name = None
+        name, array = _points_array(archive, names, label_name, path)
+        if label_name is None:
+            return _table(array, f"{path}: {name}", os.fspath(path), label_column)
+        table = _table(array, f"{path}: {name}", os.fspath(path), None)
+        labels = _member(archive, label_name, path)
+    if labels.shape != (len(table.points),):
+        raise InputError(
+            f"{path}: labels {label_name!r} have shape {labels.shape}, "
+            f"but there are {len(table.points)} points",
+            hint="give one label per point",
+        )
+    labels = tidy_labels(labels, f"{path}: {label_name}")
+    return PointTable(table.points, None, labels, table.path)
+
+
+def _member(archive: Any, name: str, path: Path) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = archive[name]
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise _unreadable(f"{path}: {name}", error) from error
+    return array
+
+
+def _points_array(
+    archive: Any, names: list[str], label_name: str | None, path: Path
+) -> tuple[str, NDArray[Any]]:
+    if "X" in names:
+        return "X", _member(archive, "X", path)
+    arrays = {name: _member(archive, name, path) for name in names if name != label_name}
+    tables = [name for name, array in arrays.items() if array.ndim == 2]
+    if len(tables) != 1:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise InputError(
+            f"{path}: cannot tell which array holds the points: {shapes or 'there is none'}",
+            hint="save them as np.savez(path, X=points) or np.savez(path, X=points, y=labels)",
+        )
+    return tables[0], arrays[tables[0]]
+
+
+def _table(
+    array: NDArray[Any], where: str, path: str, label_column: str | int | None
+) -> PointTable:
+    if label_column is None or array.ndim != 2:
+        return PointTable(checked_points(array, where), None, None, path)
+    column = find_label_column(label_column, None, array.shape[1], where)
+    assert column is not None
+    points = checked_points(np.delete(array, column, axis=1), where)
+    return PointTable(points, None, tidy_labels(array[:, column], where), path)

@@ -1,0 +1,55 @@
+"""Read points from a file; its suffix chooses the format, and anything else is read as text."""
+
+from __future__ import annotations
+
+from certikmeans.problem.files.arrays import read_npy, read_npz
+from certikmeans.problem.files.parquet import read_parquet
+from certikmeans.problem.files.table import PointTable
+from certikmeans.problem.files.text import PathLike, existing_file
+from certikmeans.problem.files.text_table import read_text_table
+
+__all__ = ["PointTable", "read_points"]
+
+_READERS = {
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".parquet": read_parquet,
+    ".pq": read_parquet,
+}
+
+
+def read_points(path: PathLike, *, label_column: str | int | None = None) -> PointTable:
+    """Read a table of points.
+
+    Parameters
+    ----------
+    path : str or path-like
+        ``.npy``, ``.npz`` (array ``X``, labels ``y``), ``.parquet``; every other file is read
+        as text: CSV, tabs, semicolons or white space, with or without header, or PC-SOS-SDP's
+        ``n d k`` format. ``#`` starts a comment.
+    label_column : str or int, optional
+        The column that holds labels and is not a feature: its name, or its number, counted
+        from 0 (from the end if negative). In a ``.npz`` it may also name an array.
+
+    Returns
+    -------
+    PointTable
+        Finite points, names of the features and labels where the file has them.
+
+    Raises
+    ------
+    InputError
+        With file, line, column, value and remedy. Nothing is repaired or skipped silently.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "points.csv"
+    >>> _ = path.write_text("x,y,class\\n0,1,a\\n2,3,b\\n")
+    >>> table = read_points(path, label_column="class")
+    >>> table.points.tolist(), table.feature_names, table.labels.tolist()
+    ([[0.0, 1.0], [2.0, 3.0]], ('x', 'y'), ['a', 'b'])
+    """
+    found = existing_file(path)
+    reader = _READERS.get(found.suffix.lower())
+    return read_text_table(path, label_column) if reader is None else reader(found, label_column)

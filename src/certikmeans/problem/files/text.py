@@ -1,0 +1,223 @@
+"""Text files as clean lines: decoded, without comments and blank lines, each with its number."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import math
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.errors import InputError
+
+PathLike = str | os.PathLike[str]
+
+_DELIMITERS = {";": "semicolons", "\t": "tabs", ",": "commas"}
+_MAGIC = {
+    b"\x93NUMPY": ("a NumPy array", "give the file the suffix .npy"),
+    b"PK\x03\x04": ("a zip archive", "NumPy archives end in .npz; export spreadsheets as CSV"),
+    b"PAR1": ("a parquet file", "give the file the suffix .parquet"),
+    b"\x1f\x8b": ("compressed", "decompress the file first"),
+    b"\xff\xfe": ("UTF-16 text", "save the file as UTF-8"),
+    b"\xfe\xff": ("UTF-16 text", "save the file as UTF-8"),
+}
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a question naming the closest known word, or nothing.
+
+    >>> did_you_mean("speces", ["species", "width"])
+    "did you mean 'species'? "
+    """
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"did you mean {close[0]!r}? " if close else ""
+
+
+def existing_file(path: PathLike) -> Path:
+    """Return the path if a regular file is there, else say what is."""
+    found = Path(path)
+    if found.is_dir():
+        raise InputError(f"{path}: is a directory", hint="name a file inside it")
+    if not found.exists():
+        siblings = os.listdir(found.parent) if found.parent.is_dir() else []
+        raise InputError(
+            f"{path}: no such file",
+            hint=did_you_mean(found.name, siblings) + f"looked in {found.parent.resolve()}",
+        )
+    return found
+
+
+def read_bytes(path: PathLike) -> bytes:
+    """Return the content of a file."""
+    try:
+        return existing_file(path).read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror})", hint="check the file's permissions"
+        ) from error
+
+
+def read_text(path: PathLike) -> str:
+    """Return the content of a UTF-8 file, with or without byte order mark, newlines as ``\\n``."""
+    data = read_bytes(path)
+    for magic, (what, remedy) in _MAGIC.items():
+        if data.startswith(magic):
+            raise InputError(f"{path}: is {what}, not plain text", hint=remedy)
+    if b"\0" in data:
+        raise InputError(
+            f"{path}: is a binary file, not plain text",
+            hint="known formats: CSV and other text, .npy, .npz, .parquet",
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{path}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8",
+            hint="save the file as UTF-8",
+        ) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def is_number(cell: str) -> bool:
+    """Tell whether a cell reads as a number; ``nan`` and ``inf`` do, and are refused later.
+
+    >>> [is_number(cell) for cell in ("1e-3", " 2 ", "1_000", "1,5", "")]
+    [True, True, False, False, False]
+    """
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return cell.isascii() and "_" not in cell  # Python's float() is more generous than loadtxt
+
+
+def is_finite(cell: str) -> bool:
+    """Tell whether a cell reads as a finite number."""
+    return is_number(cell) and math.isfinite(float(cell))
+
+
+def _without_comment(line: str) -> str:
+    """Cut a line at its first ``#`` outside double quotes.
+
+    >>> _without_comment('1,"a#b" # remark')
+    '1,"a#b" '
+    """
+    end = line.find("#")
+    while end >= 0 and line.count('"', 0, end) % 2:
+        end = line.find("#", end + 1)
+    return line if end < 0 else line[:end]
+
+
+def _delimiter(lines: list[str]) -> str | None:
+    """Return what separates the cells of the first rows; None for white space.
+
+    Two rows are better than one: names in a header may well contain a comma.
+
+    >>> _delimiter(["area, in m\\ty", "1\\t2"]), _delimiter(["1,2", "3"]), _delimiter(["1 2"])
+    ('\\t', ',', None)
+    """
+    shared = [mark for mark in _DELIMITERS if lines and all(mark in line for line in lines)]
+    first = [mark for mark in ";," if lines and mark in lines[0]]
+    return next(iter(shared + first), None)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class TextFile:
+    """The rows of a text file that hold data."""
+
+    path: str
+    lines: list[str]
+    numbers: NDArray[np.int64]  # 1-based number of each line in the file
+    delimiter: str | None  # None: any white space
+    quoted: bool  # some cell is in double quotes
+
+    @classmethod
+    def read(cls, path: PathLike) -> TextFile:
+        """Read a file; its first two rows decide how cells are separated."""
+        return cls.from_text(read_text(path), os.fspath(path))
+
+    @classmethod
+    def from_text(cls, text: str, path: str) -> TextFile:
+        """Split what was read from ``path`` into rows.
+
+        >>> file = TextFile.from_text("# made by hand\\nx;y\\n\\n1;2", "points.txt")
+        >>> file.lines, file.numbers, file.delimiter
+        (['x;y', '1;2'], array([2, 4]), ';')
+        """
+        lines = text.split("\n")
+        if "#" in text:
+            lines = [_without_comment(line) for line in lines]
+        kept = [row for row, line in enumerate(lines) if line and not line.isspace()]
+        if len(kept) < len(lines):
+            lines = [lines[row] for row in kept]
+        file = cls(
+            path=path,
+            lines=lines,
+            numbers=np.array(kept, dtype=np.int64) + 1,
+            delimiter=_delimiter(lines[:2]),
+            quoted='"' in text,
+        )
+        if file.quoted:
+            file._refuse_open_quotes()
+        return file
+
+    def _refuse_open_quotes(self) -> None:
+        for row, line in enumerate(self.lines):
+            if line.count('"') % 2:
+                raise InputError(
+                    f"{self.where(row)}: a double quote is not closed: {line.strip()!r}",
+                    hint="close it; a cell cannot extend over several lines",
+                )
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def where(self, row: int) -> str:
+        """Return the place of a row as a person would look it up."""
+        return f"{self.path}, line {self.numbers[row]}"
+
+    @property
+    def separated_by(self) -> str:
+        """How cells are told apart, in words."""
+        return _DELIMITERS[self.delimiter] if self.delimiter else "white space"
+
+    def cells(self, row: int) -> list[str]:
+        """Return the cells of one row, stripped of quotes and white space."""
+        line = self.lines[row]
+        if self.quoted and '"' in line:
+            if self.delimiter is None:
+                line = line.strip().replace("\t", " ")
+            reader = csv.reader([line], delimiter=self.delimiter or " ", skipinitialspace=True)
+            return [cell.strip() for cell in next(reader)]
+        return [cell.strip() for cell in line.split(self.delimiter)]
+
+    def parse(
+        self, start: int, converters: dict[int, Callable[[str], float]] | None = None
+    ) -> NDArray[np.float64] | None:
+        """Parse all rows from ``start`` on, fast.
+
+        Returns None if some row does not fit; the caller then searches for it cell by cell,
+        since the parser's own message knows neither the line nor the remedy.
+        """
+        try:
+            table: NDArray[np.float64] = np.loadtxt(  # type: ignore[call-overload]
+                self.lines[start:],
+                dtype=np.float64,
+                delimiter=self.delimiter,
+                comments=None,
+                quotechar='"' if self.quoted else None,
+                converters=converters,
+                ndmin=2,
+                encoding="utf-8",
+            )
+        except ValueError:
+            return None
+        return table
