@@ -7,30 +7,29 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from numpy.typing import ArrayLike
-
 from certikmeans.problem import Problem
 
 
-def exact_cost(points: ArrayLike, weights: ArrayLike, labels: Sequence[int] | Any) -> Fraction:
+def exact_cost(points: Any, weights: Any, labels: Any) -> Fraction:
     """Cost of ``labels`` with every cluster at its exact mean.
 
     >>> exact_cost([[0.0], [2.0], [9.0]], [1.0, 1.0, 1.0], [0, 0, 1])
     Fraction(2, 1)
     """
-    rows = [[Fraction(float(v)) for v in row] for row in points]  # type: ignore[union-attr]
-    masses = [Fraction(float(v)) for v in weights]  # type: ignore[union-attr]
+    rows = [[Fraction(float(v)) for v in row] for row in points]
+    masses = [Fraction(float(v)) for v in weights]
     total = Fraction(0)
     for k in {int(label) for label in labels}:
         members = [i for i, label in enumerate(labels) if int(label) == k]
-        mass = sum(masses[i] for i in members)
+        mass = sum((masses[i] for i in members), Fraction(0))
         for j in range(len(rows[0])):
-            mean = sum(masses[i] * rows[i][j] for i in members) / mass
-            total += sum(masses[i] * (rows[i][j] - mean) ** 2 for i in members)
+            mean = sum((masses[i] * rows[i][j] for i in members), Fraction(0)) / mass
+            for i in members:
+                total += masses[i] * (rows[i][j] - mean) * (rows[i][j] - mean)
     return total
 
 
-def respects(labels: Sequence[int] | Any, must_link: Any, cannot_link: Any) -> bool:
+def respects(labels: Any, must_link: Any, cannot_link: Any) -> bool:
     """Whether ``labels`` satisfies every pair.
 
     >>> respects([0, 0, 1], must_link=[(0, 1)], cannot_link=[(1, 2)])

@@ -1,0 +1,51 @@
+"""What a lower bound promises. To add one, keep the promise in a file of its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar, final
+
+from certikmeans.problem import ReducedProblem
+from certikmeans.stop import StopSignal
+
+State = TypeVar("State")
+Part = TypeVar("Part", contravariant=True)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BoundResult:
+    """A proven value and what a sceptic needs to prove it again.
+
+    Attributes
+    ----------
+    value : float
+        At most the cost of every feasible labelling of the part, rounding included;
+        infinite if the part has none.
+    evidence : dict
+        Plain data, enough to repeat the proof.
+    """
+
+    value: float
+    evidence: dict[str, Any]
+
+
+class AbstractBound(ABC, Generic[State, Part]):
+    """One way of bounding a part of the solution set from below. Concrete bounds are final.
+
+    ``prepare`` runs once per solve and may be slow; its result is read-only and shared
+    between workers. ``evaluate`` runs once per part and keeps nothing. It may end early when
+    its value reaches ``cutoff``, or when ``stop`` asks for it: what it returns is valid then
+    too, only weaker. Bounds see a part (a box per centre, say), never a node of a tree.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def prepare(self, problem: ReducedProblem) -> State:
+        """Compute once what every evaluation shares."""
+
+    @abstractmethod
+    def evaluate(self, state: State, part: Part, cutoff: float, stop: StopSignal) -> BoundResult:
+        """Bound the reduced cost, ``offset`` not included, of every labelling in ``part``."""

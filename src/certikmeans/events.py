@@ -1,0 +1,111 @@
+"""What happens during a run, as plain data. The algorithm emits; others listen and show."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import final
+
+from certikmeans.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something happened ``seconds`` after the start, time spent in listeners left out."""
+
+    seconds: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StageStarted(Event):
+    """A stage (``presolve``, ``heuristics``, ``bounds``) began."""
+
+    stage: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StageFinished(Event):
+    """A stage ended."""
+
+    stage: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PresolveDone(Event):
+    """The reduced problem is known."""
+
+    n_points: int
+    n_groups: int
+    n_axes: int
+    n_components: int
+    largest_component: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class IncumbentFound(Event):
+    """A better labelling was found."""
+
+    cost: float
+    source: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BoundImproved(Event):
+    """A better lower bound was proven."""
+
+    lower_bound: float
+    source: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HeuristicProgress(Event):
+    """The heuristics tried another batch of starts."""
+
+    trials: int
+    budget: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Finished(Event):
+    """The run ended with ``result``. Always the last event."""
+
+    result: Result
+
+
+Listener = Callable[[Event], None]
+
+
+@final
+class Emitter:
+    """Passes events to listeners and keeps their time out of the clock.
+
+    An error raised by a listener ends the run: a certificate or checkpoint that
+    cannot be written is not something to pass over in silence.
+    """
+
+    def __init__(self, listeners: Iterable[Listener] = ()) -> None:
+        self._listeners = tuple(listeners)
+        self._started = time.perf_counter()
+        self._in_listeners = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start, without those spent in listeners."""
+        return time.perf_counter() - self._started - self._in_listeners
+
+    def emit(self, event: Event) -> None:
+        """Hand ``event`` to every listener, in order."""
+        began = time.perf_counter()
+        try:
+            for listener in self._listeners:
+                listener(event)
+        finally:
+            self._in_listeners += time.perf_counter() - began

@@ -1,0 +1,94 @@
+"""What a heuristic is given and what it promises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.assignment import Assigner
+from certikmeans.problem import ReducedProblem
+from certikmeans.stop import StopSignal
+
+Labels = NDArray[np.int64]
+Centers = NDArray[np.float64]
+Task = TypeVar("Task")
+Done = TypeVar("Done")
+
+
+def _ignore(*_: Any) -> None:
+    """Report to nobody."""
+
+
+def _never() -> bool:
+    return False
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Workshop:
+    """Everything a heuristic may use. Cheap to copy with other settings.
+
+    Attributes
+    ----------
+    assigner : Assigner
+        Exact assignment for fixed centres, prepared for ``problem``.
+    witness : ndarray of shape (n_groups,)
+        Some proper labelling: the answer when there is no time to find a better one.
+    seed : int
+        Every random choice follows from it, and from nothing else.
+    starts : tuple of ndarray of shape (n_clusters, n_axes)
+        Centres worth trying first: a warm start, columns of a bound.
+    on_labels : callable
+        Told ``(labels, iterations, source)`` of every improvement as it is found.
+    on_progress : callable
+        Told ``(trials, budget)`` after every batch.
+    good_enough : callable
+        Whether the labellings reported so far make more search pointless.
+    """
+
+    problem: ReducedProblem
+    assigner: Assigner
+    witness: Labels
+    stop: StopSignal
+    seed: int = 0
+    executor: Executor | None = None
+    starts: tuple[Centers, ...] = ()
+    on_labels: Callable[[Labels, int, str], None] = field(default=_ignore)
+    on_progress: Callable[[int, int], None] = field(default=_ignore)
+    good_enough: Callable[[], bool] = field(default=_never)
+
+    def finished(self) -> bool:
+        """Whether to wind up now."""
+        return self.stop.cause() is not None or self.good_enough()
+
+    def but(self, **changes: Any) -> Workshop:
+        """Copy with some fields replaced."""
+        return replace(self, **changes)
+
+    def map(self, work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[Done]:
+        """Run ``work`` over ``tasks``, by the executor if there is one; results in order."""
+        if self.executor is None:
+            return map(work, tasks)
+        return self.executor.map(work, tasks)
+
+
+class AbstractHeuristic(ABC):
+    """One way of finding a good labelling. Concrete heuristics are final.
+
+    ``search`` returns labels of the groups: proper, in range, the same for the same seed and
+    any number of threads (unless the stop signal cut it short), and never worse than the
+    best it reported on the way. It returns soon after ``workshop.finished()`` holds; with no
+    time at all it returns the witness. Costs are computed by the caller.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def search(self, workshop: Workshop) -> Labels:
+        """Return the best labelling found."""

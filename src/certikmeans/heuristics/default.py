@@ -1,0 +1,68 @@
+"""The default heuristic: a population, on a sample first where the data are large."""
+
+from __future__ import annotations
+
+from typing import ClassVar, final
+
+import numpy as np
+
+from certikmeans.assignment import Assigner
+from certikmeans.heuristics.base import AbstractHeuristic, Centers, Labels, Workshop
+from certikmeans.heuristics.population import Budget, Population
+from certikmeans.heuristics.sampling import draw_sample
+from certikmeans.problem import ReducedProblem
+
+# Above this many groups, centres are sought on a sample and polished on the whole.
+LARGE = 40_000
+SAMPLE_SIZE = 20_000
+POLISHED = 3
+# Local searches are counted, not timed, so that a run repeats; a local search costs
+# about LLOYD_STEPS assignment steps of n K d multiplications.
+LLOYD_STEPS = 30
+WORK = 6e9
+
+
+def default_budget(problem: ReducedProblem) -> Budget:
+    """More trials where they are cheap, and where more clusters make more local optima."""
+    step = problem.n_groups * problem.n_clusters * problem.n_axes
+    affordable = WORK / (LLOYD_STEPS * step)
+    clusters = problem.n_clusters
+    return Budget(
+        starts=int(np.clip(affordable / 4, 4, 24)),
+        offspring=int(np.clip(affordable, 8, 200 + 100 * clusters)),
+        patience=int(np.clip(affordable / 2, 8, 60 + 20 * clusters)),
+    )
+
+
+@final
+class DefaultSearch(AbstractHeuristic):
+    """Trivial cases at once; otherwise `Population`, by way of a sample if need be."""
+
+    name: ClassVar[str] = "default"
+
+    def search(self, workshop: Workshop) -> Labels:
+        """Return the best labelling found."""
+        problem = workshop.problem
+        if problem.n_clusters >= problem.n_groups:
+            # Every group has a cluster to itself: nothing can cost less, no pair can object.
+            labels = np.arange(problem.n_groups)
+            workshop.on_labels(labels, 0, "one group per cluster")
+            return labels
+        if problem.n_groups <= LARGE or workshop.finished():
+            return Population(default_budget(problem)).search(workshop)
+        starts = (*workshop.starts, *self._centers_from_sample(workshop))
+        return Population(Budget(0, 0, 0)).search(workshop.but(starts=starts))
+
+    def _centers_from_sample(self, workshop: Workshop) -> list[Centers]:
+        sample = draw_sample(
+            workshop.problem, SAMPLE_SIZE, np.random.default_rng([workshop.seed, 2])
+        )
+        witness = workshop.witness[sample.rows]
+        small = workshop.but(
+            problem=sample.problem,
+            assigner=Assigner(sample.problem, witness),
+            witness=witness,
+            on_labels=lambda *_: None,
+        )
+        optima = Population(default_budget(sample.problem)).best_of_run(small)
+        return [optimum.centers for optimum in optima[:POLISHED]]

@@ -1,0 +1,104 @@
+"""From centres to a labelling that neither Lloyd nor chain moves can improve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.assignment import Assigner
+from certikmeans.heuristics.base import Centers, Labels, Workshop
+from certikmeans.kernels.kempe import improve_by_chains
+from certikmeans.problem import ReducedProblem
+
+LLOYD_ITERATIONS = 300
+ROUNDS = 50
+LONGEST_CHAIN = 64
+# Gains below this share of the total scatter are rounding, not progress.
+ROUNDING_SHARE = 1e-13
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalOptimum:
+    """A labelling at rest, with its means. ``cost`` ranks candidates; it proves nothing."""
+
+    labels: Labels
+    centers: Centers
+    cost: float
+    iterations: int
+
+
+@final
+class LocalSearch:
+    """Lloyd with the exact assignment, alternating with chain moves until both are at rest.
+
+    Lloyd moves all groups at once for fixed centres; a chain move changes the centres with
+    the group, so it leaves stable points that Lloyd cannot.
+    """
+
+    def __init__(self, problem: ReducedProblem, assigner: Assigner) -> None:
+        self._problem = problem
+        self._assigner = assigner
+        scatter = problem.weights @ np.einsum("ij,ij->i", problem.points, problem.points)
+        self._least_gain = ROUNDING_SHARE * float(scatter)
+
+    def from_centers(self, centers: Centers, workshop: Workshop) -> LocalOptimum:
+        """Descend from ``centers``; stops early, with a proper labelling, when asked to."""
+        problem = self._problem
+        n_clusters, n_axes = problem.n_clusters, problem.n_axes
+        labels = np.full(problem.n_groups, -1, dtype=np.int64)
+        counts = np.empty(n_clusters, dtype=np.int64)
+        masses, sums = np.empty(n_clusters), np.empty((n_clusters, n_axes))
+        iterations = 0
+        for _ in range(ROUNDS):
+            rest = self._assigner.lloyd(
+                centers, labels, LLOYD_ITERATIONS, executor=workshop.executor, stop=workshop.stop
+            )
+            iterations += rest.iterations
+            labels = rest.labels
+            best = LocalOptimum(labels.copy(), rest.centers, rest.cost, iterations)
+            if workshop.stop.cause() is not None:
+                return best
+            moves = improve_by_chains(
+                problem.points,
+                problem.weights,
+                problem.graph.indptr,
+                problem.graph.neighbors,
+                counts,
+                masses,
+                sums,
+                labels,
+                self._least_gain,
+                min(LONGEST_CHAIN, problem.n_groups),
+                2,
+            )
+            if moves == 0:
+                return best
+            centers = _means(sums, masses, rest.centers)
+        return best
+
+    def from_labels(self, labels: Labels, workshop: Workshop) -> LocalOptimum:
+        """Descend from the means of a labelling."""
+        return self.from_centers(means_of(self._problem, labels), workshop)
+
+
+def means_of(problem: ReducedProblem, labels: Labels) -> Centers:
+    """Weighted means of the clusters; an empty cluster sits at the origin, the overall mean."""
+    n_clusters = problem.n_clusters
+    masses = np.asarray(np.bincount(labels, problem.weights, n_clusters), dtype=np.float64)
+    sums = np.empty((n_clusters, problem.n_axes))
+    for j, column in enumerate(problem.points.T):
+        sums[:, j] = np.bincount(labels, problem.weights * column, n_clusters)
+    return _means(sums, masses, np.zeros_like(sums))
+
+
+def _means(
+    sums: NDArray[np.float64], masses: NDArray[np.float64], otherwise: NDArray[np.float64]
+) -> Centers:
+    filled = masses > 0.0
+    means = otherwise.copy()
+    means[filled] = sums[filled] / masses[filled, None]
+    return means

@@ -1,0 +1,173 @@
+"""A population of local optima: crossover by matching centres, mutation by moving one.
+
+The models are HG-means (Gribel and Vidal 2019) and S-MDEClust (Mansueto and Schoen 2024):
+two parents are paired centre by centre, each pair passes on one of its two, one centre
+is moved to where the cost is, and a local search does the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from certikmeans.heuristics.base import AbstractHeuristic, Centers, Labels, Workshop
+from certikmeans.heuristics.local_search import LocalOptimum, LocalSearch, means_of
+from certikmeans.heuristics.seeding import start_centers
+from certikmeans.kernels.seeding import pick_by_cost
+
+# Offspring per generation: fixed, so that the answer does not depend on the threads.
+BATCH = 4
+LARGEST_POPULATION = 20
+SURVIVORS = 10
+# Two optima whose costs differ by less are taken for the same one.
+SAME_COST = 1e-9
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How long to go on: numbers of local searches, not seconds, so that runs repeat."""
+
+    starts: int
+    offspring: int
+    patience: int  # offspring without improvement before giving up
+
+    @property
+    def trials(self) -> int:
+        """Local searches at the most."""
+        return self.starts + self.offspring
+
+
+@final
+class Population(AbstractHeuristic):
+    """Many starts, then a hybrid genetic search among the local optima they lead to."""
+
+    name: ClassVar[str] = "population"
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+
+    def search(self, workshop: Workshop) -> Labels:
+        """Return the best labelling found; the witness if there was no time at all."""
+        return self.best_of_run(workshop)[0].labels
+
+    def best_of_run(self, workshop: Workshop) -> list[LocalOptimum]:
+        """Return the distinct local optima that survived, cheapest first."""
+        run = _Run(workshop, self._budget)
+        run.begin()
+        run.evolve()
+        return run.survivors()
+
+
+@final
+class _Run:
+    """One search: its members, its clock of trials, its random generator."""
+
+    def __init__(self, workshop: Workshop, budget: Budget) -> None:
+        self._workshop = workshop
+        self._budget = budget
+        self._local = LocalSearch(workshop.problem, workshop.assigner)
+        self._rng = np.random.default_rng([workshop.seed, budget.starts, 1])
+        self._members: list[LocalOptimum] = []
+        self._trials = 0
+        self._since_best = 0
+        # Small instances: one trial per thread. Large ones: one trial at a time, and the
+        # threads share its groups (the assigner cuts them into chunks).
+        self._inner = workshop.but(executor=None) if _is_small(workshop) else workshop
+
+    def begin(self) -> None:
+        """Fill the population from the given starts, the witness, and random starts."""
+        workshop = self._workshop
+        witness = means_of(workshop.problem, workshop.witness)
+        if workshop.finished():
+            self._members = [LocalOptimum(workshop.witness, witness, np.inf, 0)]
+            return
+        self._descend([*workshop.starts, witness])
+        for first in range(0, self._budget.starts, BATCH):
+            if workshop.finished():
+                return
+            numbers = range(first, min(first + BATCH, self._budget.starts))
+            self._descend(
+                [start_centers(workshop.problem, workshop.seed, number) for number in numbers]
+            )
+
+    def evolve(self) -> None:
+        """Breed until the budget or the patience is used up."""
+        if self._workshop.problem.n_clusters == 1:
+            return
+        self._since_best = 0
+        bred = 0
+        while bred < self._budget.offspring and self._since_best < self._budget.patience:
+            if self._workshop.finished():
+                return
+            self._descend([self._child() for _ in range(BATCH)])
+            bred += BATCH
+
+    def survivors(self) -> list[LocalOptimum]:
+        """Distinct members, cheapest first."""
+        return _distinct(self._members)
+
+    def _descend(self, starts: list[Centers]) -> None:
+        """Run the local search from each start and admit what it finds, in order."""
+        workshop = self._workshop
+
+        def work(centers: Centers) -> LocalOptimum:
+            return self._local.from_centers(centers, self._inner)
+
+        small = self._inner is not workshop
+        for found in workshop.map(work, starts) if small else map(work, starts):
+            self._admit(found)
+        workshop.on_progress(self._trials, self._budget.trials)
+
+    def _admit(self, found: LocalOptimum) -> None:
+        best = min((member.cost for member in self._members), default=np.inf)
+        self._trials += 1
+        self._since_best += 1
+        self._members.append(found)
+        if found.cost < best:
+            self._workshop.on_labels(found.labels, found.iterations, "population")
+        if found.cost < best * (1.0 - SAME_COST):
+            self._since_best = 0
+        if len(self._members) > LARGEST_POPULATION:
+            self._members = _distinct(self._members)[:SURVIVORS]
+
+    def _child(self) -> Centers:
+        first, second = self._parent(), self._parent()
+        return self._mutate(self._cross(first.centers, second.centers))
+
+    def _parent(self) -> LocalOptimum:
+        """Binary tournament."""
+        first, second = self._rng.integers(len(self._members), size=2)
+        one, other = self._members[int(first)], self._members[int(second)]
+        return one if one.cost <= other.cost else other
+
+    def _cross(self, first: Centers, second: Centers) -> Centers:
+        away = first[:, None, :] - second[None, :, :]
+        _, partner = linear_sum_assignment(np.einsum("ijk,ijk->ij", away, away))
+        from_first = self._rng.random(len(first)) < 0.5
+        return np.where(from_first[:, None], first, second[partner])
+
+    def _mutate(self, centers: Centers) -> Centers:
+        problem = self._workshop.problem
+        moved = int(self._rng.integers(len(centers)))
+        share = float(self._rng.random())
+        row = pick_by_cost(problem.points, problem.weights, centers, moved, share)
+        child = centers.copy()
+        child[moved] = problem.points[row]
+        return child
+
+
+def _is_small(workshop: Workshop) -> bool:
+    return workshop.problem.n_groups * workshop.problem.n_clusters < 150_000
+
+
+def _distinct(members: list[LocalOptimum]) -> list[LocalOptimum]:
+    """One member per cost, cheapest first."""
+    kept: list[LocalOptimum] = []
+    for member in sorted(members, key=lambda m: m.cost):
+        if not kept or member.cost > kept[-1].cost * (1.0 + SAME_COST):
+            kept.append(member)
+    return kept

@@ -1,0 +1,121 @@
+"""Every setting of a run: frozen, and range-checked here."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from dataclasses import dataclass
+from typing import Any, final
+
+from certikmeans.errors import InputError
+
+BOUNDS = ("auto", "cluster", "grouped", "sample")
+BRANCHINGS = ("centers", "pairs")
+AVAILABLE_BOUNDS = ("auto", "sample")
+AVAILABLE_BRANCHINGS = ("centers",)
+DEFAULT_GAP = 1e-3
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run.
+
+    Parameters
+    ----------
+    gap : float
+        Stop when ``(cost - lower_bound) / cost`` is at most this.
+    time_limit_seconds : float or None
+        Wall time for the whole run. None: no limit.
+    bound : {"auto", "cluster", "grouped", "sample"}
+        Which lower bound to compute.
+    branching : {"centers", "pairs"}
+        How to split when the bound does not close the gap at the root.
+    jobs : int or None
+        Number of threads; None: one per available core. The answer does not depend on it.
+    seed : int
+        Every random choice follows from it.
+
+    Examples
+    --------
+    >>> Options(gap=-1)
+    Traceback (most recent call last):
+    ...
+    certikmeans.errors.InputError: gap: -1 is not a number between 0 and 1
+    hint: 0.001 asks for a proof within 0.1 %
+    """
+
+    gap: float = DEFAULT_GAP
+    time_limit_seconds: float | None = None
+    bound: str = "auto"
+    branching: str = "centers"
+    jobs: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        gap = _number(self.gap)
+        if not 0.0 <= gap < 1.0:
+            raise InputError(
+                f"gap: {self.gap!r} is not a number between 0 and 1",
+                hint="0.001 asks for a proof within 0.1 %",
+            )
+        put(self, "gap", gap)
+        if self.time_limit_seconds is not None:
+            limit = _number(self.time_limit_seconds)
+            if not 0.0 < limit < math.inf:
+                raise InputError(
+                    f"time limit: {self.time_limit_seconds!r} is not a positive number of seconds",
+                    hint="leave it out for no limit",
+                )
+            put(self, "time_limit_seconds", limit)
+        _check_choice("bound", self.bound, BOUNDS, AVAILABLE_BOUNDS)
+        _check_choice("branching", self.branching, BRANCHINGS, AVAILABLE_BRANCHINGS)
+        if self.jobs is not None:
+            put(self, "jobs", _whole("jobs", self.jobs, least=1))
+        put(self, "seed", _whole("seed", self.seed, least=0))
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads to use."""
+        return self.jobs if self.jobs is not None else available_cores()
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise InputError(
+            f"{name}: {value!r} is not a whole number of at least {least}",
+            hint=f"give a whole number, {least} or more",
+        )
+    return number
+
+
+def _check_choice(
+    name: str, value: Any, known: tuple[str, ...], available: tuple[str, ...]
+) -> None:
+    if value not in known:
+        raise InputError(f"{name}: {value!r} is unknown", hint=f"choose one of {', '.join(known)}")
+    if value not in available:
+        raise InputError(
+            f"{name}: {value!r} is not part of this version",
+            hint=f"choose one of {', '.join(available)}",
+        )

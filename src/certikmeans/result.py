@@ -1,0 +1,85 @@
+"""What a run returns: labels, cost, bound, and the two words about them."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans._version import __version__
+from certikmeans.status import Status, StopReason
+from certikmeans.tolerances import relative_gap
+
+if TYPE_CHECKING:
+    from certikmeans.presolve.infeasible import InfeasibilityProof
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """The best labelling found and what is proven about it.
+
+    ``cost`` is rounded up and ``lower_bound`` down, so that in real arithmetic
+
+        lower_bound <= cost of every feasible labelling,   cost of ``labels`` <= ``cost``.
+    """
+
+    status: Status
+    stop_reason: StopReason
+    cost: float  # infinite without a labelling
+    lower_bound: float  # infinite if proven infeasible
+    labels: NDArray[np.int64] | None  # (n_points,), numbered by first appearance
+    centers: NDArray[np.float64] | None  # (n_clusters, n_features)
+    n_clusters: int
+    n_points: int
+    n_features: int
+    n_must_link: int
+    n_cannot_link: int
+    nodes: int
+    iterations: int  # assignment steps of the run that found the labelling
+    seconds: dict[str, float]  # "total" and one per stage
+    seed: int
+    bound: str  # the method that proved ``lower_bound``
+    infeasibility: InfeasibilityProof | None = None
+    version: str = field(default=__version__)
+
+    @property
+    def gap(self) -> float:
+        """``(cost - lower_bound) / cost``; infinite without a labelling."""
+        return relative_gap(self.cost, self.lower_bound)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; numbers keep full precision, infinities become None."""
+        return {
+            "status": str(self.status),
+            "stop_reason": str(self.stop_reason),
+            "cost": _finite(self.cost),
+            "lower_bound": _finite(self.lower_bound),
+            "gap": _finite(self.gap),
+            "bound": self.bound,
+            "labels": None if self.labels is None else self.labels.tolist(),
+            "centers": None if self.centers is None else self.centers.tolist(),
+            "n_clusters": self.n_clusters,
+            "n_points": self.n_points,
+            "n_features": self.n_features,
+            "n_must_link": self.n_must_link,
+            "n_cannot_link": self.n_cannot_link,
+            "nodes": self.nodes,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+            "seed": self.seed,
+            "version": self.version,
+            "infeasibility": None if self.infeasibility is None else self.infeasibility.to_json(),
+        }
+
+    def to_json(self) -> str:
+        """Serialise `to_dict`."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

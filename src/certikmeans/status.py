@@ -1,0 +1,50 @@
+"""Two words at the end of a run: what was proven, and why we stopped."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """What was proven about the labelling returned."""
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    UNKNOWN = "unknown"
+
+    @property
+    def sentence(self) -> str:
+        """One sentence for a person."""
+        return _STATUS_SENTENCES[self]
+
+
+class StopReason(StrEnum):
+    """Why the run ended."""
+
+    GAP_REACHED = "gap_reached"
+    TIME_LIMIT = "time_limit"
+    INTERRUPTED = "interrupted"
+    METHODS_EXHAUSTED = "methods_exhausted"
+    PROVEN_INFEASIBLE = "proven_infeasible"
+
+    @property
+    def sentence(self) -> str:
+        """One sentence for a person."""
+        return _REASON_SENTENCES[self]
+
+
+_STATUS_SENTENCES = {
+    Status.OPTIMAL: "The labelling is proven to be within the requested gap of the optimum.",
+    Status.FEASIBLE: "The labelling respects every pair; a better one may exist above the bound.",
+    Status.INFEASIBLE: "No labelling respects every pair; the proof is attached.",
+    Status.UNKNOWN: "No labelling was found, and none was proven impossible.",
+}
+
+_REASON_SENTENCES = {
+    StopReason.GAP_REACHED: "the requested gap was reached",
+    StopReason.TIME_LIMIT: "the time limit was reached",
+    StopReason.INTERRUPTED: "the run was interrupted",
+    StopReason.METHODS_EXHAUSTED: "the heuristics and the chosen bound have nothing left to try",
+    StopReason.PROVEN_INFEASIBLE: "the pairs contradict each other",
+}

@@ -1,0 +1,225 @@
+"""`solve` from end to end: exact on small instances, honest about everything else."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from certikmeans import InputError, Problem, Status, StopReason, StopSignal, solve
+from certikmeans.events import (
+    BoundImproved,
+    Finished,
+    IncumbentFound,
+    StageFinished,
+    StageStarted,
+)
+from certikmeans.testing.instances import random_problem
+from certikmeans.testing.oracle import brute_force, exact_cost, respects
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_small_instances_against_brute_force(seed):
+    problem = random_problem(seed)
+    result = solve(problem, seed=seed, jobs=1)
+    optimum = brute_force(problem)
+    if optimum is None:
+        assert result.status is Status.INFEASIBLE
+        assert result.stop_reason is StopReason.PROVEN_INFEASIBLE
+        assert result.labels is None
+        assert result.infeasibility.check(problem)
+        return
+    assert respects(result.labels, problem.must_link, problem.cannot_link)
+    exact = exact_cost(problem.points, problem.weights, result.labels)
+    scatter = exact_cost(problem.points, problem.weights, [0] * problem.n_points)
+    assert exact <= Fraction(result.cost)
+    assert Fraction(result.cost) - exact <= Fraction(1e-13) * scatter
+    assert Fraction(result.lower_bound) <= optimum[0]
+    # Seven points: the default budget must find the optimum itself.
+    assert exact - optimum[0] <= Fraction(1e-12) * scatter
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    rng = np.random.default_rng(3)
+    points = np.concatenate([rng.normal(size=(40, 2)) + shift for shift in (0, 4, 8)])
+    labels = np.repeat([0, 1, 2], 40)
+    pairs = rng.integers(0, 120, size=(60, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    same = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+    return Problem.from_data(points, 3, must_link=pairs[same], cannot_link=pairs[~same])
+
+
+def test_the_answer_depends_on_the_seed_alone(blobs):
+    first = solve(blobs, seed=5, jobs=1)
+    for jobs in (1, 2, 3):
+        again = solve(blobs, seed=5, jobs=jobs)
+        assert np.array_equal(first.labels, again.labels)
+        assert first.cost == again.cost
+        assert np.array_equal(first.centers, again.centers)
+
+
+def test_result_is_complete_and_plain(blobs):
+    result = solve(blobs)
+    told = json.loads(result.to_json())
+    assert told["cost"] == result.cost
+    assert told["labels"] == result.labels.tolist()
+    assert told["n_must_link"] == len(blobs.must_link)
+    assert told["seconds"]["total"] >= sum(
+        seconds for stage, seconds in told["seconds"].items() if stage != "total"
+    )
+    assert told["gap"] == pytest.approx((result.cost - result.lower_bound) / result.cost)
+    assert told["status"] == "feasible" or result.gap <= 1e-3
+    assert np.allclose(
+        result.centers, [blobs.points[result.labels == k].mean(axis=0) for k in range(3)]
+    )
+
+
+def test_labels_are_numbered_by_first_appearance(blobs):
+    labels = solve(blobs, seed=9).labels
+    _, first = np.unique(labels, return_index=True)
+    assert (np.diff(first) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("points", "k", "pairs", "cost"),
+    [
+        ([[1.0], [2.0], [6.0]], 1, {}, 14.0),
+        ([[1.0], [2.0], [6.0]], 3, {}, 0.0),
+        ([[1.0], [1.0], [1.0]], 2, {}, 0.0),
+        ([[1.0], [1.0], [1.0]], 3, {"cannot_link": [(0, 1), (0, 2), (1, 2)]}, 0.0),
+        ([[0.0], [1.0], [5.0]], 2, {"must_link": [(0, 1), (1, 2)]}, 14.0),
+        ([[7.0, 7.0]], 1, {}, 0.0),
+        ([[0.0, 1.0], [2.0, 1.0], [9.0, 1.0]], 2, {}, 2.0),
+    ],
+)
+def test_edge_cases(points, k, pairs, cost):
+    result = solve(Problem.from_data(points, k, **pairs))
+    assert result.cost == pytest.approx(cost, abs=1e-12)
+    assert np.isfinite(result.centers).all()
+    assert result.centers.shape == (k, len(points[0]))
+
+
+def test_meeting_the_trivial_bound_is_a_proof():
+    problem = Problem.from_data([[0.0], [2.0], [9.0]], 2, must_link=[(0, 1)])
+    result = solve(problem)
+    assert (result.status, result.stop_reason) == (Status.OPTIMAL, StopReason.GAP_REACHED)
+    assert result.gap <= 1e-12
+
+
+def test_events_tell_the_story_in_order(blobs):
+    events = []
+    result = solve(blobs, callbacks=[events.append])
+    assert isinstance(events[-1], Finished)
+    assert events[-1].result is result
+    costs = [event.cost for event in events if isinstance(event, IncumbentFound)]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] == result.cost
+    bounds = [event.lower_bound for event in events if isinstance(event, BoundImproved)]
+    assert bounds == sorted(bounds)
+    assert bounds[-1] == result.lower_bound
+    times = [event.seconds for event in events]
+    assert times == sorted(times)
+    started = [event.stage for event in events if isinstance(event, StageStarted)]
+    finished = [event.stage for event in events if isinstance(event, StageFinished)]
+    assert started == finished == ["presolve", "bounds", "heuristics"]
+
+
+def test_time_in_listeners_does_not_count(blobs):
+    def slow(event):
+        if isinstance(event, StageStarted):
+            time.sleep(0.3)
+
+    began = time.perf_counter()
+    result = solve(blobs, callbacks=[slow])
+    assert time.perf_counter() - began - result.seconds["total"] >= 0.85
+
+
+def test_an_error_in_a_listener_is_not_swallowed(blobs):
+    def broken(event):
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        solve(blobs, callbacks=[broken])
+
+
+def hard_problem(n=3000, k=12):
+    rng = np.random.default_rng(0)
+    return Problem.from_data(rng.uniform(size=(n, 6)), k)
+
+
+def test_time_limit_returns_the_best_so_far():
+    solve(hard_problem(50, 3))  # compile outside the clock
+    began = time.perf_counter()
+    result = solve(hard_problem(), time_limit=0.5)
+    assert time.perf_counter() - began < 2.0
+    assert (result.status, result.stop_reason) == (Status.FEASIBLE, StopReason.TIME_LIMIT)
+    assert result.labels is not None
+    assert math.isfinite(result.gap)
+
+
+def test_interrupt_returns_the_best_so_far():
+    stop = StopSignal()
+    timer = threading.Timer(0.3, stop.interrupt)
+    timer.start()
+    result = solve(hard_problem(), stop=stop)
+    assert result.stop_reason is StopReason.INTERRUPTED
+    assert result.labels is not None
+
+
+def test_interrupted_before_the_start_still_answers(blobs):
+    stop = StopSignal()
+    stop.interrupt()
+    result = solve(blobs, stop=stop)
+    assert result.stop_reason is StopReason.INTERRUPTED
+    assert respects(result.labels, blobs.must_link, blobs.cannot_link)
+
+
+def test_warm_starts(blobs):
+    best = solve(blobs)
+    stop = StopSignal()
+    stop.interrupt()
+    kept = solve(blobs, start_labels=best.labels, stop=stop)
+    assert kept.cost == best.cost
+    again = solve(blobs, start_centers=best.centers, seed=1)
+    assert again.cost <= best.cost * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("start", "what"),
+    [
+        ({"start_labels": [0, 1]}, "expected 120 whole numbers"),
+        ({"start_labels": np.zeros(120)}, "whole numbers"),
+        ({"start_labels": np.full(120, 3)}, "point 0 has label 3"),
+        ({"start_labels": np.zeros(120, dtype=int)}, "share cluster 0, but must not"),
+        ({"start_labels": np.arange(120) % 3}, "must share one"),
+        ({"start_centers": [[0.0, 0.0]]}, "shape (3, 2)"),
+        ({"start_centers": np.full((3, 2), np.nan)}, "finite"),
+        ({"start_centers": "x"}, "not a table of numbers"),
+    ],
+)
+def test_bad_warm_starts_are_refused(blobs, start, what):
+    with pytest.raises(InputError) as caught:
+        solve(blobs, **start)
+    assert what in str(caught.value)
+
+
+def test_undecided_feasibility_is_the_third_answer(monkeypatch):
+    # A witness that is not found in time is neither a labelling nor a proof.
+    from certikmeans.presolve import pipeline
+    from certikmeans.presolve.colouring import Colouring
+
+    monkeypatch.setattr(pipeline, "find_colouring", lambda *_: Colouring("undecided", None, 0))
+    problem = Problem.from_data([[0.0], [1.0], [2.0]], 2, cannot_link=[(0, 1)])
+    result = solve(problem)
+    assert result.status is Status.UNKNOWN
+    assert result.labels is None
+    assert result.to_dict()["cost"] is None
+    known = solve(problem, start_labels=[0, 1, 1])
+    assert known.status is not Status.UNKNOWN
+    assert known.cost == pytest.approx(0.5)
