@@ -1,0 +1,38 @@
+"""``python -m benchmarks NAME``: run one benchmark, or ``smoke`` for a quick look at all."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from benchmarks import incumbents, lloyd, presolving, startup
+
+BENCHMARKS: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
+    "incumbents": ("cost on the published instances against the best known", incumbents.main),
+    "lloyd": ("one Lloyd step with exact assignment against scikit-learn's", lloyd.main),
+    "presolve": ("reading the problem and presolve at 1,500,000 points", presolving.main),
+    "startup": ("time of --help and of the import", startup.main),
+}
+
+
+def main() -> None:
+    """Parse and run."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    commands = parser.add_subparsers(dest="name", required=True)
+    for name, (what, _) in BENCHMARKS.items():
+        command = commands.add_parser(name, help=what)
+        command.add_argument("--small", action="store_true", help="small sizes, to see it run")
+        command.add_argument("--data-dir", default=None, help="where the real data sets are")
+        command.add_argument("--seed", type=int, default=0)
+    commands.add_parser("smoke", help="every benchmark at small size")
+    arguments = parser.parse_args()
+    if arguments.name == "smoke":
+        for name, (what, run) in BENCHMARKS.items():
+            print(f"\n== {name}: {what}")
+            run(argparse.Namespace(small=True, data_dir=None, seed=0))
+    else:
+        BENCHMARKS[arguments.name][1](arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Where benchmark instances come from."""
