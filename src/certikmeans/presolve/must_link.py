@@ -72,7 +72,7 @@ def collapse(
         means[group_of_point], masses[group_of_point] = points, weights
         return Collapsed(means, masses, group_of_point, 0.0, 0.0, 0.0, 1.0)
 
-    masses = np.bincount(group_of_point, weights, minlength=n_groups)
+    masses = np.asarray(np.bincount(group_of_point, weights, n_groups), dtype=np.float64)
     for j, column in enumerate(points.T):
         means[:, j] = np.bincount(group_of_point, weights * column, minlength=n_groups) / masses
 

@@ -84,7 +84,13 @@ def presolve(problem: Problem, stop: StopSignal) -> Presolved | InfeasibilityPro
     colouring = find_colouring(graph, problem.n_clusters, limit)
     if colouring.answer == "no":
         return explain_uncolourable(
-            problem, row_of_point, graph, problem.n_clusters, colouring.component, limit
+            problem,
+            row_of_point,
+            graph,
+            problem.n_clusters,
+            colouring.component,
+            limit,
+            witness=colouring.witness,
         )
 
     centre, centred, centring = _centre(problem.points, problem.weights)
