@@ -1,0 +1,6 @@
+"""``python -m certikmeans``."""
+
+from certikmeans.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The command line: parse, call, print, exit code.
+
+Nothing heavy is imported here, so that ``certikmeans --help`` answers at once; each command
+imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from certikmeans._version import __version__
+from certikmeans.cli.demo import demo_command
+from certikmeans.cli.exits import guarded
+from certikmeans.cli.generate import generate_command
+from certikmeans.cli.solve import solve_command
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="k-means under must-link and cannot-link constraints, with a proven lower bound.",
+)
+
+_SOLVE_EPILOG = (
+    "Exit codes: 0 the gap was reached; 1 stopped before that, the best labelling is returned; "
+    "2 bad usage or input; 3 no labelling respects the pairs."
+)
+
+app.command(
+    "solve",
+    short_help="Cluster points under pairs, with a proven bound.",
+    epilog=_SOLVE_EPILOG,
+    no_args_is_help=True,
+)(guarded(solve_command))
+app.command("generate", short_help="Write a random instance to files.", no_args_is_help=True)(
+    guarded(generate_command)
+)
+app.command("demo", short_help="Solve a bundled example and draw a picture.")(guarded(demo_command))
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"certikmeans {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="certikmeans")

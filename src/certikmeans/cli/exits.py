@@ -1,0 +1,106 @@
+"""Exit codes, and how every error ends: a message, a hint, a code."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from enum import IntEnum
+from typing import ParamSpec
+
+import typer
+
+from certikmeans.errors import CertikmeansError, InputError
+from certikmeans.status import Status
+
+P = ParamSpec("P")
+
+
+class ExitCode(IntEnum):
+    """What the exit code of the process means."""
+
+    GAP_REACHED = 0
+    STOPPED_EARLY = 1
+    BAD_INPUT = 2
+    INFEASIBLE = 3
+    # Python's own code for an uncaught exception is 1, which here means "an answer was found".
+    BUG = 70
+    ABORTED = 130
+
+
+def exit_code_of(status: Status) -> ExitCode:
+    """Return the code for what was proven.
+
+    >>> exit_code_of(Status.FEASIBLE)
+    <ExitCode.STOPPED_EARLY: 1>
+    """
+    match status:
+        case Status.OPTIMAL:
+            return ExitCode.GAP_REACHED
+        case Status.FEASIBLE | Status.UNKNOWN:
+            return ExitCode.STOPPED_EARLY
+        case Status.INFEASIBLE:
+            return ExitCode.INFEASIBLE
+        case _:
+            raise AssertionError(f"no exit code for status {status!r}")
+
+
+def guarded(command: Callable[P, ExitCode]) -> Callable[P, None]:
+    """Wrap a command: its return value and its errors become exit codes."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = command(*args, **kwargs)
+        except CertikmeansError as error:
+            show_error(error.message, error.hint)
+            code = ExitCode.BAD_INPUT
+        except MemoryError as error:
+            show_error(f"not enough memory ({error})", "try a smaller input or a larger machine")
+            code = ExitCode.BAD_INPUT
+        except KeyboardInterrupt:
+            show_error("interrupted before there was a result")
+            code = ExitCode.ABORTED
+        except Exception:
+            to_stderr(traceback.format_exc())
+            show_error("this is a bug in certikmeans", "please report it with the lines above")
+            code = ExitCode.BUG
+        raise typer.Exit(int(code))
+
+    return run
+
+
+def show_error(message: str, hint: str | None = None) -> None:
+    """Write an error, and the hint on a line of its own, to stderr."""
+    to_stderr(f"error: {message}\n" + (f"hint: {hint}\n" if hint else ""))
+
+
+def to_stderr(text: str) -> None:
+    """Write to stderr; if nobody listens any more, that is no reason to fail."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        _point_at_nothing(sys.stderr.fileno())
+
+
+def to_stdout(text: str) -> None:
+    """Write to stdout. A reader that went away (``| head``) has had enough: no error."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _point_at_nothing(sys.stdout.fileno())
+    except OSError as error:
+        _point_at_nothing(sys.stdout.fileno())
+        raise InputError(
+            f"standard output could not be written ({error.strerror or error})",
+            hint="name a file with --output instead",
+        ) from error
+
+
+def _point_at_nothing(descriptor: int) -> None:
+    # Otherwise the interpreter complains when it flushes the stream at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

@@ -1,0 +1,209 @@
+"""Run the solver under the eyes of a person: progress, Ctrl-C, and outputs that are not lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Self, final
+
+from certikmeans.cli.exits import ExitCode, exit_code_of, show_error, to_stderr, to_stdout
+from certikmeans.cli.outputs import write_atomically
+from certikmeans.stop import StopSignal
+
+if TYPE_CHECKING:
+    from certikmeans.options import Options
+    from certikmeans.problem import Problem
+    from certikmeans.report.progress import AbstractProgress
+    from certikmeans.report.trace import Trace
+    from certikmeans.result import Result
+
+_STOPPING = "stopping with the best labelling so far; press Ctrl-C again to abort without it"
+
+
+@final
+class Interrupts:
+    """While entered, Ctrl-C asks the run to wind up; a second one ends the process.
+
+    SIGTERM counts as Ctrl-C: schedulers send it shortly before they kill a job. A signal that
+    the parent process has set to be ignored stays ignored.
+    """
+
+    def __init__(self, stop: StopSignal, progress: AbstractProgress) -> None:
+        self._stop = stop
+        self._progress = progress
+        self._asked = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._asked:
+            # Not an exception: worker threads could keep the process waiting for them.
+            self._progress.restore_terminal()
+            os.write(sys.stderr.fileno(), b"error: aborted, the result is lost\n")
+            os._exit(ExitCode.ABORTED)
+        self._asked = True
+        self._stop.interrupt()
+        self._progress.announce(_STOPPING)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Where the result goes."""
+
+    json_file: Path | None
+    picture_file: Path | None
+    json_to_stdout: bool
+    quiet: bool
+    base: int = 0  # the number that the user gives to the first point
+
+
+def run_and_deliver(
+    problem: Problem,
+    options: Options,
+    delivery: Delivery,
+    *,
+    start_labels: Any = None,
+    classes: Any = None,
+) -> ExitCode:
+    """Solve, then write files, standard output and picture, in the order of their worth.
+
+    Returns
+    -------
+    ExitCode
+        What was proven, unless an output could not be written.
+    """
+    if not delivery.quiet and _kernels_are_new():
+        to_stderr("first run: compiling takes a minute or two; later runs start at once\n")
+
+    from certikmeans.report.progress import progress_on
+    from certikmeans.report.trace import Trace
+    from certikmeans.solver import solve
+
+    trace, stop = Trace(), StopSignal()
+    progress = progress_on(sys.stderr, quiet=delivery.quiet)
+    with Interrupts(stop, progress):
+        with progress:
+            result = solve(
+                problem,
+                gap=options.gap,
+                time_limit=options.time_limit_seconds,
+                bound=options.bound,
+                branching=options.branching,
+                jobs=options.jobs,
+                seed=options.seed,
+                callbacks=(trace, progress),
+                start_labels=start_labels,
+                stop=stop,
+            )
+        written = _deliver(result, problem, options, trace, delivery, classes)
+    return exit_code_of(result.status) if written else ExitCode.BAD_INPUT
+
+
+def _kernels_are_new() -> bool:
+    """Whether compiled code would be kept beside the package, and there is none yet."""
+    from importlib.util import find_spec
+
+    spec = find_spec("certikmeans.kernels")
+    if spec is None or spec.origin is None:
+        return False
+    folder = Path(spec.origin).parent
+    return os.access(folder, os.W_OK) and not any(folder.rglob("__pycache__/*.nbi"))
+
+
+def _deliver(
+    result: Result,
+    problem: Problem,
+    options: Options,
+    trace: Trace,
+    delivery: Delivery,
+    classes: Any,
+) -> bool:
+    """Hand everything over; False if a file could not be written."""
+    from certikmeans.report.summary import summarise
+
+    agreement = _agreement(result, classes)
+    document = _document(result, agreement)
+    saved = _save(delivery.json_file, lambda: document.encode(), delivery.quiet)
+    if delivery.json_to_stdout or not saved:
+        to_stdout(document)
+    elif not delivery.quiet:
+        text = summarise(
+            result,
+            problem,
+            presolve=trace.presolve,
+            requested_gap=options.gap,
+            agreement=agreement,
+        )
+        to_stdout(f"{text}\n")
+    if result.infeasibility is not None:
+        show_error("no labelling respects every pair")
+        to_stderr(f"{result.infeasibility.describe(base=delivery.base)}\n")
+
+    def draw() -> bytes:
+        from certikmeans.report.plots import picture, picture_format
+
+        assert delivery.picture_file is not None
+        return picture(problem, result, trace, picture_format(delivery.picture_file))
+
+    return _save(delivery.picture_file, draw, delivery.quiet) and saved
+
+
+def _save(path: Path | None, content: Callable[[], bytes], quiet: bool) -> bool:
+    if path is None:
+        return True
+    try:
+        write_atomically(path, content())
+    except OSError as error:
+        show_error(f"{path}: could not be written ({error.strerror or error})")
+        return False
+    if not quiet:
+        to_stderr(f"wrote {path}\n")
+    return True
+
+
+def _document(result: Result, agreement: float | None) -> str:
+    if agreement is None:
+        return f"{result.to_json()}\n"
+    import json
+
+    return (
+        json.dumps({**result.to_dict(), "adjusted_rand_index": agreement}, allow_nan=False) + "\n"
+    )
+
+
+def _agreement(result: Result, classes: Any) -> float | None:
+    if classes is None or result.labels is None:
+        return None
+    from sklearn.metrics import adjusted_rand_score
+
+    known = _known(classes)
+    if not known.any():
+        return None
+    return float(adjusted_rand_score(classes[known], result.labels[known]))
+
+
+def _known(classes: Any) -> Any:
+    """Leave out points without a class: -1, not a number, or empty text."""
+    if classes.dtype.kind == "U":
+        return classes != ""
+    return (classes == classes) & (classes != -1)  # NaN differs from itself

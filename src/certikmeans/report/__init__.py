@@ -1,0 +1,1 @@
+"""What people see: progress, summary, pictures. Made from a `Result` and events alone."""

@@ -1,0 +1,327 @@
+"""One picture of a run: the clusters with their pairs, and the two sides closing in."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.errors import InputError, MissingExtraError
+from certikmeans.problem import Problem
+from certikmeans.report.numbers import count, percent, rounded_down, rounded_up
+from certikmeans.report.projection import Projection, project
+from certikmeans.report.trace import Trace
+from certikmeans.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "pdf", "svg")
+MAX_PAIRS = 300
+MAX_POINTS = 20_000
+MAX_IN_LEGEND = 12
+_SEED = 0
+
+# Okabe and Ito's palette, told apart by readers with any kind of colour vision. Its yellow is
+# too faint on white, and its vermilion is kept for the cannot-links.
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#7F7F7F", "#8C5A2B")
+# Colours and markers have coprime counts, so their combination repeats only after 70 clusters.
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+_MUST_COLOUR = "#222222"
+_CANNOT_COLOUR = "#D55E00"
+_COST_COLOUR = "#0072B2"
+_BOUND_COLOUR = "#D55E00"
+
+
+def require_matplotlib() -> None:
+    """Raise if pictures cannot be drawn: asked before a long run, not after it."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            "pictures need matplotlib, which is not installed",
+            hint="pip install 'certikmeans[plot]'",
+        ) from error
+
+
+def picture_format(path: Path) -> str:
+    """Return the format that the ending of ``path`` asks for.
+
+    >>> picture_format(Path("run.PNG"))
+    'png'
+    """
+    ending = path.suffix[1:].lower()
+    if ending not in FORMATS:
+        raise InputError(
+            f"{path}: pictures cannot be written as {path.suffix or 'a file without ending'!r}",
+            hint=f"end the name in one of {', '.join('.' + known for known in FORMATS)}",
+        )
+    return ending
+
+
+def plot_solution(path: Path | str, problem: Problem, result: Result, trace: Trace) -> None:
+    """Draw the run and write the picture to ``path``; see `picture`."""
+    target = Path(path)
+    target.write_bytes(picture(problem, result, trace, picture_format(target)))
+
+
+def picture(problem: Problem, result: Result, trace: Trace, file_format: str = "png") -> bytes:
+    """Draw the run.
+
+    Left: the points on their first two principal axes, coloured by cluster, with the pairs.
+    Right: cost of the incumbent and lower bound over time; the shaded space between them is
+    what is not known yet. Large inputs are thinned out, and the caption says so.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was asked.
+    result : Result
+        What was answered; without labels the points are drawn in grey.
+    trace : Trace
+        The listener that was passed to ``solve``.
+    file_format : {"png", "pdf", "svg"}
+        What to return.
+
+    Returns
+    -------
+    bytes
+        The contents of a picture file.
+    """
+    require_matplotlib()
+    # Not pyplot: it would choose a window system and keep every figure alive.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 6.2), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2, width_ratios=(1.35, 1.0))
+    notes = _draw_clusters(left, problem, result)
+    _draw_trace(right, result, trace)
+    if notes:
+        _caption(figure, notes)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=file_format)
+    return buffer.getvalue()
+
+
+def _caption(figure: Figure, notes: list[str]) -> None:
+    figure.supxlabel("; ".join(notes) + ".", fontsize=9, color="#444444", x=0.01, ha="left")
+
+
+def _draw_clusters(axes: Axes, problem: Problem, result: Result) -> list[str]:
+    rng = np.random.default_rng(_SEED)
+    must, cannot = _thinned_pairs(problem, rng)
+    shown = _thinned_points(problem.n_points, np.concatenate([must, cannot]), rng)
+    view = project(problem.points, shown, result.labels)
+    place = np.full((problem.n_points, 2), np.nan)
+    place[shown] = view.places
+    # Among many points the lines go on top, or they would be hidden.
+    crowded = len(shown) > 2000
+    _draw_pairs(axes, place[must], "-", _MUST_COLOUR, crowded)
+    _draw_pairs(axes, place[cannot], (0, (4, 3)), _CANNOT_COLOUR, crowded)
+    _draw_points(axes, place, shown, result)
+    if result.centers is not None:
+        _draw_centres(axes, view, result)
+    _legend(axes, problem, result)
+    axes.set_xlabel(view.axis_names[0])
+    axes.set_ylabel(view.axis_names[1])
+    axes.margins(0.06)
+    if view.one_axis:
+        axes.set_yticks([])
+        axes.set_ylim(-0.6, (0 if result.labels is None else result.n_clusters - 1) + 0.6)
+    if result.labels is None:
+        axes.set_title(f"{count(problem.n_points, 'point')}, {result.status}: no labelling")
+    else:
+        clusters = count(problem.n_clusters, "cluster")
+        axes.set_title(f"{clusters}, cost {rounded_up(result.cost, 7)} ({result.status})")
+    notes = list(view.notes)
+    if len(shown) < problem.n_points:
+        notes.append(f"{len(shown):,} of {count(problem.n_points, 'point')} drawn")
+    n_pairs = len(problem.must_link) + len(problem.cannot_link)
+    if len(must) + len(cannot) < n_pairs:
+        notes.append(f"{len(must) + len(cannot):,} of {count(n_pairs, 'pair')} drawn")
+    return notes
+
+
+def _thinned_pairs(
+    problem: Problem, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Both kinds get half of the room, and what the other kind does not need."""
+    must, cannot = problem.must_link, problem.cannot_link
+    half = MAX_PAIRS // 2
+    n_must = min(len(must), max(half, MAX_PAIRS - len(cannot)))
+    n_cannot = min(len(cannot), MAX_PAIRS - n_must)
+    chosen = [
+        pairs[np.sort(rng.choice(len(pairs), size=size, replace=False))] if size else pairs[:0]
+        for pairs, size in ((must, n_must), (cannot, n_cannot))
+    ]
+    return chosen[0], chosen[1]
+
+
+def _thinned_points(
+    n_points: int, pairs: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return the rows to draw, among them the ends of every pair drawn."""
+    if n_points <= MAX_POINTS:
+        return np.arange(n_points)
+    ends = np.unique(pairs)
+    others = rng.choice(n_points, size=MAX_POINTS, replace=False)
+    others = np.setdiff1d(others, ends, assume_unique=True)[: MAX_POINTS - len(ends)]
+    return np.sort(np.concatenate([ends, others]))
+
+
+def _draw_pairs(
+    axes: Axes, ends: NDArray[np.float64], style: Any, colour: str, crowded: bool
+) -> None:
+    from matplotlib.collections import LineCollection
+
+    if len(ends):
+        lines = LineCollection(
+            list(ends),
+            colors=colour,
+            linestyles=[style],
+            linewidths=0.8,
+            alpha=0.55,
+            zorder=3 if crowded else 1,
+        )
+        axes.add_collection(lines)
+
+
+def _draw_points(
+    axes: Axes, place: NDArray[np.float64], shown: NDArray[np.int64], result: Result
+) -> None:
+    size = float(np.clip(6000 / len(shown), 5, 34))
+    edge = 0.4 if size > 12 else 0.0
+    style: dict[str, Any] = {"s": size, "linewidths": edge, "edgecolors": "white", "zorder": 2}
+    if result.labels is None:
+        axes.scatter(place[shown, 0], place[shown, 1], color="#999999", **style)
+        return
+    labels = result.labels[shown]
+    for cluster in range(result.n_clusters):
+        rows = shown[labels == cluster]
+        axes.scatter(
+            place[rows, 0],
+            place[rows, 1],
+            color=_COLOURS[cluster % len(_COLOURS)],
+            marker=_MARKERS[cluster % len(_MARKERS)],
+            **style,
+        )
+
+
+def _draw_centres(axes: Axes, view: Projection, result: Result) -> None:
+    assert result.centers is not None
+    assert result.labels is not None
+    used = np.flatnonzero(np.bincount(result.labels, minlength=result.n_clusters))
+    places = view.of_centres(result.centers[used], used)
+    axes.scatter(
+        places[:, 0],
+        places[:, 1],
+        marker="X",
+        s=130,
+        color="black",
+        edgecolors="white",
+        linewidths=1.5,
+        zorder=4,
+    )
+
+
+def _legend(axes: Axes, problem: Problem, result: Result) -> None:
+    from matplotlib.lines import Line2D
+
+    dot: dict[str, Any] = {"linestyle": "none", "markersize": 7}
+    handles = []
+    if result.labels is not None:
+        sizes = np.bincount(result.labels, minlength=result.n_clusters)
+        for cluster in range(min(result.n_clusters, MAX_IN_LEGEND)):
+            handles.append(
+                Line2D(
+                    [],
+                    [],
+                    color=_COLOURS[cluster % len(_COLOURS)],
+                    marker=_MARKERS[cluster % len(_MARKERS)],
+                    label=f"cluster {cluster} ({sizes[cluster]:,})",
+                    **dot,
+                )
+            )
+        if result.n_clusters > MAX_IN_LEGEND:
+            more = f"and {result.n_clusters - MAX_IN_LEGEND:,} more clusters"
+            handles.append(Line2D([], [], label=more, **dot))
+        handles.append(Line2D([], [], color="black", marker="X", label="centre", **dot))
+    if len(problem.must_link):
+        text = f"must-link ({len(problem.must_link):,})"
+        handles.append(Line2D([], [], color=_MUST_COLOUR, label=text))
+    if len(problem.cannot_link):
+        text = f"cannot-link ({len(problem.cannot_link):,})"
+        handles.append(Line2D([], [], color=_CANNOT_COLOUR, linestyle="--", label=text))
+    if handles:
+        _legend_below(axes, handles, columns=4)
+
+
+def _legend_below(axes: Axes, handles: list[Any], columns: int) -> None:
+    """Put the legend under the axis, where it can hide nothing."""
+    axes.legend(
+        handles=handles,
+        fontsize=8.5,
+        frameon=False,
+        ncols=min(columns, len(handles)),
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.1),
+    )
+
+
+def _draw_trace(axes: Axes, result: Result, trace: Trace) -> None:
+    points = trace.points
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("sum of squares")
+    if result.labels is None or not points:
+        axes.set_title("incumbent and bound over time")
+        axes.text(0.5, 0.5, "no labelling was found", ha="center", transform=axes.transAxes)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        return
+    end = max(points[-1].seconds, 1e-3) * 1.03
+    seconds = np.array([0.0] + [point.seconds for point in points] + [end])
+    costs = np.array([math.nan] + [point.cost for point in points] + [result.cost])
+    costs[np.isinf(costs)] = math.nan
+    bounds = np.array([0.0] + [point.lower_bound for point in points] + [result.lower_bound])
+    shade = axes.fill_between(
+        seconds, bounds, costs, step="post", color="#BBBBBB", alpha=0.35, label="undecided"
+    )
+    upper = axes.step(
+        seconds, costs, where="post", color=_COST_COLOUR, label="best labelling found"
+    )
+    lower = axes.step(
+        seconds, bounds, where="post", color=_BOUND_COLOUR, linestyle="--", label="lower bound"
+    )
+    axes.set_xlim(0.0, end)
+    axes.set_ylim(*_trace_limits(costs, bounds))
+    axes.set_title(f"incumbent and bound over time: gap {percent(result.gap)}")
+    axes.grid(True, linewidth=0.4, alpha=0.5)
+    _legend_below(axes, [*upper, *lower, shade], columns=3)
+    _label_ends(axes, costs[-1], bounds[-1])
+
+
+def _trace_limits(costs: NDArray[np.float64], bounds: NDArray[np.float64]) -> tuple[float, float]:
+    """Leave out the time before the first real bound: its line enters from below."""
+    proven = bounds[bounds > 0.0]
+    low = float(proven.min()) if len(proven) else 0.0
+    high = float(np.nanmax(costs))
+    if high == 0.0:
+        return -0.1, 1.0
+    if low < 0.5 * high:
+        return 0.0, 1.1 * high
+    room = 0.12 * (high - low) if high > low else 0.05 * high
+    return low - room, high + room
+
+
+def _label_ends(axes: Axes, cost: float, bound: float) -> None:
+    style: dict[str, Any] = {"fontsize": 8.5, "ha": "right", "textcoords": "offset points"}
+    end = axes.get_xlim()[1]
+    axes.annotate(rounded_up(cost, 7), (end, cost), (-3, 5), va="bottom", **style)
+    axes.annotate(rounded_down(bound, 7), (end, bound), (-3, -5), va="top", **style)

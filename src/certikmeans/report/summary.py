@@ -1,0 +1,149 @@
+"""The end of a run in words and numbers that a person can read."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+
+from certikmeans.events import PresolveDone
+from certikmeans.problem import Problem
+from certikmeans.report.numbers import count, duration, percent, rounded_down, rounded_up
+from certikmeans.result import Result
+from certikmeans.status import Status
+
+_WIDTH = 88
+_LABEL_WIDTH = 14
+_SIZES_SHOWN = 12
+
+
+def summarise(
+    result: Result,
+    problem: Problem,
+    *,
+    presolve: PresolveDone | None = None,
+    requested_gap: float | None = None,
+    agreement: float | None = None,
+) -> str:
+    """Describe ``result`` in a dozen lines of plain text.
+
+    Costs and gaps are shown rounded up and bounds rounded down, so that every figure is a
+    true statement as printed. The pairs are counted afresh from the labels.
+
+    Parameters
+    ----------
+    result : Result
+        What the solver returned.
+    problem : Problem
+        The problem it was given.
+    presolve : PresolveDone, optional
+        The sizes after presolve, for a line about them.
+    requested_gap : float, optional
+        The gap that was asked for, shown beside the one reached.
+    agreement : float, optional
+        The adjusted Rand index against known classes.
+
+    Returns
+    -------
+    str
+        Lines without a trailing newline.
+    """
+    rows = [
+        ("Status", f"{result.status}. {result.status.sentence}"),
+        ("Stopped", f"{result.stop_reason.sentence}."),
+    ]
+    if result.labels is not None:
+        rows += [
+            ("Cost", f"{rounded_up(result.cost)} (weighted squared distances to the centres)"),
+            ("Lower bound", f"{rounded_down(result.lower_bound)} ({result.bound} bound)"),
+            ("Gap", _gap(result, requested_gap)),
+            ("Proven", what_is_proven(result)),
+            ("Clusters", _clusters(result)),
+            ("Pairs", _pairs(result, problem)),
+        ]
+    elif result.status is Status.UNKNOWN:
+        rows.append(("Lower bound", f"{rounded_down(result.lower_bound)} ({result.bound} bound)"))
+    if agreement is not None:
+        rows.append(("Agreement", f"adjusted Rand index {agreement:.4f} with the known classes"))
+    rows.append(("Input", _sizes(problem, presolve)))
+    rows.append(("Time", _times(result)))
+    return "\n".join(_row(label, text) for label, text in rows)
+
+
+def what_is_proven(result: Result) -> str:
+    """Say in one or two sentences what can be relied on."""
+    if result.status is Status.INFEASIBLE:
+        return "no labelling respects all pairs."
+    if result.labels is None:
+        return "nothing: neither a labelling nor a contradiction was found."
+    if result.gap == 0.0:
+        return "no labelling that respects the pairs costs less: this one is optimal."
+    excess = result.cost / result.lower_bound - 1.0 if result.lower_bound > 0.0 else np.inf
+    if np.isinf(excess):
+        return "nothing about the distance to the optimum, the bound is 0. The pairs hold."
+    excess += 4 * np.finfo(float).eps * (1.0 + excess)  # covers the roundings above
+    return (
+        "no labelling that respects the pairs costs less than the lower bound, "
+        f"so this one costs at most {percent(excess)} more than the best possible."
+    )
+
+
+def _gap(result: Result, requested: float | None) -> str:
+    reached = percent(result.gap)
+    return reached if requested is None else f"{reached} (asked for: {100 * requested:g} %)"
+
+
+def _clusters(result: Result) -> str:
+    assert result.labels is not None
+    sizes = np.sort(np.bincount(result.labels, minlength=result.n_clusters))[::-1]
+    shown = ", ".join(f"{size:,}" for size in sizes[:_SIZES_SHOWN])
+    if len(sizes) > _SIZES_SHOWN:
+        shown += f", ..., {sizes[-1]:,}"
+    empty = int((sizes == 0).sum())
+    note = f" ({count(empty, 'cluster')} empty)" if empty else ""
+    return f"{count(result.n_clusters, 'cluster')}, number of points: {shown}{note}"
+
+
+def _pairs(result: Result, problem: Problem) -> str:
+    assert result.labels is not None
+    kept, broken = [], []
+    for kind, pairs, want_same in (
+        ("must-link", problem.must_link, True),
+        ("cannot-link", problem.cannot_link, False),
+    ):
+        ends = result.labels[pairs]
+        wrong = int(((ends[:, 0] == ends[:, 1]) != want_same).sum())
+        kept.append(count(len(pairs), kind))
+        if wrong:
+            broken.append(f"{wrong:,} of {count(len(pairs), kind)}")
+    if broken:
+        return f"BROKEN: {' and '.join(broken)}. This is a bug in certikmeans: please report it."
+    return f"{' and '.join(kept)}, all respected"
+
+
+def _sizes(problem: Problem, presolve: PresolveDone | None) -> str:
+    text = f"{count(problem.n_points, 'point')}, {count(problem.n_features, 'feature')}"
+    if presolve is None:
+        return text
+    text += f"; after presolve {count(presolve.n_groups, 'group')}"
+    text += f" on {presolve.n_axes:,} {'axis' if presolve.n_axes == 1 else 'axes'}"
+    if presolve.n_components:
+        text += (
+            f", {count(presolve.n_components, 'component')} of cannot-linked groups "
+            f"(the largest has {presolve.largest_component:,})"
+        )
+    return text
+
+
+def _times(result: Result) -> str:
+    stages = [f"{stage} {duration(s)}" for stage, s in result.seconds.items() if stage != "total"]
+    total = duration(result.seconds.get("total", sum(result.seconds.values())))
+    return f"{total} ({', '.join(stages)})" if stages else total
+
+
+def _row(label: str, text: str) -> str:
+    indent = " " * _LABEL_WIDTH
+    lines = textwrap.wrap(
+        text, _WIDTH - _LABEL_WIDTH, break_long_words=False, break_on_hyphens=False
+    )
+    return f"{label:<{_LABEL_WIDTH}}" + f"\n{indent}".join(lines)

@@ -1,0 +1,55 @@
+"""The command line as a user starts it: a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+TIMEOUT_SECONDS = 600  # the first run compiles
+COMMAND = (sys.executable, "-m", "certikmeans")
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def with_fake_solver(behaviour: str) -> tuple[str, ...]:
+    """Return the command with a solver of the given behaviour, see `with_fake_solver`."""
+    return (sys.executable, "-m", "tests.cli.with_fake_solver", behaviour)
+
+
+def run(
+    *arguments: object, cwd: Path, command: tuple[str, ...] = COMMAND, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run ``certikmeans`` to its end."""
+    return subprocess.run(
+        [*command, *map(str, arguments)],
+        cwd=cwd,
+        env=_environment(),
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+    )
+
+
+def start(
+    *arguments: object, cwd: Path, command: tuple[str, ...] = COMMAND
+) -> subprocess.Popen[str]:
+    """Start ``certikmeans`` with pipes for its output, to be interrupted later."""
+    return subprocess.Popen(
+        [*command, *map(str, arguments)],
+        cwd=cwd,
+        env=_environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # A shell may have started the tests with Ctrl-C ignored, which children inherit.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def _environment() -> dict[str, str]:
+    changes = {"COLUMNS": "100", "TERM": "xterm-256color", "PYTHONPATH": str(_ROOT)}
+    return {**os.environ, **changes}

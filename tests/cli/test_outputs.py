@@ -1,0 +1,99 @@
+"""Output files: refused early, written whole, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from certikmeans.cli.outputs import check_outputs, write_atomically
+from certikmeans.errors import InputError
+
+
+def test_good_names_pass_and_leave_no_trace(tmp_path):
+    (tmp_path / "old.json").write_text("old")
+    check_outputs([tmp_path / "new.json", tmp_path / "old.json"], [tmp_path / "data.csv"])
+    assert [path.name for path in tmp_path.iterdir()] == ["old.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (".", "is a directory"),
+        ("missing/out.json", "does not exist"),
+        ("data.csv/out.json", "does not exist"),
+        ("data.csv", "is an input"),
+        ("./sub/../data.csv", "is an input"),
+    ],
+)
+def test_bad_names_are_refused(tmp_path, name, message):
+    (tmp_path / "data.csv").write_text("1,2\n")
+    (tmp_path / "sub").mkdir()
+    with pytest.raises(InputError, match=message):
+        check_outputs([tmp_path / name], [tmp_path / "data.csv"])
+
+
+def test_two_outputs_need_two_names(tmp_path):
+    with pytest.raises(InputError, match="named twice"):
+        check_outputs([tmp_path / "a.json", tmp_path / "a.json"])
+
+
+def test_a_directory_that_takes_no_files_is_refused():
+    # Even root cannot create a file here.
+    with pytest.raises(InputError, match="cannot be written"):
+        check_outputs([Path("/proc/certikmeans.json")])
+
+
+def test_a_file_is_replaced_with_its_permissions(tmp_path):
+    target = tmp_path / "out.json"
+    target.write_text("old")
+    target.chmod(0o640)
+    write_atomically(target, b"new")
+    assert target.read_bytes() == b"new"
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_new_file_has_the_usual_permissions(tmp_path):
+    usual = tmp_path / "usual"
+    usual.touch()
+    write_atomically(tmp_path / "out.json", b"new")
+    assert (tmp_path / "out.json").stat().st_mode == usual.stat().st_mode
+
+
+def test_a_symbolic_link_is_followed(tmp_path):
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "out.json"
+    link.symlink_to(tmp_path / "real" / "out.json")
+    check_outputs([link])
+    write_atomically(link, b"new")
+    assert link.is_symlink()
+    assert (tmp_path / "real" / "out.json").read_bytes() == b"new"
+
+
+def test_devices_are_written_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        check_outputs([pipe])
+        write_atomically(pipe, b"through")
+        assert os.read(reader, 100) == b"through"
+        assert pipe.is_fifo()
+    finally:
+        os.close(reader)
+
+
+def test_failure_leaves_the_old_file(tmp_path, monkeypatch):
+    target = tmp_path / "out.json"
+    target.write_text("old")
+
+    def fail(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(target, b"new")
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]

@@ -1,0 +1,102 @@
+"""Standard output and error when they are full, closed, or a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import stat
+import threading
+
+import pytest
+
+from tests.cli.process import run, start, with_fake_solver
+
+QUICK = with_fake_solver("quick")
+NEEDS_FULL = pytest.mark.skipif(
+    not os.path.exists("/dev/full"), reason="needs a device that is always full"
+)
+
+
+@pytest.fixture
+def data(tmp_path):
+    (tmp_path / "data.csv").write_text("1\n2\n9\n")
+    return tmp_path
+
+
+@NEEDS_FULL
+def test_a_result_that_cannot_be_written_is_printed(data):
+    done = run("solve", "data.csv", "-k", 1, "--output", "/dev/full", cwd=data, command=QUICK)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["labels"] == [0, 0, 0]
+    assert "error: /dev/full: could not be written" in done.stderr
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
+
+
+@NEEDS_FULL
+def test_full_standard_output(data):
+    with open("/dev/full", "w") as full:
+        done = run("solve", "data.csv", "-k", 1, "--json", cwd=data, command=QUICK, stdout=full)
+    assert done.returncode == 2
+    assert "error: standard output could not be written" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_reader_that_has_had_enough_changes_nothing(data, closed):
+    process = start(
+        *("solve", "data.csv", "-k", 1, "--json", "--output", "out.json"),
+        cwd=data,
+        command=QUICK,
+    )
+    getattr(process, closed).close()
+    left = (process.stderr if closed == "stdout" else process.stdout).read()
+    assert process.wait() == 1
+    assert "rror" not in left
+    assert "Exception" not in left
+    assert json.loads((data / "out.json").read_text())["status"] == "feasible"
+
+
+def test_on_a_terminal_progress_is_live_and_stdout_stays_clean(data):
+    mine, theirs = pty.openpty()
+    drawn = bytearray()
+
+    def watch() -> None:
+        try:
+            while chunk := os.read(mine, 1 << 16):
+                drawn.extend(chunk)
+        except OSError:  # how a terminal ends
+            pass
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    done = run("solve", "data.csv", "-k", 1, cwd=data, command=QUICK, stderr=theirs)
+    os.close(theirs)
+    watcher.join(timeout=10)
+    os.close(mine)
+    assert done.stdout.startswith("Status")
+    assert "\x1b" not in done.stdout
+    assert b"\x1b[?25l" in drawn  # the cursor is hidden while drawing
+    assert drawn.rfind(b"\x1b[?25h") > drawn.rfind(b"\x1b[?25l")  # and shown again
+    assert b"finished, feasible" in drawn
+
+
+def test_quiet_says_nothing(data):
+    done = run("solve", "data.csv", "-k", 1, "--quiet", cwd=data, command=QUICK)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+
+
+def test_quiet_json_is_json_only(data):
+    done = run("solve", "data.csv", "-k", 1, "--quiet", "--json", cwd=data, command=QUICK)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["n_points"] == 3
+    assert done.stderr == ""
+
+
+def test_a_bug_is_not_mistaken_for_an_answer(data):
+    # Python's own exit code for an uncaught exception is 1, which means "stopped at a limit".
+    done = run("solve", "data.csv", "-k", 1, cwd=data, command=with_fake_solver("broken"))
+    assert done.returncode == 70
+    assert done.stdout == ""
+    assert "ZeroDivisionError: a slip" in done.stderr
+    assert "this is a bug in certikmeans" in done.stderr

@@ -1,0 +1,137 @@
+"""Pictures: drawn for every shape of input, honest about what they leave out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from certikmeans.errors import InputError, MissingExtraError
+from certikmeans.problem import Problem
+from certikmeans.report import plots
+from certikmeans.report.projection import project
+from certikmeans.report.trace import Trace
+from certikmeans.status import Status, StopReason
+from tests.report.examples import made_result, made_trace
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def blobs(n_points: int, n_features: int, n_clusters: int, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n_points) % n_clusters
+    return rng.normal(size=(n_points, n_features)) + 5.0 * labels[:, None], labels
+
+
+@pytest.mark.parametrize(
+    ("n_points", "n_features", "n_clusters"),
+    [(1, 1, 1), (1, 3, 1), (2, 2, 2), (30, 1, 3), (60, 4, 80 // 4), (30, 400, 3), (1, 400, 1)],
+)
+def test_any_shape_is_drawn(n_points, n_features, n_clusters):
+    points, labels = blobs(n_points, n_features, n_clusters)
+    pairs = [(0, 1)] if n_points > 1 else []
+    problem = Problem.from_data(points, n_clusters, cannot_link=pairs)
+    result = made_result(problem, labels)
+    assert plots.picture(problem, result, made_trace(result)).startswith(PNG)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-60, 1e100])
+def test_extreme_and_equal_points_are_drawn(scale):
+    points, labels = blobs(12, 2, 2)
+    problem = Problem.from_data(scale * points, 2)
+    result = made_result(problem, labels)
+    assert plots.picture(problem, result, made_trace(result)).startswith(PNG)
+
+
+def test_no_labelling_and_no_events_are_drawn():
+    points, labels = blobs(12, 2, 2)
+    problem = Problem.from_data(points, 2, must_link=[(0, 1)], cannot_link=[(0, 1)])
+    infeasible = made_result(
+        problem,
+        None,
+        status=Status.INFEASIBLE,
+        stop_reason=StopReason.PROVEN_INFEASIBLE,
+        lower_bound=np.inf,
+    )
+    assert plots.picture(problem, infeasible, made_trace(infeasible)).startswith(PNG)
+    assert plots.picture(problem, made_result(problem, labels), Trace()).startswith(PNG)
+
+
+def captions(monkeypatch, problem, result) -> str:
+    notes: list[str] = []
+    monkeypatch.setattr(plots, "_caption", lambda figure, found: notes.extend(found))
+    assert plots.picture(problem, result, made_trace(result)).startswith(PNG)
+    return "; ".join(notes)
+
+
+def test_large_inputs_are_thinned_out_and_the_caption_says_so(monkeypatch):
+    points, labels = blobs(100_000, 2, 3)
+    ends = np.arange(90_000).reshape(-1, 3)
+    problem = Problem.from_data(points, 3, cannot_link=ends[:, :2])
+    note = captions(monkeypatch, problem, made_result(problem, labels))
+    assert note == "20,000 of 100,000 points drawn; 300 of 30,000 pairs drawn"
+
+
+def test_nothing_is_said_when_everything_is_drawn(monkeypatch):
+    points, labels = blobs(100, 2, 3)
+    problem = Problem.from_data(points, 3, cannot_link=[(0, 1)], must_link=[(0, 3)])
+    assert captions(monkeypatch, problem, made_result(problem, labels)) == ""
+
+
+@pytest.mark.parametrize(
+    ("n_must", "n_cannot", "shown"),
+    [(10, 5, (10, 5)), (1000, 5, (295, 5)), (5, 1000, (5, 295)), (400, 400, (150, 150))],
+)
+def test_both_kinds_of_pairs_get_room(n_must, n_cannot, shown):
+    points, _ = blobs(2001, 2, 3)
+    line = np.stack([np.arange(2000), np.arange(1, 2001)], axis=1)
+    problem = Problem.from_data(points, 3, must_link=line[:n_must], cannot_link=line[:n_cannot])
+    must, cannot = plots._thinned_pairs(problem, np.random.default_rng(0))
+    assert (len(must), len(cannot)) == shown
+
+
+def test_the_ends_of_drawn_pairs_are_drawn():
+    pairs = np.array([[0, 99_999], [17, 4711]])
+    shown = plots._thinned_points(100_000, pairs, np.random.default_rng(0))
+    assert len(np.unique(shown)) == len(shown) == plots.MAX_POINTS
+    assert np.isin(pairs, shown).all()
+
+
+def test_the_view_keeps_distances_of_planar_data_and_places_centres():
+    rng = np.random.default_rng(1)
+    plane = rng.normal(size=(20, 2)) * (3.0, 1.0)
+    turned = plane @ np.linalg.qr(rng.normal(size=(5, 5)))[0][:2] + 7.0
+    view = project(turned, np.arange(20), None)
+    assert not view.one_axis
+    expected = np.linalg.norm(plane[:, None] - plane[None], axis=2)
+    drawn = np.linalg.norm(view.places[:, None] - view.places[None], axis=2)
+    np.testing.assert_allclose(drawn, expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(view.of_centres(turned[:2], np.arange(2)), view.places[:2])
+
+
+def test_the_file_is_written_in_the_format_its_name_asks_for(tmp_path):
+    points, labels = blobs(12, 2, 2)
+    problem = Problem.from_data(points, 2)
+    result = made_result(problem, labels)
+    for name, start in (("a.png", PNG), ("b.svg", b"<?xml"), ("c.pdf", b"%PDF")):
+        plots.plot_solution(tmp_path / name, problem, result, made_trace(result))
+        assert (tmp_path / name).read_bytes().startswith(start)
+    with pytest.raises(InputError, match="cannot be written as"):
+        plots.picture_format(Path("a.gif"))
+
+
+def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"certikmeans\[plot\]"):
+        plots.require_matplotlib()
+
+
+def test_drawing_leaves_pyplot_alone():
+    points, labels = blobs(12, 2, 2)
+    problem = Problem.from_data(points, 2)
+    result = made_result(problem, labels)
+    before = "matplotlib.pyplot" in sys.modules
+    plots.picture(problem, result, made_trace(result))
+    assert ("matplotlib.pyplot" in sys.modules) == before

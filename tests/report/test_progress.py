@@ -1,0 +1,125 @@
+"""Progress: legible without a terminal, sparing with lines, and never the end of a run."""
+
+from __future__ import annotations
+
+import io
+import os
+
+import pytest
+
+from certikmeans.events import (
+    BoundImproved,
+    Finished,
+    HeuristicProgress,
+    IncumbentFound,
+    PresolveDone,
+    StageFinished,
+    StageStarted,
+)
+from certikmeans.problem import Problem
+from certikmeans.report.progress import (
+    LiveProgress,
+    PlainProgress,
+    SilentProgress,
+    progress_on,
+)
+from tests.report.examples import made_result
+
+PROBLEM = Problem.from_data([[0.0], [1.0], [5.0]], 2)
+RUN = [
+    StageStarted(0.0, "presolve"),
+    PresolveDone(0.01, 1000, 900, 2, 7, 30),
+    StageFinished(0.01, "presolve"),
+    StageStarted(0.01, "bounds"),
+    BoundImproved(0.02, 9.0, "sample"),
+    StageFinished(0.02, "bounds"),
+    StageStarted(0.02, "heuristics"),
+    IncumbentFound(0.03, 12.0, "lloyd"),
+    HeuristicProgress(0.04, 16, 256),
+    StageFinished(0.05, "heuristics"),
+    Finished(0.06, made_result(PROBLEM, [0, 0, 1])),
+]
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_plain_lines_tell_the_story():
+    stream = io.StringIO()
+    with PlainProgress(stream, clock=lambda: 0.0) as progress:
+        for event in RUN:
+            progress(event)
+    assert stream.getvalue().splitlines() == [
+        "[    0.00 s] presolve",
+        "[    0.01 s] presolve: 1,000 points, 900 groups, 7 components (largest 30)",
+        "[    0.01 s] bounds",
+        "[    0.02 s] heuristics: lower bound 9",
+        "[    0.06 s] finished, feasible: cost 0.5, lower bound 0.4, gap 20 %",
+    ]
+
+
+def test_at_most_one_line_a_second_within_a_stage():
+    now = 0.0
+    stream = io.StringIO()
+    progress = PlainProgress(stream, clock=lambda: now)
+    progress(StageStarted(0.0, "heuristics"))
+    for tick in range(1, 10_001):
+        now = tick / 1000
+        progress(IncumbentFound(now, 1e6 - tick, "lloyd"))
+    assert 9 <= len(stream.getvalue().splitlines()) <= 11
+
+
+def test_a_reader_that_goes_away_does_not_stop_the_run():
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "w") as stream:
+        progress = PlainProgress(stream)
+        for event in RUN:
+            progress(event)
+        progress.announce("stopping")
+        # What could not be written would be tried again on closing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def test_live_display_shows_the_state_and_clears_up():
+    from rich.console import Console
+
+    stream = Terminal()
+    console = Console(file=stream, force_terminal=True, width=100, highlight=False)
+    progress = LiveProgress(console)
+    with progress:
+        for event in RUN[:-1]:
+            progress(event)
+        progress.announce("stopping soon")
+        shown = progress.render().plain
+        progress(RUN[-1])
+    assert "heuristics: 16 of 256 starts" in shown
+    assert "1,000 points, 900 groups, 7 components (largest 30)" in shown
+    assert "cost 12, lower bound 9, gap 25 %" in shown
+    assert "stopping soon" in shown
+    assert stream.getvalue().count("\x1b[?25l") == stream.getvalue().count("\x1b[?25h") == 1
+    assert "finished, feasible" in stream.getvalue().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("term", "kind"), [("xterm-256color", LiveProgress), ("dumb", PlainProgress)]
+)
+def test_the_stream_decides(monkeypatch, term, kind):
+    monkeypatch.setenv("TERM", term)
+    assert isinstance(progress_on(Terminal()), kind)
+    assert isinstance(progress_on(io.StringIO()), PlainProgress)
+    assert isinstance(progress_on(Terminal(), quiet=True), SilentProgress)
+
+
+def test_silence():
+    stream = Terminal()
+    with progress_on(stream, quiet=True) as progress:
+        for event in RUN:
+            progress(event)
+        progress.announce("stopping")
+        progress.restore_terminal()
+    assert stream.getvalue() == ""

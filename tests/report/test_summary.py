@@ -1,0 +1,106 @@
+"""The summary states what the result holds, no more."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from certikmeans.events import PresolveDone
+from certikmeans.problem import Problem
+from certikmeans.report.summary import summarise, what_is_proven
+from certikmeans.status import Status, StopReason
+from tests.report.examples import made_result
+
+SQUARE = Problem.from_data(
+    [[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]],
+    n_clusters=2,
+    must_link=[(0, 1)],
+    cannot_link=[(1, 2), (1, 3)],
+)
+GOOD = [0, 0, 1, 1]
+
+
+def line(text: str, label: str) -> str:
+    """Return the entry called ``label``, its lines joined."""
+    entry = re.search(rf"^{label} .*(?:\n .*)*", text, flags=re.MULTILINE)
+    assert entry is not None, f"no entry {label!r} in\n{text}"
+    return " ".join(entry.group().split())
+
+
+def test_every_entry_is_there_and_fits_a_terminal():
+    text = summarise(
+        made_result(SQUARE, GOOD),
+        SQUARE,
+        presolve=PresolveDone(0.1, 4, 3, 2, 1, 3),
+        requested_gap=1e-3,
+        agreement=0.5,
+    )
+    assert "The labelling respects every pair" in line(text, "Status")
+    assert line(text, "Cost").startswith("Cost 1 (")
+    assert line(text, "Lower bound").startswith("Lower bound 0.8 (sample bound)")
+    assert line(text, "Gap") == "Gap 20 % (asked for: 0.1 %)"
+    assert line(text, "Clusters") == "Clusters 2 clusters, number of points: 2, 2"
+    assert line(text, "Pairs") == "Pairs 1 must-link and 2 cannot-links, all respected"
+    assert line(text, "Agreement").startswith("Agreement adjusted Rand index 0.5000")
+    assert "3 groups on 2 axes, 1 component of cannot-linked" in line(text, "Input")
+    assert line(text, "Time") == "Time 2.00 s (presolve 0.10 s, bounds 0.40 s, heuristics 1.50 s)"
+    assert max(map(len, text.splitlines())) <= 88
+    assert text.isascii()
+
+
+@pytest.mark.parametrize(
+    ("labels", "claim"),
+    [
+        ([0, 1, 1, 1], "1 of 1 must-link and 2 of 2 cannot-links"),
+        ([0, 0, 0, 1], "1 of 2 cannot-links"),
+    ],
+)
+def test_broken_pairs_are_counted_from_the_labels(labels, claim):
+    pairs = line(summarise(made_result(SQUARE, labels), SQUARE), "Pairs")
+    assert "BROKEN" in pairs
+    assert claim in pairs
+    assert "respected" not in pairs
+
+
+@pytest.mark.parametrize("bound", [0.1, 0.3, 2 / 3, 0.7, 0.999, np.nextafter(1.0, 0.0)])
+def test_the_stated_excess_is_true(bound):
+    result = made_result(SQUARE, GOOD, lower_bound=float(bound))
+    shown = re.search(r"at most (\S+) % more", what_is_proven(result))
+    assert shown is not None
+    allowed = Fraction(result.lower_bound) * (1 + Fraction(shown.group(1)) / 100)
+    assert allowed >= Fraction(result.cost)
+
+
+def test_a_bound_of_zero_proves_nothing():
+    result = made_result(SQUARE, GOOD, lower_bound=0.0)
+    assert "nothing about the distance" in line(summarise(result, SQUARE), "Proven")
+
+
+def test_a_closed_gap_proves_optimality():
+    result = made_result(SQUARE, GOOD, lower_bound=1.0, status=Status.OPTIMAL)
+    assert "this one is optimal" in line(summarise(result, SQUARE), "Proven")
+
+
+def test_without_a_labelling_no_cost_is_shown():
+    for changes in (
+        {},
+        {
+            "status": Status.INFEASIBLE,
+            "stop_reason": StopReason.PROVEN_INFEASIBLE,
+            "lower_bound": np.inf,
+        },
+    ):
+        result = made_result(SQUARE, None, **changes)
+        text = summarise(result, SQUARE)
+        assert "Cost" not in text
+        assert "Gap" not in text
+        assert result.status.sentence.split(";")[0] in line(text, "Status")
+
+
+def test_many_and_empty_clusters():
+    problem = Problem.from_data(np.arange(40.0).reshape(-1, 1), 20)
+    text = line(summarise(made_result(problem, np.arange(40) // 4), problem), "Clusters")
+    assert text.endswith(", ..., 0 (10 clusters empty)")
