@@ -31,7 +31,8 @@ ALLOWED: dict[str, set[str]] = {
     "solver": LEAFS
     | {"problem", "presolve", "assignment", "heuristics", "bounds", "incumbent", "status"}
     | {"tolerances", "options", "result", "events"},
-    "estimator": LEAFS | {"problem", "solver", "result", "status", "options"},
+    "estimator": LEAFS
+    | {"problem", "presolve", "solver", "result", "status", "options", "events"},
     "testing": LEAFS | {"problem", "assignment", "heuristics", "bounds", "presolve"},
     "report": LEAFS | {"problem", "result", "events", "status", "tolerances"},
     "cli": LEAFS

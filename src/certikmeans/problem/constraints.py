@@ -133,6 +133,16 @@ class Constraints:
         apart = np.stack([firsts[one], firsts[other]], axis=1)
         return cls.from_pairs(together, apart, n_points=len(array))
 
+    def as_fit_params(self, n_points: int) -> dict[str, NDArray[np.int64]]:
+        """Keyword arguments for ``ConstrainedKMeans.fit``, after `check` for ``n_points``.
+
+        >>> pairs = Constraints.from_pairs(must_link=[(0, 1)])
+        >>> sorted(pairs.as_fit_params(3))
+        ['cannot_link', 'must_link']
+        """
+        self.check(n_points)
+        return {"must_link": self.must_link, "cannot_link": self.cannot_link}
+
     def __or__(self, other: Constraints) -> Constraints:
         """Return all pairs of both; they must be about the same number of points."""
         if not isinstance(other, Constraints):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -53,6 +54,12 @@ def as_links(pairs: Any, name: str) -> Links:
         return pairs
     if pairs is None:
         return Links(np.empty((0, 2), dtype=np.int64), name)
+    if not isinstance(pairs, np.ndarray | Iterable) or isinstance(pairs, str | bytes):
+        raise InputError(
+            f"{name}: expected pairs (i, j), got {type(pairs).__name__}",
+            hint="give an array of shape (m, 2); of a Constraints object, pass its "
+            "must_link and cannot_link",
+        )
     if not hasattr(pairs, "__array__"):
         pairs = list(pairs)
     try:

@@ -1,0 +1,42 @@
+"""Every file of the gallery runs, in a process of its own, without a screen."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 2
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(path, tmp_path):
+    pytest.importorskip("matplotlib")
+    run = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=600,  # compilation of the kernels included
+        cwd=tmp_path,
+        env={**os.environ, "MPLBACKEND": "agg"},
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["scikit-learn"])
+def test_code_of_the_guide_runs(name):
+    text = (ROOT / "docs" / "guides" / f"{name}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    assert blocks
+    exec(compile("\n".join(blocks), f"{name}.md", "exec"), {})
