@@ -79,13 +79,13 @@ class _Run:
         self._inner = workshop.but(executor=None) if _is_small(workshop) else workshop
 
     def begin(self) -> None:
-        """Fill the population from the given starts, the witness, and random starts."""
+        """Fill the population from the given starts (or the witness) and random starts."""
         workshop = self._workshop
         witness = means_of(workshop.problem, workshop.witness)
         if workshop.finished():
             self._members = [LocalOptimum(workshop.witness, witness, np.inf, 0)]
             return
-        self._descend([*workshop.starts, witness])
+        self._descend(list(workshop.starts) or [witness])
         for first in range(0, self._budget.starts, BATCH):
             if workshop.finished():
                 return
