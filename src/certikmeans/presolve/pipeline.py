@@ -24,6 +24,8 @@ from certikmeans.stop import StopSignal
 
 # Colouring is NP-hard; a search that has not ended by then is called undecided.
 FEASIBILITY_SECONDS = 60.0
+# A proof is valid at once; this long it is made smaller.
+EXPLANATION_SECONDS = 20.0
 
 
 @final
@@ -80,8 +82,7 @@ def presolve(problem: Problem, stop: StopSignal) -> Presolved | InfeasibilityPro
     position[order] = np.arange(len(order))
     row_of_point = position[groups]
 
-    limit = stop.within(FEASIBILITY_SECONDS)
-    colouring = find_colouring(graph, problem.n_clusters, limit)
+    colouring = find_colouring(graph, problem.n_clusters, stop.within(FEASIBILITY_SECONDS))
     if colouring.answer == "no":
         return explain_uncolourable(
             problem,
@@ -89,7 +90,7 @@ def presolve(problem: Problem, stop: StopSignal) -> Presolved | InfeasibilityPro
             graph,
             problem.n_clusters,
             colouring.component,
-            limit,
+            stop.within(EXPLANATION_SECONDS),
             witness=colouring.witness,
         )
 
@@ -98,27 +99,18 @@ def presolve(problem: Problem, stop: StopSignal) -> Presolved | InfeasibilityPro
     turned = turn_to_principal_axes(collapsed.means, collapsed.weights)
     for array in (turned.points, collapsed.weights):
         array.flags.writeable = False
-    return Presolved(
-        reduced=ReducedProblem(
-            points=turned.points,
-            weights=collapsed.weights,
-            graph=graph,
-            n_clusters=problem.n_clusters,
-            offset=collapsed.offset,
-        ),
-        witness=colouring.labels,
-        row_of_point=row_of_point,
-        centre=centre,
-        axes=turned.axes,
-        lift=BoundLift(
-            centring=centring,
-            averaging=collapsed.averaging,
-            turning=turned.turning,
-            stretch=turned.stretch,
-            weight_factor=collapsed.weight_factor,
-            offset=collapsed.offset_below,
-        ),
+    reduced = ReducedProblem(
+        turned.points, collapsed.weights, graph, problem.n_clusters, collapsed.offset
     )
+    lift = BoundLift(
+        centring=centring,
+        averaging=collapsed.averaging,
+        turning=turned.turning,
+        stretch=turned.stretch,
+        weight_factor=collapsed.weight_factor,
+        offset=collapsed.offset_below,
+    )
+    return Presolved(reduced, colouring.labels, row_of_point, centre, turned.axes, lift)
 
 
 def _centre(
