@@ -65,6 +65,15 @@ class BoundImproved(Event):
 
 @final
 @dataclass(frozen=True, slots=True)
+class BoundStatistics(Event):
+    """A bound has done what it could; ``numbers`` says how much work that was."""
+
+    source: str
+    numbers: dict[str, float]
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class HeuristicProgress(Event):
     """The heuristics tried another batch of starts."""
 

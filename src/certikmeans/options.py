@@ -12,7 +12,7 @@ from certikmeans.errors import InputError
 
 BOUNDS = ("auto", "cluster", "grouped", "sample")
 BRANCHINGS = ("centers", "pairs")
-AVAILABLE_BOUNDS = ("auto", "sample")
+AVAILABLE_BOUNDS = ("auto", "cluster", "sample")
 AVAILABLE_BRANCHINGS = ("centers",)
 DEFAULT_GAP = 1e-3
 

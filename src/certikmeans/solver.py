@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,9 +11,11 @@ from typing import Any, final
 import numpy as np
 
 from certikmeans.assignment import Assigner
+from certikmeans.bounds.cluster.bound import cluster_bound
 from certikmeans.bounds.sample import SampleBound
 from certikmeans.events import (
     BoundImproved,
+    BoundStatistics,
     Emitter,
     Event,
     Finished,
@@ -24,7 +27,9 @@ from certikmeans.events import (
     StageStarted,
 )
 from certikmeans.heuristics.base import Centers, Labels, Workshop
+from certikmeans.heuristics.columns import ColumnSearch
 from certikmeans.heuristics.default import DefaultSearch
+from certikmeans.heuristics.local_search import LocalSearch, means_of
 from certikmeans.incumbent import Incumbent
 from certikmeans.options import DEFAULT_GAP, Options
 from certikmeans.presolve.infeasible import InfeasibilityProof
@@ -36,6 +41,9 @@ from certikmeans.result import Result
 from certikmeans.status import Status, StopReason
 from certikmeans.stop import StopCause, StopSignal
 from certikmeans.tolerances import check_bound, gap_reached
+
+# A better incumbent is worth another round of the bound if it is better by this much.
+LEAST_PROGRESS = 1e-9
 
 
 def solve(
@@ -92,7 +100,7 @@ def solve(
     >>> result.labels
     array([0, 1, 1, 1])
     >>> print(round(result.cost, 9), round(result.lower_bound, 9), result.status)
-    14.0 0.5 feasible
+    14.0 13.993 optimal
     """
     options = Options(gap, time_limit, bound, branching, jobs, seed)
     labels = checked_start_labels(problem, start_labels)
@@ -143,8 +151,12 @@ class _Run:
         assigner = Assigner(reduced.reduced, witness)
         with self._stage("bounds"):
             self._sample_bound(reduced, assigner)
+        workshop = self._workshop(reduced, assigner, witness, executor)
         with self._stage("heuristics"):
-            self._search(reduced, assigner, witness, _starts(reduced, labels, centers), executor)
+            self._search(reduced, workshop.but(starts=_starts(reduced, labels, centers)), assigner)
+        if self._options.bound != "sample" and not workshop.finished():
+            with self._stage("bounds"):
+                self._cluster_bound(reduced, workshop)
         return self._finish()
 
     def _sample_bound(self, reduced: Presolved, assigner: Assigner) -> None:
@@ -154,22 +166,17 @@ class _Run:
         found = bound.evaluate(state, root, self._incumbent.cost, self._stop)
         self._raise_bound(reduced.restore_bound(found.value), bound.name)
 
-    def _search(
-        self,
-        reduced: Presolved,
-        assigner: Assigner,
-        witness: Labels,
-        starts: tuple[Centers, ...],
-        executor: Executor | None,
-    ) -> None:
-        workshop = Workshop(
+    def _workshop(
+        self, reduced: Presolved, assigner: Assigner, witness: Labels, executor: Executor | None
+    ) -> Workshop:
+        return Workshop(
             problem=reduced.reduced,
-            assigner=assigner,
+            # Seconds would make the answer depend on the machine, and add up over many trials.
+            assigner=assigner.with_hard_seconds(0.0),
             witness=witness,
             stop=self._stop,
             seed=self._options.seed,
             executor=executor,
-            starts=starts,
             on_labels=lambda labels, steps, source: self._offer(
                 reduced.restore_labels(labels), steps, source
             ),
@@ -178,8 +185,41 @@ class _Run:
             ),
             good_enough=self._gap_reached,
         )
+
+    def _search(self, reduced: Presolved, workshop: Workshop, assigner: Assigner) -> None:
         labels = DefaultSearch().search(workshop)
         self._offer(reduced.restore_labels(labels), self._incumbent.iterations, "heuristics")
+        if not workshop.finished():
+            # Once more with time for components that a short search does not finish.
+            patient = workshop.but(assigner=assigner)
+            polished = LocalSearch(reduced.reduced, assigner).from_labels(labels, patient)
+            self._offer(reduced.restore_labels(polished.labels), polished.iterations, "polish")
+
+    def _cluster_bound(self, reduced: Presolved, workshop: Workshop) -> None:
+        """Raise the bound; where it cannot reach the incumbent, look for a better one."""
+
+        def raise_bound(value: float) -> None:
+            self._raise_bound(reduced.restore_bound(value), "cluster")
+
+        while self._incumbent.labels is not None:
+            labels = reduced.reduce_labels(self._incumbent.labels)
+            found = cluster_bound(
+                reduced.reduced,
+                labels,
+                target_gap=self._options.gap,
+                stop=self._stop,
+                executor=workshop.executor,
+                on_bound=raise_bound,
+                seed=self._options.seed,
+            )
+            raise_bound(found.value)
+            numbers = dataclasses.asdict(found.statistics)
+            self._emitter.emit(BoundStatistics(self._emitter.seconds, "cluster", numbers))
+            before = self._incumbent.cost
+            if not workshop.finished():
+                ColumnSearch(found.columns, labels).search(workshop)
+            if workshop.finished() or self._incumbent.cost > before * (1.0 - LEAST_PROGRESS):
+                return
 
     def _offer(self, labels: Labels, iterations: int, source: str) -> None:
         if self._incumbent.offer(labels, iterations):
@@ -216,7 +256,8 @@ class _Run:
         try:
             yield
         finally:
-            self._seconds[name] = self._emitter.seconds - began
+            spent = self._emitter.seconds - began
+            self._seconds[name] = self._seconds.get(name, 0.0) + spent
         self._emitter.emit(StageFinished(self._emitter.seconds, name))
 
     def _finish(self, infeasibility: InfeasibilityProof | None = None) -> Result:
@@ -263,8 +304,6 @@ class _Run:
 def _starts(
     reduced: Presolved, labels: Labels | None, centers: Centers | None
 ) -> tuple[Centers, ...]:
-    from certikmeans.heuristics.local_search import means_of
-
     starts = []
     if labels is not None:
         starts.append(means_of(reduced.reduced, reduced.reduce_labels(labels)))

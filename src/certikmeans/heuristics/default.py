@@ -66,7 +66,7 @@ class DefaultSearch(AbstractHeuristic):
         witness = workshop.witness[sample.rows]
         small = workshop.but(
             problem=sample.problem,
-            assigner=Assigner(sample.problem, witness),
+            assigner=Assigner(sample.problem, witness, hard_seconds=0.0),
             witness=witness,
             on_labels=lambda *_: None,
         )

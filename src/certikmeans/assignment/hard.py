@@ -1,0 +1,155 @@
+"""Components too dense for a short search: everything else we have, within a time limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.assignment.programs import LabelProgram
+from certikmeans.kernels.component import gather_core, scatter_core
+from certikmeans.kernels.core_moves import core_value
+from certikmeans.kernels.core_search import UNFINISHED, search_core
+from certikmeans.kernels.elimination import eliminate
+from certikmeans.kernels.layout import Layout, tables_of
+from certikmeans.stop import StopSignal
+
+# Vertices that a search may look at: first some milliseconds, then about a second, then more.
+_SHORT_WORK = 100_000
+_LONG_WORK = 1_000_000
+_MOST_WORK = 64_000_000
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class HardAnswer:
+    """The best labels of a component, and what is proven about them."""
+
+    labels: IntArray  # (n_vertices,), proper
+    value: float  # inf: no labelling of finite cost is known
+    lower: float  # at most the cost of every proper labelling, up to the rounding of sums
+    exact: bool
+
+
+@final
+class _Core:
+    """The core of one component with its costs, and the best answer so far."""
+
+    def __init__(
+        self, layout: Layout, slot: int, costs: FloatArray, guess: IntArray, witness: IntArray
+    ) -> None:
+        cores = layout.cores
+        first, last = int(cores.start[slot]), int(cores.start[slot + 1])
+        cliques = slice(int(cores.clique_start[slot]), int(cores.clique_start[slot + 1]) + 1)
+        vertices = cores.vertex[first:last]
+        self.layout, self.slot, self.costs = layout, slot, costs
+        self.links = (cores.link_start[first : last + 1], cores.link)
+        self.cliques = (cores.member_start[cliques], cores.member)
+        self.witness = witness[vertices]
+        self.places = guess[vertices]
+        self.prices: FloatArray = np.zeros((len(self.cliques[0]) - 1, costs.shape[1]))
+        self.allowed: NDArray[np.bool_] = np.isfinite(costs)
+        self.margin = 0.0
+        self.value, self.lower, self.exact = np.inf, 0.0, False
+
+    def search(self, work: int) -> None:
+        """Branch and bound from the best labels so far."""
+        places = self.places.copy()
+        status, value, lower, self.margin = search_core(
+            *self.links, *self.cliques, self.costs, self.witness, work, self.margin,
+            self.prices, places, self.allowed,
+        )  # fmt: skip
+        self.lower = max(self.lower, lower)
+        self.exact = status != UNFINISHED
+        if value < self.value:
+            self.places, self.value = places, value
+
+    def eliminate(self) -> None:
+        """Bucket elimination, if its tables are small enough."""
+        n_entries = int(self.layout.tables.size[self.slot])
+        if n_entries == 0:
+            return
+        places = np.empty_like(self.places)
+        tables = tables_of(self.layout.tables, self.layout.cores, self.slot)
+        value = eliminate(tables, self.costs, np.empty(n_entries), places)
+        self.lower, self.exact = value, True
+        if value < np.inf:
+            self.places, self.value = places, value
+
+    def linear_program(self, seconds: float) -> None:
+        """Better prices from a linear program. Whatever it returns, they are valid prices."""
+        program = LabelProgram(self.costs, self.allowed, *self.cliques)
+        prices = program.clique_prices(seconds)
+        if prices is not None:
+            self.prices = prices
+
+    def integer_program(self, seconds: float) -> None:
+        """Better labels from an integer program; its bound is not used, as it is not rigorous."""
+        program = LabelProgram(self.costs, self.allowed, *self.cliques)
+        places = program.labels(seconds)
+        if places is not None:
+            value = core_value(*self.links, self.costs, places)
+            if value < self.value:
+                self.places, self.value = places, value
+
+
+def solve_hard(
+    layout: Layout,
+    slot: int,
+    unary: FloatArray,
+    guess: IntArray,
+    witness: IntArray,
+    seconds: float,
+    stop: StopSignal | None = None,
+) -> HardAnswer:
+    """Cheapest proper labels of the component with cycles ``slot``, or the best found in time.
+
+    A short search; elimination with large tables; then longer searches, with better prices from
+    a linear program, from better labels of an integer program, and with more and more work,
+    until one of them proves its labels optimal or the time is over.
+
+    Parameters
+    ----------
+    unary : ndarray of shape (n_vertices, n_labels)
+        Costs >= 0, infinite = forbidden. Overwritten.
+    guess : ndarray of shape (n_vertices,)
+        Labels to start from; any numbers.
+    witness : ndarray of shape (n_vertices,)
+        Any proper labels.
+    seconds : float
+        0: one short search only.
+    """
+    n_core = int(layout.cores.start[slot + 1] - layout.cores.start[slot])
+    costs = np.empty((n_core, unary.shape[1]))
+    gather_core(layout.cores, slot, unary, costs)
+    core = _Core(layout, slot, costs, guess, witness)
+    core.search(_SHORT_WORK)
+    if not core.exact and seconds > 0:
+        leash = StopSignal(seconds) if stop is None else stop.within(seconds)
+        _work_harder(core, leash)
+    if core.value == np.inf:
+        lower = np.inf if core.exact else core.lower
+        return HardAnswer(witness.copy(), np.inf, lower, core.exact)
+    labels = np.empty(len(unary), dtype=np.int64)
+    scatter_core(layout.cores, slot, unary, core.places, labels)
+    return HardAnswer(labels, float(core.value), min(core.lower, core.value), core.exact)
+
+
+def _work_harder(core: _Core, leash: StopSignal) -> None:
+    """Everything, in the order of what it takes, until the labels are proven or time is up."""
+    core.eliminate()
+    for prepare in (None, core.linear_program, core.integer_program):
+        if core.exact or leash.cause() is not None:
+            return
+        if prepare is not None:
+            prepare(0.5 * leash.remaining)
+        core.search(_LONG_WORK)
+    work = 2 * _LONG_WORK
+    while not core.exact and leash.cause() is None and work <= _MOST_WORK:
+        core.search(work)
+        work *= 2

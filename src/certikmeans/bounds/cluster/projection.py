@@ -1,0 +1,176 @@
+"""The nearest point of a box that satisfies a few linear inequalities, or that there is none.
+
+    min 1/2 |t - r|^2   subject to   R t >= c,   low <= t <= high        (R: few rows)
+
+is solved through its dual, which has one variable ``mu >= 0`` per row: ``t = clip(r + R' mu)``.
+The dual is concave and piecewise quadratic. Each step maximises its local quadratic, made
+strictly concave by a term that fades as the solution nears, over ``mu >= 0`` exactly (a small
+non-negative least squares problem), and is shortened until the dual has risen.
+
+Feasibility is decided by the inequalities themselves: for any ``mu >= 0`` the largest value of
+``mu.(R t - c)`` over the box is a sum of maxima, and where it is negative no ``t`` exists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, solve_triangular
+from scipy.optimize import nnls
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+NEWTON_STEPS = 40
+# Damping, in units of the rows' mean square: at the start, and at the end.
+DAMPING, LEAST_DAMPING = 1e-2, 1e-9
+ARMIJO = 1e-4
+SHORTEST = 1e-9
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Projection:
+    """A projection, or a proof that there is none.
+
+    ``excess`` is, for the row weights in ``mu`` scaled to sum 1, the largest value of
+    ``mu.(R t - c)`` over the box: negative means infeasible, and all of ``c`` must come down
+    by at least that much.
+    """
+
+    point: Vector
+    mu: Vector
+    violation: float  # largest c - R t, at least 0
+    excess: float
+    steps: int
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether no point of the box satisfies all rows."""
+        return self.excess < 0.0
+
+
+def project(
+    rows: Matrix, needed: Vector, reference: Vector, low: Vector, high: Vector, tolerance: float
+) -> Projection:
+    """Project ``reference`` on ``rows @ t >= needed`` within ``[low, high]``.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (p, n)
+    needed : ndarray of shape (p,)
+    reference, low, high : ndarray of shape (n,)
+        All finite.
+    tolerance : float
+        Violation of a row that is accepted, > 0.
+
+    Examples
+    --------
+    >>> found = project(
+    ...     np.array([[1.0, 1.0]]), np.array([1.0]), np.zeros(2), np.zeros(2), np.ones(2), 1e-9
+    ... )
+    >>> np.round(found.point, 6)
+    array([0.5, 0.5])
+    """
+    dual = _Dual(rows, needed, reference, low, high)
+    square = max(float(np.einsum("ij,ij->i", rows, rows).mean()), 1e-300)
+    here = dual.at(np.zeros(len(rows)))
+    first = _residual(here)
+    excess = np.inf
+    steps = 0
+    while steps < NEWTON_STEPS:
+        residual = _residual(here)
+        if residual <= tolerance:
+            break
+        steps += 1
+        fading = min((residual / first) ** 2, 0.4**steps)
+        damping = square * max(LEAST_DAMPING, DAMPING * fading)
+        step = _newton_step(rows, here, low, high, damping)
+        following = _line_search(dual, here, step)
+        if following is None:
+            break
+        here = following
+        excess = dual.excess(here)
+        if excess < 0.0:
+            break
+    violation = max(0.0, float(here.missing.max()))
+    return Projection(here.point, here.mu, violation, excess, steps)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Position:
+    mu: Vector
+    unclipped: Vector
+    point: Vector
+    missing: Vector  # needed - rows @ point: the slope of the dual
+    value: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Dual:
+    rows: Matrix
+    needed: Vector
+    reference: Vector
+    low: Vector
+    high: Vector
+
+    def at(self, mu: Vector) -> _Position:
+        unclipped = self.reference + mu @ self.rows
+        point = np.clip(unclipped, self.low, self.high)
+        missing = self.needed - self.rows @ point
+        move = point - self.reference
+        return _Position(
+            mu, unclipped, point, missing, 0.5 * float(move @ move) + float(mu @ missing)
+        )
+
+    def excess(self, position: _Position) -> float:
+        """Largest ``mu.(R t - c) / sum(mu)`` over the box."""
+        total = float(position.mu.sum())
+        if total <= 0.0:
+            return np.inf
+        pull = position.unclipped - self.reference
+        reach = float(np.maximum(pull * self.low, pull * self.high).sum())
+        return (reach - float(position.mu @ self.needed)) / total
+
+
+def _residual(position: _Position) -> float:
+    """Distance from the maximum: the largest slope that ``mu >= 0`` does not excuse."""
+    slope = position.missing
+    return float(np.where(position.mu > 0.0, np.abs(slope), np.maximum(slope, 0.0)).max())
+
+
+def _newton_step(
+    rows: Matrix, position: _Position, low: Vector, high: Vector, damping: float
+) -> Vector:
+    """Maximise slope and curvature over ``mu + step >= 0``.
+
+    Variables on a bound count as free: at the start all of them are, and want to move.
+    """
+    mu, slope = position.mu, position.missing
+    moving = (mu > 0.0) | (slope > 0.0)
+    free = (position.unclipped >= low) & (position.unclipped <= high)
+    active = rows[moving]
+    curvature = (active * free) @ active.T
+    curvature[np.diag_indices_from(curvature)] += damping
+    factor = np.tril(cho_factor(curvature, lower=True)[0])
+    goal = solve_triangular(factor, slope[moving] + curvature @ mu[moving], lower=True)
+    step = np.zeros(len(mu))
+    step[moving] = nnls(factor.T, goal, maxiter=10 * len(mu) + 30)[0] - mu[moving]
+    return step
+
+
+def _line_search(dual: _Dual, here: _Position, step: Vector) -> _Position | None:
+    """Shorten the step until the dual has risen enough; None when rounding hides any rise."""
+    rise = float(here.missing @ step)
+    size = 1.0
+    while size > SHORTEST and rise > 0.0:
+        there = dual.at(np.maximum(here.mu + size * step, 0.0))
+        if there.value >= here.value + ARMIJO * size * rise:
+            return there
+        size *= 0.3
+    return None

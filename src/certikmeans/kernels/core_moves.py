@@ -1,0 +1,108 @@
+"""Good proper labellings of a core, without proof: relabelling, single moves and Kempe chains."""
+
+import numpy as np
+from numba import njit
+
+from certikmeans.kernels.matching import cheapest_matching
+
+EPS = np.finfo(np.float64).eps
+
+
+@njit(cache=True, nogil=True)
+def core_value(
+    link_start,  # IN  (n_core + 1,) int64
+    link,  # IN  places of the neighbours
+    costs,  # IN  (n_core, n_labels) float64
+    places,  # IN  (n_core,) int64, any numbers
+):
+    """Cost of a labelling of a core; inf if it is not proper."""
+    total = 0.0
+    for v in range(places.size):
+        label = places[v]
+        if label < 0 or label >= costs.shape[1]:
+            return np.inf
+        for e in range(link_start[v], link_start[v + 1]):
+            if places[link[e]] == label:
+                return np.inf
+        total += costs[v, label]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def permute_classes(
+    costs,  # IN   (n_core, n_labels) float64
+    proper,  # IN   (n_core,) int64 a proper labelling
+    places,  # OUT  (n_core,) int64 the same classes under their cheapest names
+):
+    """Rename the labels of a proper labelling at least cost: n! namings by one matching.
+
+    Returns False if every naming is infinitely expensive; ``places`` is then a copy.
+    """
+    n_labels = costs.shape[1]
+    naming = np.zeros((n_labels, n_labels))
+    for v in range(proper.size):
+        for k in range(n_labels):
+            naming[proper[v], k] += costs[v, k]
+    name = np.arange(n_labels)
+    possible = cheapest_matching(naming, name, np.empty(n_labels))
+    for v in range(proper.size):
+        places[v] = name[proper[v]] if possible else proper[v]
+    return possible
+
+
+@njit(cache=True, nogil=True)
+def _chain_change(link_start, link, costs, places, start, other, stamp, mark, chain):
+    """Collect the chain of ``start`` towards label ``other``: ``(length, change of cost)``."""
+    own = places[start]
+    chain[0] = start
+    mark[start] = stamp
+    length, head, change = 1, 0, 0.0
+    while head < length:
+        v = chain[head]
+        head += 1
+        target = other if places[v] == own else own
+        change += costs[v, target] - costs[v, places[v]]
+        for e in range(link_start[v], link_start[v + 1]):
+            u = link[e]
+            if places[u] == target and mark[u] != stamp:
+                mark[u] = stamp
+                chain[length] = u
+                length += 1
+    return length, change
+
+
+@njit(cache=True, nogil=True)
+def improve_by_swaps(
+    link_start,  # IN  (n_core + 1,) int64
+    link,  # IN  places of the neighbours
+    costs,  # IN  (n_core, n_labels) float64
+    places,  # IN/OUT  (n_core,) int64 a proper labelling of finite cost
+    passes,  # IN  at most this many rounds over all vertices
+):
+    """Swap two labels along Kempe chains while that lowers the cost. Stays proper.
+
+    A chain without a clash is a single vertex, so this includes moving one vertex.
+    """
+    n_core, n_labels = costs.shape
+    mark = np.zeros(n_core, np.int64)
+    chain = np.empty(n_core, np.int64)
+    tiny = 8 * EPS * core_value(link_start, link, costs, places)
+    stamp = mark[0]
+    for _ in range(passes):
+        improved = False
+        for v in range(n_core):
+            for k in range(n_labels):
+                own = places[v]
+                if k == own or costs[v, k] == np.inf:
+                    continue
+                stamp += 1
+                length, change = _chain_change(
+                    link_start, link, costs, places, v, k, stamp, mark, chain
+                )
+                if change < -tiny:
+                    improved = True
+                    for i in range(length):
+                        u = chain[i]
+                        places[u] = k if places[u] == own else own
+        if not improved:
+            return

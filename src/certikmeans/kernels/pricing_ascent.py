@@ -1,0 +1,226 @@
+"""Local search for good clusters: the mean of the selected groups, selected again. Compiled."""
+
+import numpy as np
+from numba import njit
+
+from certikmeans.kernels.pricing_boxes import select_at, worst_conflict
+from certikmeans.kernels.pricing_ranges import add_group, build_forest
+
+# Components of cannot-links with cycles, at one centre: up to this size solved exactly, if that
+# takes no more branches than this.
+LARGEST_KNOT = 300
+KNOT_BRANCHES = 500
+
+
+@njit(cache=True, nogil=True)
+def select_linked(
+    data,  # IN   as in `pricing_search`
+    y,  # IN   (d,)
+    work,  # WORK ids, parent, order (l,) int32; tangled, chosen (l,) uint8; delta (l,); position
+    members,  # OUT  (n,) uint8, of the linked groups
+):
+    """Choose a best set without cannot-links at ``y``; a good one where that takes too long."""
+    points, weights, lam, _, parents, cyclic, indptr, neighbors = data
+    ids, parent, order, tangled, chosen, delta, position = work
+    m = 0
+    for s in range(parents.size):
+        members[s] = 0
+        r = 0.0
+        for j in range(y.size):
+            away = points[s, j] - y[j]
+            r += away * away
+        if lam[s] > weights[s] * r:
+            ids[m] = s
+            m += 1
+    linked, n_tangled = build_forest(
+        ids[:m], parents.size, parents, cyclic, indptr, neighbors, position, parent, order, tangled
+    )
+    select_at(points, weights, lam, ids[:m], linked, parent, order, y, delta, chosen)
+    for i in range(m):
+        members[ids[i]] = chosen[i]
+    first = 0
+    while n_tangled > 0 and first < linked:
+        last = first + 1
+        while last < linked and parent[order[last]] >= 0 and tangled[order[first]] == 1:
+            last += 1
+        if tangled[order[first]] == 1:
+            knot = ids[order[first:last]]
+            repair(data, knot, y, delta, members)
+            if knot.size <= LARGEST_KNOT:
+                untangle(data, knot, y, position, members)
+        first = last
+
+
+@njit(cache=True, nogil=True)
+def repair(
+    data,  # IN   as in `pricing_search`
+    knot,  # IN   (m,) int32: linked groups of positive value
+    y,  # IN   (d,)
+    value,  # WORK (>= m,)
+    members,  # IN/OUT (n,) uint8
+):
+    """Make ``members`` independent within the knot, then maximal in order of value."""
+    points, weights, lam, _, _, _, indptr, neighbors = data
+    for i in range(knot.size):
+        s = knot[i]
+        r = 0.0
+        for j in range(y.size):
+            away = points[s, j] - y[j]
+            r += away * away
+        value[i] = lam[s] - weights[s] * r
+    rank = np.argsort(value[: knot.size])
+    for k in range(rank.size):  # the worst first: a group leaves if a better neighbour is in
+        s = knot[rank[k]]
+        if members[s] == 0:
+            continue
+        for e in range(indptr[s], indptr[s + 1]):
+            if members[neighbors[e]] == 1:
+                members[s] = 0
+    for k in range(rank.size - 1, -1, -1):
+        s = knot[rank[k]]
+        fits = True
+        for e in range(indptr[s], indptr[s + 1]):
+            fits = fits and members[neighbors[e]] == 0
+        if fits:
+            members[s] = 1
+
+
+@njit(cache=True, nogil=True)
+def untangle(
+    data,  # IN   as in `pricing_search`
+    knot,  # IN   (m,) int32: linked groups of positive value
+    y,  # IN   (d,)
+    position,  # WORK (n_linked,) int32, all -1
+    members,  # IN/OUT (n,) uint8: an independent set; a best one within the knot afterwards
+):
+    """Best independent set of the knot, by leaving out either a group or all its neighbours.
+
+    Best sets of spanning forests bound each branch. At most ``KNOT_BRANCHES`` are looked at.
+    """
+    points, weights, lam, _, parents, cyclic, indptr, neighbors = data
+    m = knot.size
+    ids, parent = np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int32)
+    order, tangled = np.empty(m, dtype=np.int32), np.empty(m, dtype=np.uint8)
+    chosen, delta = np.empty(m, dtype=np.uint8), np.empty(m)
+    stack = np.zeros((m + 2, m), dtype=np.uint8)  # 1: left out
+    best = 0.0
+    for i in range(m):
+        if members[knot[i]] == 1:
+            r = 0.0
+            for j in range(y.size):
+                away = points[knot[i], j] - y[j]
+                r += away * away
+            best += lam[knot[i]] - weights[knot[i]] * r
+    left_out = np.empty(m, dtype=np.uint8)
+    top = 1
+    for _ in range(KNOT_BRANCHES):
+        if top == 0:
+            break
+        top -= 1
+        left_out[:] = stack[top]
+        k = 0
+        for i in range(m):
+            if left_out[i] == 0:
+                ids[k] = knot[i]
+                k += 1
+        linked, _ = build_forest(
+            ids[:k], parents.size, parents, cyclic, indptr, neighbors,
+            position, parent, order, tangled,
+        )  # fmt: skip
+        value = select_at(points, weights, lam, ids[:k], linked, parent, order, y, delta, chosen)
+        if value <= best * (1.0 + 1e-14):
+            continue
+        conflict = worst_conflict(ids[:k], linked, tangled, chosen, indptr, neighbors, position)
+        if conflict < 0:
+            best = value
+            members[knot] = 0
+            for i in range(k):
+                members[ids[i]] = chosen[i]
+            continue
+        v = ids[conflict]
+        for i in range(m):
+            near = False
+            for e in range(indptr[v], indptr[v + 1]):
+                near = near or neighbors[e] == knot[i]
+            stack[top, i] = 1 if left_out[i] == 1 or knot[i] == v else 0
+            stack[top + 1, i] = 1 if left_out[i] == 1 or near else 0
+        top += 2
+    # The depth is at most m, since every branch leaves out one group more: the stack suffices.
+
+
+@njit(cache=True, nogil=True)
+def select_and_move(
+    data,  # IN   as in `pricing_search`
+    y,  # IN/OUT (d,): the mean of the members afterwards
+    sums,  # WORK (d + 2,)
+    work,  # WORK as in `select_linked`
+    members,  # OUT  (n,) uint8
+):
+    """Select at ``y``, move ``y`` to the mean; returns ``sum lam - cost`` of the members there.
+
+    ``cost`` is ``sum w |x|^2 - |sum w x|^2 / sum w``: points are centred, and values of columns
+    guide the search without being claimed.
+    """
+    points, weights, base, parents = data[0], data[1], data[3], data[4]
+    n, d = points.shape
+    norm = 0.0
+    for j in range(d):
+        norm += y[j] * y[j]
+    sums[:] = 0.0
+    for s in range(parents.size, n):
+        dot = 0.0
+        for j in range(d):
+            dot += points[s, j] * y[j]
+        w = weights[s]
+        inside = base[s] + w * (2.0 * dot - norm) > 0.0
+        members[s] = inside
+        if inside:
+            add_group(points, weights, base, s, 1.0, sums)
+    if parents.size > 0:
+        select_linked(data, y, work, members)
+        for s in range(parents.size):
+            if members[s] == 1:
+                add_group(points, weights, base, s, 1.0, sums)
+    if sums[1] == 0.0:
+        return 0.0
+    value = sums[0]
+    for j in range(d):
+        y[j] = sums[2 + j] / sums[1]
+        value += y[j] * sums[2 + j]
+    return value
+
+
+@njit(cache=True, nogil=True)
+def ascend(
+    data,  # IN   as in `pricing_search`
+    y,  # IN/OUT (d,): start, then the mean of ``members``
+    members,  # OUT  (n,) uint8
+    most_steps,  # IN
+    least_gain,  # IN   stop at a step that gains less
+):
+    """Alternate selection and mean until the value stands still; returns ``(value, steps)``."""
+    n, d = data[0].shape
+    n_linked = data[4].size
+    work = (
+        np.empty(n_linked, dtype=np.int32),  # ids
+        np.empty(n_linked, dtype=np.int32),  # parent
+        np.empty(n_linked, dtype=np.int32),  # order
+        np.empty(n_linked, dtype=np.uint8),  # tangled
+        np.empty(n_linked, dtype=np.uint8),  # chosen
+        np.empty(n_linked),  # delta
+        np.full(n_linked, -1, dtype=np.int32),  # position
+    )
+    sums, place = np.empty(d + 2), y.copy()
+    trial = np.empty(n, dtype=np.uint8)
+    best = 0.0
+    for step in range(most_steps):
+        value = select_and_move(data, place, sums, work, trial)
+        gain = value - best
+        if step > 0 and gain <= 1e-12 * abs(best):
+            return best, step
+        best = value
+        members[:] = trial
+        y[:] = place
+        if step > 0 and gain < least_gain:
+            return best, step
+    return best, most_steps

@@ -1,0 +1,148 @@
+"""The whole cluster bound against brute force, on odd shapes, and under a clock."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from certikmeans.bounds.cluster import multipliers
+from certikmeans.bounds.cluster.bound import cluster_bound
+from certikmeans.bounds.cluster.pricing import Pricer
+from certikmeans.bounds.cluster.rounding import lagrangian_below
+from certikmeans.stop import StopSignal
+
+from .cluster_oracle import clustered, exact_optimum, make_reduced, random_reduced
+
+
+@pytest.mark.parametrize("start", range(0, 120, 30))
+def test_bound_is_below_the_optimum(start):
+    for seed in range(start, start + 30):
+        reduced = random_reduced(seed, largest=7, most_axes=3)
+        optimum = exact_optimum(reduced)
+        if optimum is None:
+            continue
+        cost, labels = optimum
+
+        bound = cluster_bound(reduced, labels, target_gap=1e-3, stop=StopSignal(5.0))
+
+        assert 0.0 <= bound.value <= cost
+        # The multipliers are the evidence: the same value follows from them alone.
+        if reduced.n_clusters > 1 and bound.value > 0.0:
+            priced = Pricer(reduced).exact(
+                bound.multipliers, 0.0, StopSignal(), tolerance=1e-6 * float(cost)
+            )
+            again = lagrangian_below(bound.multipliers, reduced.n_clusters, priced.upper)
+            assert again >= bound.value - 1e-5 * reduced.n_clusters * float(cost)
+
+
+def test_bound_stays_below_the_optimum_when_the_labels_are_poor():
+    for seed in range(60):
+        reduced = random_reduced(seed, largest=7, most_axes=2)
+        optimum = exact_optimum(reduced)
+        if optimum is None or len(reduced.graph.edges()):
+            continue
+        labels = np.random.default_rng(seed).integers(reduced.n_clusters, size=reduced.n_groups)
+        bound = cluster_bound(reduced, labels, target_gap=1e-3, stop=StopSignal(5.0))
+        assert Fraction(bound.value) <= optimum[0]
+
+
+def test_gap_is_closed_on_separated_clusters():
+    reduced, labels = clustered(3)
+    seen = []
+    bound = cluster_bound(
+        reduced, labels, target_gap=1e-3, stop=StopSignal(60.0), on_bound=seen.append
+    )
+    assert bound.reached
+    assert seen == sorted(seen)
+    assert bound.value == seen[-1]
+    assert bound.columns
+
+
+def test_better_labels_are_asked_for_when_the_goal_is_out_of_reach():
+    reduced, good = clustered(5)
+    poor = np.random.default_rng(0).permutation(3)[good]
+    loose = np.flatnonzero(np.arange(reduced.n_groups) >= reduced.graph.n_linked)
+    poor[loose] = (good[loose] + 1) % 3  # free groups may go anywhere: proper, and costly
+    asked = []
+
+    def improve(columns):
+        asked.append(len(columns))
+        return good
+
+    bound = cluster_bound(reduced, poor, target_gap=1e-2, stop=StopSignal(60.0), improve=improve)
+
+    assert asked
+    assert np.array_equal(bound.labels, good)
+    assert bound.reached
+
+
+def test_goal_out_of_reach_still_gives_the_best_bound():
+    reduced, good = clustered(5)
+    poor = good.copy()
+    poor[-20:] = (good[-20:] + 1) % 3
+    best = cluster_bound(reduced, good, target_gap=1e-3, stop=StopSignal(60.0))
+    bound = cluster_bound(reduced, poor, target_gap=1e-3, stop=StopSignal(10.0))
+    assert best.reached
+    assert not bound.reached
+    assert 0.5 * best.value <= bound.value <= best.value * (1.0 + 2e-3)
+
+
+def test_threads_change_nothing():
+    reduced, labels = clustered(3)
+    one = cluster_bound(reduced, labels, target_gap=1e-3, stop=StopSignal())
+    with ThreadPoolExecutor(3) as executor:
+        three = cluster_bound(
+            reduced, labels, target_gap=1e-3, stop=StopSignal(), executor=executor
+        )
+    assert one.value == three.value
+    assert np.array_equal(one.multipliers, three.multipliers)
+
+
+def test_shared_multipliers_still_bound(monkeypatch):
+    monkeypatch.setattr(multipliers, "LARGE", 100)
+    monkeypatch.setattr(multipliers, "CELLS", 60)
+    reduced, labels = clustered(3)
+    bound = cluster_bound(reduced, labels, target_gap=1e-2, stop=StopSignal(60.0))
+    assert bound.reached
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 4])
+def test_equal_points(n_clusters):
+    reduced = make_reduced(np.zeros((4, 2)), np.ones(4), [], n_clusters)
+    labels = np.arange(4) % n_clusters
+    bound = cluster_bound(reduced, labels, target_gap=1e-3, stop=StopSignal())
+    assert bound.value == 0.0
+    assert bound.reached
+
+
+def test_one_cluster_is_exact():
+    points = np.array([[-2.0], [-1.0], [3.0]])
+    reduced = make_reduced(points, np.ones(3), [], 1)
+    bound = cluster_bound(reduced, np.zeros(3, dtype=np.int64), target_gap=1e-6, stop=StopSignal())
+    assert 14.0 - 1e-9 <= bound.value <= 14.0
+    assert bound.reached
+
+
+def test_a_cluster_per_group():
+    reduced = make_reduced(np.arange(4.0)[:, None] - 1.5, np.ones(4), [(0, 1)], 4)
+    bound = cluster_bound(reduced, np.arange(4), target_gap=1e-3, stop=StopSignal())
+    assert bound.value == 0.0
+    assert bound.reached
+
+
+def test_a_single_group():
+    reduced = make_reduced(np.zeros((1, 1)), np.array([5.0]), [], 1)
+    bound = cluster_bound(reduced, np.zeros(1, dtype=np.int64), target_gap=1e-3, stop=StopSignal())
+    assert bound.value == 0.0
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01])
+def test_no_time_still_gives_a_valid_bound(seconds):
+    reduced, labels = clustered(4)
+    full = cluster_bound(reduced, labels, target_gap=1e-3, stop=StopSignal())
+    brief = cluster_bound(reduced, labels, target_gap=1e-3, stop=StopSignal(seconds))
+    assert brief.value >= 0.0
+    assert brief.value <= full.value * (1 + 2e-3)

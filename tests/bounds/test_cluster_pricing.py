@@ -1,0 +1,168 @@
+"""Pricing against enumeration in exact arithmetic."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from certikmeans.bounds.cluster.pricing import Pricer
+from certikmeans.bounds.cluster.rounding import lagrangian_below, pricing_error
+from certikmeans.stop import StopSignal
+
+from .cluster_oracle import (
+    clustered,
+    exact_optimum,
+    exact_sigma,
+    random_multipliers,
+    random_reduced,
+    subset_costs,
+)
+
+
+def check_against_oracle(seed):
+    reduced = random_reduced(seed)
+    costs = subset_costs(reduced)
+    optimum = exact_optimum(reduced, costs)
+    pricer = Pricer(reduced)
+    for lam in (random_multipliers(reduced, seed), random_multipliers(reduced, seed + 7919)):
+        sigma = exact_sigma(reduced, lam, costs)
+        tolerance = 1e-6 * float(sigma) + 1e-12
+
+        priced = pricer.exact(lam, 0.0, StopSignal(), tolerance=tolerance)
+
+        error = pricing_error(reduced.points, reduced.weights, lam)
+        assert Fraction(priced.upper) >= sigma
+        assert Fraction(priced.upper) <= sigma + Fraction(2 * tolerance + 8 * error)
+        assert priced.complete
+        bound = lagrangian_below(lam, reduced.n_clusters, priced.upper)
+        if optimum is not None:
+            assert Fraction(bound) <= optimum[0]
+
+
+@pytest.mark.parametrize("start", range(0, 300, 50))
+def test_sigma_is_bounded_and_met(start):
+    # A bound on sigma that is ever too low makes the solver certify a wrong answer.
+    for seed in range(start, start + 50):
+        check_against_oracle(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(300, 5000, 100))
+def test_sigma_is_bounded_and_met_on_many(start):
+    for seed in range(start, start + 100):
+        check_against_oracle(seed)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_cutoff_is_confirmed_or_refuted(seed):
+    reduced = random_reduced(seed)
+    lam = random_multipliers(reduced, seed)
+    sigma = exact_sigma(reduced, lam)
+    pricer = Pricer(reduced)
+
+    above = pricer.exact(lam, 1.01 * float(sigma), StopSignal())
+    below = pricer.exact(lam, 0.99 * float(sigma), StopSignal())
+
+    assert above.complete
+    assert not above.centres
+    assert Fraction(above.upper) >= sigma
+    assert Fraction(below.upper) >= sigma
+    if sigma > 0:
+        assert below.centres
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_interrupted_search_is_valid(seed):
+    reduced = random_reduced(seed)
+    lam = random_multipliers(reduced, seed)
+    stop = StopSignal()
+    stop.interrupt()
+
+    priced = Pricer(reduced).exact(lam, 0.0, stop, tolerance=0.0)
+
+    assert priced.upper >= exact_sigma(reduced, lam)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_climbed_columns_are_clusters_and_never_beat_sigma(seed):
+    reduced = random_reduced(seed)
+    lam = random_multipliers(reduced, seed)
+    costs = subset_costs(reduced)
+    sigma = exact_sigma(reduced, lam, costs)
+    error = pricing_error(reduced.points, reduced.weights, lam)
+
+    columns = Pricer(reduced).climb(lam, list(reduced.points))
+
+    for column in columns:
+        bits = sum(1 << int(s) for s in np.flatnonzero(column.members))
+        assert bits in costs  # no cannot-link inside
+        assert column.value <= sigma + Fraction(error)
+        exact = sum(Fraction(float(lam[s])) for s in np.flatnonzero(column.members)) - costs[bits]
+        assert abs(Fraction(column.value) - exact) <= Fraction(error)
+    values = [column.value for column in columns]
+    assert values == sorted(values, reverse=True)
+
+
+def best_set_at(reduced, lam, y):
+    """Value of the best independent set at ``y``: plain recursion, one component at a time."""
+    a = lam - reduced.weights * np.sum((reduced.points - y) ** 2, axis=1)
+    graph = reduced.graph
+    total = float(np.maximum(a[graph.n_linked :], 0.0).sum())
+
+    def best(rest):
+        if not rest:
+            return 0.0
+        v = max(rest)  # breadth-first order: mostly a leaf
+        near = set(graph.neighbors[graph.indptr[v] : graph.indptr[v + 1]].tolist()) & rest
+        if not near:
+            return a[v] + best(rest - {v})
+        return max(best(rest - {v}), a[v] + best(rest - {v} - near))
+
+    for first, last in zip(graph.starts[:-1], graph.starts[1:], strict=True):
+        total += best(frozenset(v for v in range(first, last) if a[v] > 0))
+    return total
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sigma_is_above_a_dense_grid_and_close_to_it(seed):
+    reduced, labels = clustered(seed, n=120, d=2)
+    means = np.array([reduced.points[labels == k].mean(axis=0) for k in range(3)])
+    lam = 1.5 * np.sum((reduced.points - means[labels]) ** 2, axis=1) + 0.3
+    priced = Pricer(reduced).exact(lam, 0.0, StopSignal(), tolerance=0.01)
+
+    axes = [np.linspace(*np.percentile(column, [1, 99]), 40) for column in reduced.points.T]
+    grid = [(x, y) for x in axes[0] for y in axes[1]]
+    values = [best_set_at(reduced, lam, np.array(point)) for point in grid]
+    start = np.array(grid[int(np.argmax(values))])
+
+    assert priced.upper >= max(values)
+    top = Pricer(reduced).climb(lam, [start, *means])[0]
+    assert top.value <= priced.upper <= top.value + 0.03
+
+
+def test_threads_change_nothing():
+    reduced, _ = clustered(0)
+    lam = np.full(reduced.n_groups, 6.0)
+    one = Pricer(reduced).exact(lam, 0.0, StopSignal(), tolerance=1.0)
+    with ThreadPoolExecutor(3) as executor:
+        three = Pricer(reduced, executor).exact(lam, 0.0, StopSignal(), tolerance=1.0)
+    assert (one.upper, one.boxes) == (three.upper, three.boxes)
+    assert all(np.array_equal(a, b) for a, b in zip(one.centres, three.centres, strict=True))
+
+
+def test_longer_search_is_never_worse():
+    reduced, _ = clustered(1)
+    lam = np.full(reduced.n_groups, 6.0)
+    full = Pricer(reduced).exact(lam, 0.0, StopSignal(), tolerance=1.0)
+    brief = Pricer(reduced).exact(lam, 0.0, StopSignal(0.002), tolerance=1.0)
+    assert brief.upper >= full.upper - 1.0
+
+
+def test_no_positive_multiplier_means_nothing_to_gain():
+    reduced, _ = clustered(2, n=20)
+    priced = Pricer(reduced).exact(np.zeros(20), 0.0, StopSignal())
+    assert priced.complete
+    assert 0.0 <= priced.upper <= 1e-9

@@ -1,0 +1,92 @@
+"""The projection against an accurate reference, and its verdicts against linear programming."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize
+
+from certikmeans.bounds.cluster.projection import project
+
+
+def draw(seed):
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(1, 12)), int(rng.integers(1, 8))
+    rows = 1.0 - 3.0 * rng.integers(0, 2, size=(p, n))  # like cuts with K = 3
+    rows *= rng.uniform(0.5, 2.0, size=n)
+    high = rng.uniform(0.0, 2.0, size=n) * (rng.random(n) > 0.1)
+    reference = np.where(rng.random(n) < 0.5, 0.0, rng.uniform(size=n) * high)
+    needed = rows @ (rng.uniform(size=n) * high) + rng.normal(scale=0.5, size=p)
+    return rows, needed, reference, np.zeros(n), high
+
+
+def highest_margin(rows, needed, low, high):
+    """Largest m such that some t in the box has ``rows @ t >= needed + m``."""
+    p, n = rows.shape
+    answer = linprog(
+        np.r_[np.zeros(n), -1.0],
+        A_ub=np.c_[-rows, np.ones(p)],
+        b_ub=-needed,
+        bounds=[*zip(low, high, strict=True), (None, None)],
+    )
+    assert answer.status == 0
+    return -answer.fun
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_projection_is_nearest_or_proven_impossible(seed):
+    rows, needed, reference, low, high = draw(seed)
+    margin = highest_margin(rows, needed, low, high)
+
+    found = project(rows, needed, reference, low, high, 1e-9)
+
+    if found.infeasible:
+        assert margin < 0.0
+        assert found.excess >= margin - 1e-9  # the verdict is never exaggerated
+        return
+    if margin > 1e-6:
+        assert found.violation <= 1e-8
+        assert np.all((found.point >= low) & (found.point <= high))
+        exact = minimize(
+            lambda t: 0.5 * np.sum((t - reference) ** 2),
+            np.clip(reference, low, high),
+            jac=lambda t: t - reference,
+            bounds=list(zip(low, high, strict=True)),
+            constraints={
+                "type": "ineq",
+                "fun": lambda t: rows @ t - needed,
+                "jac": lambda t: rows,
+            },
+            method="SLSQP",
+            options={"maxiter": 500, "ftol": 1e-14},
+        )
+        distance = 0.5 * float(np.sum((found.point - reference) ** 2))
+        if exact.success:
+            assert distance <= exact.fun + 1e-6 * (1.0 + exact.fun)
+
+
+def test_most_impossible_levels_are_recognised():
+    missed = 0
+    impossible = 0
+    for seed in range(300):
+        rows, needed, reference, low, high = draw(seed)
+        if highest_margin(rows, needed, low, high) < -1e-3:
+            impossible += 1
+            missed += not project(rows, needed, reference, low, high, 1e-9).infeasible
+    assert impossible > 50
+    assert missed == 0
+
+
+def test_feasible_levels_are_never_called_impossible():
+    for seed in range(300):
+        rows, needed, reference, low, high = draw(seed)
+        if highest_margin(rows, needed, low, high) > 1e-9:
+            assert not project(rows, needed, reference, low, high, 1e-9).infeasible
+
+
+def test_starting_on_the_bounds_moves():
+    # All variables start on their lower bounds: the first step must not be empty.
+    found = project(
+        np.array([[1.0, -2.0, 1.0]]), np.array([1.0]), np.zeros(3), np.zeros(3), np.ones(3), 1e-9
+    )
+    assert np.allclose(found.point, [0.5, 0.0, 0.5])

@@ -1,0 +1,181 @@
+"""Kernels behind the assignment: each against brute force, and that they are compiled."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from certikmeans.assignment import Assigner
+from certikmeans.assignment.order import clique_cover
+from certikmeans.kernels import assignment, component, core_search, lloyd, nearest
+from certikmeans.kernels.core_moves import core_value, improve_by_swaps, permute_classes
+from certikmeans.kernels.core_tabu import tabu_search
+from certikmeans.kernels.matching import cheapest_matching, matching_bound
+from certikmeans.kernels.peeling import peel_component
+from certikmeans.kernels.prices import price_bound, raise_prices, reduce_costs
+from tests.assignment.helpers import any_proper_labelling, build_graph, build_problem, random_edges
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def test_kernels_did_compile():
+    problem = build_problem([[0.0], [1.0]], np.ones(2), [(0, 1)], 2)
+    assigner = Assigner(problem, [0, 1])
+    labels = np.zeros(2, dtype=np.int64)
+    assigner.step([[0.0], [1.0]], labels)
+    assigner.lloyd([[0.0], [1.0]], labels)
+    assigner.assign_costs(np.ones((2, 2)))
+    for kernel in (assignment.assign_chunks, lloyd.lloyd, component.assign_table):
+        assert kernel.nopython_signatures
+        assert kernel.targetoptions["nogil"]
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3, 4, 5, 6, 9])
+def test_nearest_centers(n_features):
+    rng = np.random.default_rng(n_features)
+    points, centers = rng.normal(size=(100, n_features)), rng.normal(size=(4, n_features))
+    centers[3] = centers[1]  # a tie goes to the lower number
+    columns = np.ascontiguousarray(points.T)
+    scratch, best, labels = np.empty(70), np.empty(70), np.empty(70, dtype=np.int64)
+    nearest.nearest_centers(columns, 20, centers, scratch, best, labels)
+    distances = ((points[20:90, None] - centers) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(labels, distances.argmin(axis=1))
+    np.testing.assert_allclose(best, distances.min(axis=1), rtol=1e-14)
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=seeds, forbidden=st.sampled_from([0.0, 0.3, 0.6]))
+def test_matching_and_its_proof(seed, forbidden):
+    rng = np.random.default_rng(seed)
+    n_rows = int(rng.integers(1, 5))
+    n_columns = int(rng.integers(n_rows, 6))
+    costs = rng.integers(0, 6, size=(n_rows, n_columns)).astype(float)
+    if seed % 2:
+        costs = rng.random((n_rows, n_columns)) * 1e6
+    costs[rng.random(costs.shape) < forbidden] = np.inf
+    column_of, prices = np.empty(n_rows, dtype=np.int64), np.empty(n_columns)
+    values = [
+        sum(Fraction(costs[i, j]) for i, j in enumerate(columns))
+        for columns in itertools.permutations(range(n_columns), n_rows)
+        if all(costs[i, j] < np.inf for i, j in enumerate(columns))
+    ]
+    assert cheapest_matching(costs, column_of, prices) == bool(values)
+    if values:
+        assert len(set(column_of.tolist())) == n_rows
+        own = sum(Fraction(c) for c in costs[np.arange(n_rows), column_of])
+        assert float(own) <= float(min(values)) * (1 + 1e-12)
+        lower = matching_bound(costs, prices)
+        assert Fraction(lower) <= min(values)
+        assert lower >= float(min(values)) - 1e-9 * (1 + costs[np.isfinite(costs)].max())
+        assert Fraction(matching_bound(costs, rng.random(n_columns))) <= min(values)
+
+
+def draw_core(seed):
+    """Return a connected or not graph with costs, its cliques and the exact optimum."""
+    rng = np.random.default_rng(seed)
+    n, n_labels = int(rng.integers(3, 8)), int(rng.integers(2, 5))
+    graph, _ = build_graph(n, random_edges("dense", n, n_labels, rng))
+    witness = any_proper_labelling(graph, n_labels, seed)
+    if witness is None:
+        return None
+    near = [
+        set(graph.neighbors[a:b].tolist()) for a, b in itertools.pairwise(graph.indptr.tolist())
+    ]
+    cliques = clique_cover(near)
+    member_start = np.cumsum([0] + [len(q) for q in cliques])
+    member = np.array([v for q in cliques for v in q], dtype=np.int64)
+    costs = rng.integers(0, 5, size=(n, n_labels)).astype(float)
+    if seed % 2:
+        costs = rng.random((n, n_labels))
+    proper = [
+        labels
+        for labels in itertools.product(range(n_labels), repeat=n)
+        if all(labels[u] != labels[v] for u, v in graph.edges())
+    ]
+    best = min(sum(Fraction(costs[v, k]) for v, k in enumerate(x)) for x in proper)
+    return graph, witness, member_start, member, costs, proper, best
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=seeds)
+def test_any_prices_bound_and_raised_ones_bound_better(seed):
+    drawn = draw_core(seed)
+    if drawn is None:
+        return
+    _, _, member_start, member, costs, _, best = drawn
+    rng = np.random.default_rng(seed)
+    allowed = np.ones(costs.shape, dtype=bool)
+    prices, reduced = rng.random((len(member_start) - 1, costs.shape[1])), np.empty_like(costs)
+    for start in (prices, np.zeros_like(prices)):
+        reduce_costs(member_start, member, costs, allowed, start, reduced)
+        before = price_bound(reduced, start)
+        assert raise_prices(member_start, member, np.inf, reduced, start, 20)
+        assert (start >= 0).all()
+        reduce_costs(member_start, member, costs, allowed, start, reduced)
+        after = price_bound(reduced, start)
+        assert before <= after + 1e-9
+        assert after <= float(best) + 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=seeds)
+def test_barred_labels_hold_no_better_labelling(seed):
+    drawn = draw_core(seed)
+    if drawn is None:
+        return
+    graph, witness, member_start, member, costs, proper, best = drawn
+    places, allowed = witness.copy(), np.ones(costs.shape, dtype=bool)
+    prices = np.zeros((len(member_start) - 1, costs.shape[1]))
+    _, value, lower, _ = core_search.search_core(
+        graph.indptr, graph.neighbors, member_start, member, costs, witness, 0, 0.0,
+        prices, places, allowed,
+    )  # fmt: skip
+    assert Fraction(lower) <= best
+    assert value == core_value(graph.indptr, graph.neighbors, costs, places)
+    for labels in proper:
+        if sum(costs[v, k] for v, k in enumerate(labels)) < value - 1e-9:
+            assert all(allowed[v, k] for v, k in enumerate(labels))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=seeds)
+def test_moves_stay_proper_and_never_cost_more(seed):
+    drawn = draw_core(seed)
+    if drawn is None:
+        return
+    graph, witness, _, _, costs, _, best = drawn
+    links = graph.indptr, graph.neighbors
+    places = np.empty_like(witness)
+    assert permute_classes(costs, witness, places)
+    renamed = core_value(*links, costs, places)
+    namings = itertools.permutations(range(costs.shape[1]))
+    values = [core_value(*links, costs, np.array(name)[witness]) for name in namings]
+    assert renamed <= min(values) + 1e-9
+    improve_by_swaps(*links, costs, places, 10)
+    swapped = core_value(*links, costs, places)
+    assert swapped <= renamed
+    labels = costs.argmin(axis=1)
+    found = tabu_search(*links, costs, costs, labels, 100, swapped, places)
+    assert found == core_value(*links, costs, places)
+    assert float(best) - 1e-9 <= found <= swapped
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_peeling_leaves_the_two_core(seed):
+    rng = np.random.default_rng(seed)
+    n = 12
+    edges = [(int(rng.integers(v)), v) for v in range(1, n)] + [(0, 5), (2, 7)]
+    graph, _ = build_graph(n, [(u, v) for u, v in edges if u != v])
+    peeled, anchors = peel_component(graph.indptr, graph.neighbors, 0, n)
+    left = set(range(n))
+    near = [set(graph.neighbors[a:b].tolist()) for a, b in itertools.pairwise(graph.indptr)]
+    for v, anchor in zip(peeled.tolist(), anchors.tolist(), strict=True):
+        assert near[v] & left == {anchor}
+        left.remove(v)
+    assert left
+    assert all(len(near[v] & left) >= 2 for v in left)

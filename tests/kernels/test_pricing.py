@@ -1,0 +1,202 @@
+"""The compiled pieces of pricing, each against a plain statement of what it promises."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from certikmeans.kernels.pricing_ascent import ascend
+from certikmeans.kernels.pricing_boxes import select_at, shrink_to_means, shrink_to_objective
+from certikmeans.kernels.pricing_ranges import (
+    IN,
+    OUT,
+    best_in_box,
+    build_forest,
+    keep_reachable,
+    overestimate,
+    tree_ranges,
+)
+from certikmeans.kernels.pricing_search import search_boxes
+from tests.bounds.cluster_oracle import make_reduced, random_multipliers, random_reduced
+
+
+def values_at(reduced, lam, y):
+    return lam - reduced.weights * np.sum((reduced.points - y) ** 2, axis=1)
+
+
+def best_set_value(reduced, lam, y):
+    """Value of the best independent set at ``y``, by enumeration."""
+    a = values_at(reduced, lam, y)
+    linked = {tuple(edge) for edge in reduced.graph.edges().tolist()}
+    good = np.flatnonzero(a > 0).tolist()
+    best = 0.0
+    for size in range(1, len(good) + 1):
+        for chosen in combinations(good, size):
+            if not any(pair in linked for pair in combinations(chosen, 2)):
+                best = max(best, float(a[list(chosen)].sum()))
+    return best
+
+
+def bounded_box(reduced, lam, lo, hi):
+    """Run the overestimation of one box; returns everything it produces."""
+    n, d = reduced.points.shape
+    graph = reduced.graph
+    cyclic = np.repeat(graph.extra_edges > 0, np.diff(graph.starts)).astype(np.uint8)
+    base = lam - reduced.weights * np.sum(reduced.points**2, axis=1)
+    ids, parent, order = (np.empty(n, dtype=np.int32) for _ in range(3))
+    state, tangled = np.empty(n, dtype=np.uint8), np.zeros(n, dtype=np.uint8)
+    upper, lower, gain, share = (np.empty(n) for _ in range(4))
+    position = np.full(graph.n_linked, -1, dtype=np.int32)
+    members = np.arange(n, dtype=np.int32)
+    m = keep_reachable(reduced.points, reduced.weights, lam, members, lo, hi, ids, upper, lower)
+    linked, _ = build_forest(
+        ids[:m], graph.n_linked, graph.parents, cyclic, graph.indptr, graph.neighbors,
+        position, parent, order, tangled,
+    )  # fmt: skip
+    assert np.all(position == -1)
+    tree_ranges(linked, parent, order, upper, lower, gain, share)
+    settled, estimate = np.zeros(d + 2), np.zeros(d + 2)
+    overestimate(
+        reduced.points, reduced.weights, base, ids[:m], linked, parent, order, tangled,
+        upper, lower, state, share, settled, estimate,
+    )  # fmt: skip
+    peak, y = np.empty(d), np.empty(d)
+    bound = best_in_box(settled, estimate, lo, hi, peak, y)
+    return bound, settled + estimate, ids[:m], state[:m], share[:m], peak, y
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_one_quadratic_is_above_the_best_set_everywhere_in_the_box(seed):
+    reduced = random_reduced(seed, largest=7, most_axes=4)
+    lam = random_multipliers(reduced, seed)
+    rng = np.random.default_rng(seed)
+    corners = np.sort(rng.uniform(-2, 2, size=(2, reduced.n_axes)), axis=0)
+    corners *= np.abs(reduced.points).max() + 1e-9
+    lo, hi = corners[0].copy(), corners[1].copy()
+
+    bound, sums, _, _, share, _, _ = bounded_box(reduced, lam, lo, hi)
+
+    assert np.all((share >= 0.0) & (share <= 1.0))
+    size = np.abs(lam).sum() + np.sum(reduced.weights) * 30 * np.abs(corners).max() ** 2
+    for _ in range(20):
+        y = rng.uniform(lo, hi)
+        quadratic = sums[0] + 2.0 * sums[2:] @ y - sums[1] * y @ y
+        assert quadratic >= best_set_value(reduced, lam, y) - 1e-13 * size
+        assert bound >= quadratic - 1e-13 * size
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_decisions_about_groups_hold_in_the_whole_box(seed):
+    # Groups called in and out must not lower the best value anywhere in the box.
+    reduced = random_reduced(seed, largest=7, most_axes=3)
+    lam = random_multipliers(reduced, seed)
+    rng = np.random.default_rng(seed)
+    middle = reduced.points[rng.integers(reduced.n_groups)]
+    half = 0.05 * (np.abs(reduced.points).max() + 1e-9)
+    lo, hi = middle - half, middle + half
+
+    _, _, ids, state, _, _, _ = bounded_box(reduced, lam, lo, hi)
+
+    inside = ids[state == IN]
+    gone = np.setdiff1d(np.arange(reduced.n_groups), ids[state != OUT])
+    adjacency = {v: set() for v in range(reduced.n_groups)}
+    for u, v in reduced.graph.edges().tolist():
+        adjacency[u].add(v)
+        adjacency[v].add(u)
+    for _ in range(10):
+        y = rng.uniform(lo, hi)
+        forced = lam.copy()
+        forced[gone] = -1.0
+        for v in inside:
+            forced[list(adjacency[int(v)])] = -1.0
+        a = values_at(reduced, lam, y)
+        forced[inside] = -1.0
+        rest = best_set_value(reduced, forced, y)
+        expected = best_set_value(reduced, lam, y)
+        assert rest + a[inside].sum() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_objective_contraction_keeps_every_good_point(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 5))
+    lo, hi = -rng.uniform(0.1, 2, size=d), rng.uniform(0.1, 2, size=d)
+    peak, mass = rng.normal(size=d) * 2, float(rng.uniform(0.1, 5))
+    y = np.clip(peak, lo, hi)
+    room = float(rng.uniform(0.01, 3))
+    small_lo, small_hi = lo.copy(), hi.copy()
+    shrink_to_objective(room, mass, peak, y, np.zeros(d), small_lo, small_hi)
+    for z in rng.uniform(lo, hi, size=(200, d)):
+        loss = mass * (np.sum((z - peak) ** 2) - np.sum((y - peak) ** 2))
+        if loss <= room:
+            assert np.all((z >= small_lo) & (z <= small_hi))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_mean_contraction_keeps_every_reachable_mean(seed):
+    rng = np.random.default_rng(seed)
+    d, n_in, n_open = int(rng.integers(1, 4)), int(rng.integers(1, 5)), int(rng.integers(0, 7))
+    points = rng.normal(size=(n_in + n_open, d))
+    weights = rng.uniform(0.1, 3.0, size=n_in + n_open)
+    settled = np.zeros(d + 2)
+    settled[1] = weights[:n_in].sum()
+    settled[2:] = weights[:n_in] @ points[:n_in]
+    ends = np.sort(rng.normal(size=(2, d)), axis=0)
+    lo, hi = ends[0].copy(), ends[1].copy()
+    open_ids = np.arange(n_in, n_in + n_open, dtype=np.int32)
+
+    alive = shrink_to_means(points, weights, open_ids, settled, np.full(d, 1e-12), lo, hi)
+
+    for bits in range(1 << n_open):
+        rows = [*range(n_in), *(n_in + k for k in range(n_open) if bits >> k & 1)]
+        mean = np.average(points[rows], axis=0, weights=weights[rows])
+        if np.all((mean >= ends[0]) & (mean <= ends[1])):
+            assert alive
+            assert np.all((mean >= lo) & (mean <= hi))
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_selection_on_a_forest_is_best(seed):
+    reduced = random_reduced(seed, largest=7, most_axes=2)
+    if reduced.graph.extra_edges.any():
+        return
+    lam = random_multipliers(reduced, seed)
+    n, linked = reduced.n_groups, reduced.graph.n_linked
+    parent, order = np.full(n, -1, dtype=np.int32), np.arange(n, dtype=np.int32)
+    parent[:linked] = reduced.graph.parents
+    chosen, delta = np.empty(n, dtype=np.uint8), np.empty(n)
+    y = reduced.points[0]
+    value = select_at(
+        reduced.points, reduced.weights, lam, order, linked, parent, order, y, delta, chosen
+    )
+    assert value == pytest.approx(best_set_value(reduced, lam, y), rel=1e-9, abs=1e-12)
+    assert values_at(reduced, lam, y)[chosen == 1].sum() == pytest.approx(
+        value, rel=1e-9, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_ascent_selects_a_best_set_even_on_cycles(seed):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(9, 2))
+    pairs = [pair for pair in combinations(range(9), 2) if rng.random() < 0.45]
+    reduced = make_reduced(points - points.mean(axis=0), rng.uniform(0.5, 2, size=9), pairs, 2)
+    lam = rng.uniform(0.5, 6, size=9)
+    graph = reduced.graph
+    cyclic = np.repeat(graph.extra_edges > 0, np.diff(graph.starts)).astype(np.uint8)
+    base = lam - reduced.weights * np.sum(reduced.points**2, axis=1)
+    data = (
+        reduced.points, reduced.weights, lam, base,
+        graph.parents, cyclic, graph.indptr, graph.neighbors,
+    )  # fmt: skip
+    y, members = reduced.points[0].copy(), np.empty(9, dtype=np.uint8)
+    start = y.copy()
+    value, _ = ascend(data, y, members, 1, 0.0)  # one selection, then its mean
+    assert value >= best_set_value(reduced, lam, start) - 1e-9
+
+
+def test_kernels_did_compile():
+    for kernel in (search_boxes, ascend, overestimate, keep_reachable, shrink_to_means):
+        assert kernel.nopython_signatures
