@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from benchmarks import incumbents, lloyd, presolving, startup
+from benchmarks import incumbents, lloyd, presolving, root, startup
 
 BENCHMARKS: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
     "incumbents": ("cost on the published instances against the best known", incumbents.main),
     "lloyd": ("one Lloyd step with exact assignment against scikit-learn's", lloyd.main),
     "presolve": ("reading the problem and presolve at 1,500,000 points", presolving.main),
+    "root": ("gap and time of the root bound, written to docs/benchmarks", root.main),
     "startup": ("time of --help and of the import", startup.main),
 }
 
@@ -24,6 +25,8 @@ def main() -> None:
         command.add_argument("--small", action="store_true", help="small sizes, to see it run")
         command.add_argument("--data-dir", default=None, help="where the real data sets are")
         command.add_argument("--seed", type=int, default=0)
+        if name == "root":
+            command.add_argument("--only", default=None, help="rows whose title contains this")
     commands.add_parser("smoke", help="every benchmark at small size")
     arguments = parser.parse_args()
     if arguments.name == "smoke":

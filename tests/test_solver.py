@@ -40,6 +40,7 @@ def test_small_instances_against_brute_force(seed):
     assert exact <= Fraction(result.cost)
     assert Fraction(result.cost) - exact <= Fraction(1e-13) * scatter
     assert Fraction(result.lower_bound) <= optimum[0]
+    assert result.bound in ("cluster", "sample", "trivial")
     # Seven points: the default budget must find the optimum itself.
     assert exact - optimum[0] <= Fraction(1e-12) * scatter
 
@@ -101,6 +102,8 @@ def test_labels_are_numbered_by_first_appearance(blobs):
 def test_edge_cases(points, k, pairs, cost):
     result = solve(Problem.from_data(points, k, **pairs))
     assert result.cost == pytest.approx(cost, abs=1e-12)
+    assert result.status is Status.OPTIMAL
+    assert result.gap <= 1e-3
     assert np.isfinite(result.centers).all()
     assert result.centers.shape == (k, len(points[0]))
 
@@ -127,7 +130,7 @@ def test_events_tell_the_story_in_order(blobs):
     assert times == sorted(times)
     started = [event.stage for event in events if isinstance(event, StageStarted)]
     finished = [event.stage for event in events if isinstance(event, StageFinished)]
-    assert started == finished == ["presolve", "bounds", "heuristics"]
+    assert started == finished == ["presolve", "bounds", "heuristics", "bounds"]
 
 
 def test_time_in_listeners_does_not_count(blobs):

@@ -10,6 +10,13 @@ import numpy as np
 from certikmeans.problem import ApartGraph, ReducedProblem
 
 
+def read_only(values):
+    """Return an array as the solver has them: kernels are then compiled once, not twice."""
+    array = np.array(values, dtype=np.int64)
+    array.flags.writeable = False
+    return array
+
+
 def build_graph(n_vertices, edges):
     """Number the vertices as `ApartGraph` wants them. Returns ``(graph, order)``.
 
@@ -43,11 +50,11 @@ def build_graph(n_vertices, edges):
     rows = [sorted(number[u] for u in near[v]) for v in order]
     graph = ApartGraph(
         n_vertices,
-        np.cumsum([0] + [len(row) for row in rows]),
-        np.array([u for row in rows for u in row], dtype=np.int64),
-        np.array(starts),
-        np.array(parents, dtype=np.int64),
-        np.array(extra, dtype=np.int64),
+        read_only(np.cumsum([0] + [len(row) for row in rows])),
+        read_only([u for row in rows for u in row]),
+        read_only(starts),
+        read_only(parents),
+        read_only(extra),
     )
     return graph, np.array(order, dtype=np.int64)
 
