@@ -31,6 +31,8 @@ EPS = float(np.finfo(np.float64).eps)
 
 # Distances per task of an executor: about half a millisecond.
 _TASK_WORK = 200_000
+# Multiplications that take about as long as a short search in a component.
+_SEARCH_WORK = 5e6
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -99,6 +101,14 @@ class Assigner:
         # Squares can underflow: an error that is not relative.
         heaviest = 1.0 + float(problem.weights.max())
         self._underflow = self._n_groups * problem.n_axes * heaviest * 1e-320
+
+    @property
+    def step_work(self) -> float:
+        """About how many multiplications a step takes: for budgets that do not use a clock."""
+        n_clusters, n_axes = self._shape
+        searches = np.count_nonzero(self._layout.cores.method == SEARCH)
+        tables = float(self._layout.tables.size.sum())
+        return self._n_groups * n_clusters * n_axes + 2.0 * tables + _SEARCH_WORK * searches
 
     def with_hard_seconds(self, hard_seconds: float) -> Assigner:
         """Return an assigner for the same problem, prepared already, with another patience."""

@@ -23,16 +23,15 @@ CLOSE = 1.01
 JITTERED = 4
 JITTER = 0.05
 # Local searches are counted, not timed, so that a run repeats; a local search costs
-# about LLOYD_STEPS assignment steps of n K d multiplications.
+# about LLOYD_STEPS assignment steps.
 LLOYD_STEPS = 30
 WORK = 6e9
 
 
-def default_budget(problem: ReducedProblem) -> Budget:
+def default_budget(workshop: Workshop) -> Budget:
     """More trials where they are cheap, and where more clusters make more local optima."""
-    step = problem.n_groups * problem.n_clusters * problem.n_axes
-    affordable = WORK / (LLOYD_STEPS * step)
-    clusters = problem.n_clusters
+    affordable = WORK / (LLOYD_STEPS * workshop.assigner.step_work)
+    clusters = workshop.problem.n_clusters
     return Budget(
         starts=int(np.clip(affordable / 4, 4, 24)),
         offspring=int(np.clip(affordable, 8, 200 + 100 * clusters)),
@@ -55,7 +54,7 @@ class DefaultSearch(AbstractHeuristic):
             workshop.on_labels(labels, 0, "one group per cluster")
             return labels
         if problem.n_groups <= LARGE or workshop.finished():
-            return Population(default_budget(problem)).search(workshop)
+            return Population(default_budget(workshop)).search(workshop)
         starts = (*workshop.starts, *self._centers_from_sample(workshop))
         return Population(Budget(0, 0, 0)).search(workshop.but(starts=starts))
 
@@ -70,7 +69,7 @@ class DefaultSearch(AbstractHeuristic):
             witness=witness,
             on_labels=lambda *_: None,
         )
-        optima = Population(default_budget(sample.problem)).best_of_run(small)
+        optima = Population(default_budget(small)).best_of_run(small)
         rivals = [one.centers for one in optima if one.cost <= CLOSE * optima[0].cost]
         return rivals[:POLISHED] + _jittered(rivals[0], sample.problem, workshop.seed)
 
