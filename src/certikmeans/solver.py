@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, final
@@ -27,7 +27,7 @@ from certikmeans.events import (
     StageStarted,
 )
 from certikmeans.heuristics.base import Centers, Labels, Workshop
-from certikmeans.heuristics.columns import ColumnSearch
+from certikmeans.heuristics.columns import CandidateCluster, ColumnSearch
 from certikmeans.heuristics.default import DefaultSearch
 from certikmeans.heuristics.local_search import LocalSearch, means_of
 from certikmeans.incumbent import Incumbent
@@ -41,9 +41,6 @@ from certikmeans.result import Result
 from certikmeans.status import Status, StopReason
 from certikmeans.stop import StopCause, StopSignal
 from certikmeans.tolerances import check_bound, gap_reached
-
-# A better incumbent is worth another round of the bound if it is better by this much.
-LEAST_PROGRESS = 1e-9
 
 
 def solve(
@@ -198,28 +195,28 @@ class _Run:
     def _cluster_bound(self, reduced: Presolved, workshop: Workshop) -> None:
         """Raise the bound; where it cannot reach the incumbent, look for a better one."""
 
-        def raise_bound(value: float) -> None:
-            self._raise_bound(reduced.restore_bound(value), "cluster")
-
-        while self._incumbent.labels is not None:
-            labels = reduced.reduce_labels(self._incumbent.labels)
-            found = cluster_bound(
-                reduced.reduced,
-                labels,
-                target_gap=self._options.gap,
-                stop=self._stop,
-                executor=workshop.executor,
-                on_bound=raise_bound,
-                seed=self._options.seed,
-            )
-            raise_bound(found.value)
-            numbers = dataclasses.asdict(found.statistics)
-            self._emitter.emit(BoundStatistics(self._emitter.seconds, "cluster", numbers))
+        def improve(columns: Sequence[CandidateCluster]) -> Labels | None:
             before = self._incumbent.cost
-            if not workshop.finished():
-                ColumnSearch(found.columns, labels).search(workshop)
-            if workshop.finished() or self._incumbent.cost > before * (1.0 - LEAST_PROGRESS):
-                return
+            ColumnSearch(columns, incumbent()).search(workshop)
+            return incumbent() if self._incumbent.cost < before else None
+
+        def incumbent() -> Labels:
+            assert self._incumbent.labels is not None
+            return reduced.reduce_labels(self._incumbent.labels)
+
+        found = cluster_bound(
+            reduced.reduced,
+            incumbent(),
+            target_gap=self._options.gap,
+            stop=self._stop,
+            executor=workshop.executor,
+            improve=improve,
+            on_bound=lambda value: self._raise_bound(reduced.restore_bound(value), "cluster"),
+            seed=self._options.seed,
+        )
+        self._raise_bound(reduced.restore_bound(found.value), "cluster")
+        numbers = dataclasses.asdict(found.statistics)
+        self._emitter.emit(BoundStatistics(self._emitter.seconds, "cluster", numbers))
 
     def _offer(self, labels: Labels, iterations: int, source: str) -> None:
         if self._incumbent.offer(labels, iterations):

@@ -142,6 +142,17 @@ def test_more_clusters_than_places_leaves_them_empty():
     np.testing.assert_array_equal(run.centers, [[0.0, 0.0], [5.0, 5.0], [6.0, 6.0]])
 
 
+def test_a_lone_group_does_not_wander_because_its_mean_is_rounded():
+    weight, place = next(
+        (w, x) for w in (3.0, 5.0, 7.0) for x in np.arange(1, 50) / 10 if w * x / w != x
+    )
+    problem = build_problem([[place]], [weight], [], 2)
+    labels = np.empty(1, dtype=np.int64)
+    run = Assigner(problem, [0]).lloyd([[place], [9.0]], labels)
+    assert run.labels.tolist() == [0]
+    assert run.centers[1, 0] == 9.0
+
+
 def test_linked_twins_fill_a_cluster_at_no_cost():
     # Two groups on one spot that may not be together need two clusters.
     problem = build_problem(np.zeros((2, 1)), np.ones(2), [(0, 1)], 2)

@@ -18,6 +18,7 @@ from certikmeans.kernels.core_tabu import tabu_search
 from certikmeans.kernels.matching import cheapest_matching, matching_bound
 from certikmeans.kernels.peeling import peel_component
 from certikmeans.kernels.prices import price_bound, raise_prices, reduce_costs
+from certikmeans.kernels.search import new_search_state, search_piece
 from tests.assignment.helpers import (
     any_proper_labelling,
     build_graph,
@@ -146,6 +147,32 @@ def test_barred_labels_hold_no_better_labelling(seed):
     for labels in proper:
         if sum(costs[v, k] for v, k in enumerate(labels)) < value - 1e-9:
             assert all(allowed[v, k] for v, k in enumerate(labels))
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=seeds, known=st.booleans(), priced=st.booleans())
+def test_search_of_one_piece_is_exact(seed, known, priced):
+    # Without prices the bounds of the search itself have to hold.
+    drawn = draw_core(seed)
+    if drawn is None:
+        return
+    graph, witness, member_start, member, costs, _, best = drawn
+    places = witness.copy() if known else np.full_like(witness, -1)
+    upper = core_value(graph.indptr, graph.neighbors, costs, witness) if known else np.inf
+    prices = np.zeros((len(member_start) - 1, costs.shape[1]))
+    if priced:
+        prices = np.random.default_rng(seed).random(prices.shape)
+    reduced = np.empty_like(costs)
+    allowed = np.ones(costs.shape, dtype=bool)
+    reduce_costs(member_start, member, costs, allowed, prices, reduced)
+    group = np.arange(len(costs))
+    finished, value, _ = search_piece(
+        graph.indptr, graph.neighbors, group, 0, np.zeros_like(group), costs, reduced,
+        prices.sum(), upper, 10**6, new_search_state(*costs.shape), places,
+    )  # fmt: skip
+    assert finished
+    assert abs(value - float(best)) <= 1e-9
+    assert abs(core_value(graph.indptr, graph.neighbors, costs, places) - value) <= 1e-9
 
 
 @settings(max_examples=40, deadline=None)

@@ -45,8 +45,8 @@ class LabelProgram:
             np.concatenate([*rows, np.empty(0, dtype=np.int64)]),
             np.concatenate([*columns, np.empty(0, dtype=np.int64)]),
         )
-        excess = costs - np.where(allowed, costs, np.inf).min(axis=1, keepdims=True)
-        objective = excess[self._vertex, self._label]
+        least = np.where(allowed, costs, np.inf).min(axis=1)
+        objective = costs[self._vertex, self._label] - least[self._vertex]
         dearest = float(objective.max(initial=0.0))
         self._scale = _SCALE / dearest if dearest > 0 else 1.0
         self._objective = objective * self._scale

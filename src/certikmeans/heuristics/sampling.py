@@ -37,9 +37,12 @@ def draw_sample(problem: ReducedProblem, size: int, rng: np.random.Generator) ->
     if len(rows) < problem.n_clusters:
         rows = np.arange(problem.n_groups)
         kept = np.ones(graph.n_components, dtype=bool)
+    points, weights = np.ascontiguousarray(problem.points[rows]), problem.weights[rows]
+    # Kernels are compiled once more for arrays that may be written to.
+    points.flags.writeable = weights.flags.writeable = False
     sample = ReducedProblem(
-        points=np.ascontiguousarray(problem.points[rows]),
-        weights=problem.weights[rows],
+        points=points,
+        weights=weights,
         graph=_part_of(graph, rows, kept),
         n_clusters=problem.n_clusters,
         offset=0.0,

@@ -60,6 +60,39 @@ def keep_reachable(
 
 
 @njit(cache=True, nogil=True)
+def span_component(
+    root,  # IN   place in ``ids`` to start from
+    filled,  # IN   places of ``order`` in use
+    ids,  # IN   (m,) int32
+    indptr,  # IN   (n + 1,) int64
+    neighbors,  # IN   int64
+    position,  # IN   (n_linked,) int32: place in ``ids``, or -1
+    parent,  # IN/OUT (m,) int32: UNSEEN before
+    order,  # IN/OUT (m,) int32
+):
+    """Breadth-first tree from ``root``; returns ``(filled, sum of degrees)``."""
+    head = filled
+    parent[root] = -1
+    order[filled] = root
+    filled += 1
+    degree = 0
+    while head < filled:
+        p = order[head]
+        v = ids[p]
+        for e in range(indptr[v], indptr[v + 1]):
+            q = position[neighbors[e]]
+            if q < 0:
+                continue
+            degree += 1
+            if parent[q] == UNSEEN:
+                parent[q] = p
+                order[filled] = q
+                filled += 1
+        head += 1
+    return filled, degree
+
+
+@njit(cache=True, nogil=True)
 def build_forest(
     ids,  # IN   (m,) int32, ascending
     n_linked,  # IN   groups below this number have cannot-links
@@ -97,24 +130,7 @@ def build_forest(
         if parent[i] != UNSEEN:
             continue
         first = filled
-        parent[i] = -1
-        order[filled] = i
-        filled += 1
-        head = first
-        degree = 0
-        while head < filled:
-            p = order[head]
-            v = ids[p]
-            for e in range(indptr[v], indptr[v + 1]):
-                q = position[neighbors[e]]
-                if q < 0:
-                    continue
-                degree += 1
-                if parent[q] == UNSEEN:
-                    parent[q] = p
-                    order[filled] = q
-                    filled += 1
-            head += 1
+        filled, degree = span_component(i, filled, ids, indptr, neighbors, position, parent, order)
         if degree > 2 * (filled - first - 1):
             n_tangled += filled - first
             for k in range(first, filled):

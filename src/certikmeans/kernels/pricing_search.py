@@ -143,7 +143,7 @@ def examine(data, stack, work, node, error, slack, cutoff):
         reachable = True
         for j in range(d):
             reachable = reachable and lo[j] <= hi[j]
-        if reachable and estimate[1] < 2.0 * sums[1]:
+        if reachable and sums[1] > 0.0:
             members = arena[start : start + size]
             reachable = shrink_to_means(points, weights, members, sums, slack, lo, hi)
         if not reachable:
@@ -153,6 +153,28 @@ def examine(data, stack, work, node, error, slack, cutoff):
             if side[j] > 0.0:
                 shrunk = min(shrunk, (hi[j] - lo[j]) / side[j])
     return bound, start, size, m, linked, n_tangled, looks, touched
+
+
+@njit(cache=True, nogil=True)
+def probe(data, work, m, linked, n_tangled, cutoff):
+    """Value of the forest's best set at the maximiser, moved into the box.
+
+    Returns ``(value, conflict)``: where the value exceeds the cutoff, the place of a group that
+    a cannot-link beyond the forest forbids in that set, or -1 if the set is proper.
+    """
+    points, weights, lam, _, _, _, indptr, neighbors = data
+    ids, _, _, gain, _, parent, order, _, tangled, chosen, position, rows = work
+    d = points.shape[1]
+    lo, hi, y, before = rows[0, :d], rows[1, :d], rows[3, :d], rows[6]
+    for j in range(d):
+        y[j] = min(max(y[j], lo[j]), hi[j])
+    value = quadratic_at(before, y) + select_at(
+        points, weights, lam, ids[:m], linked, parent, order, y, gain, chosen
+    )
+    conflict = -1
+    if value > cutoff and n_tangled > 0:
+        conflict = worst_conflict(ids[:m], linked, tangled, chosen, indptr, neighbors, position)
+    return value, conflict
 
 
 @njit(cache=True, nogil=True)
@@ -218,17 +240,15 @@ def search_boxes(
     box that left the stack was bounded by the cutoff or by ``stuck`` (too small to split),
     holds no mean of a set it allows, or was replaced by parts that cover what it may contain.
     """
-    points, weights, lam, parents, indptr, neighbors = (
-        data[0], data[1], data[2], data[4], data[6], data[7]
-    )  # fmt: skip
+    points, weights, parents = data[0], data[1], data[4]
     uppers, starts, sizes, arena = stack[3], stack[4], stack[5], stack[6]
     d = points.shape[1]
     most = 1
     for node in range(n_open):
         most = max(most, sizes[node])
     work = workspace(most, d, parents.size)
-    ids, upper, lower, gain, _, parent, order, state, tangled, chosen, position, rows = work
-    lo, hi, y, score, before = rows[0, :d], rows[1, :d], rows[3, :d], rows[4, :d], rows[6]
+    ids, upper, lower, state, rows = work[0], work[1], work[2], work[7], work[11]
+    lo, hi, y, score = rows[0, :d], rows[1, :d], rows[3, :d], rows[4, :d]
     boxes, touched, n_found, stuck = 0, 0.0, 0, -np.inf
     while n_open > 0 and touched < budget:
         node = n_open - 1
@@ -245,25 +265,15 @@ def search_boxes(
         touched += cost
         if bound <= cutoff:
             continue
-        for j in range(d):
-            y[j] = min(max(y[j], lo[j]), hi[j])
-        value = quadratic_at(before, y) + select_at(
-            points, weights, lam, ids[:m], linked, parent, order, y, gain, chosen
-        )
-        conflict = -1
-        if value > cutoff:
-            if n_tangled > 0:
-                conflict = worst_conflict(
-                    ids[:m], linked, tangled, chosen, indptr, neighbors, position
-                )
-            if conflict < 0:
-                found[n_found % found_values.size] = y
-                found_values[n_found % found_values.size] = value
-                n_found += 1
-                if tolerance < 0.0:
-                    budget = 0.0
-                else:
-                    cutoff = value + tolerance
+        value, conflict = probe(data, work, m, linked, n_tangled, cutoff)
+        if value > cutoff and conflict < 0:
+            found[n_found % found_values.size] = y
+            found_values[n_found % found_values.size] = value
+            n_found += 1
+            if tolerance < 0.0:
+                budget = 0.0
+            else:
+                cutoff = value + tolerance
         if conflict >= 0:
             # Smaller boxes alone cannot close this: the forest itself allows too much.
             split_on_group(data, stack, work, conflict, m, free, n_open, bound)

@@ -103,42 +103,78 @@ def cluster_bound(
             trivial, np.zeros(len(labels)), incumbent, labels, Outcome.PROVEN, cost,
             BundleStatistics(),
         )  # fmt: skip
-    best = _Best(on_bound)
-    pricer = Pricer(reduced, executor)
-    bundle = LevelBundle(pricer, multiplier_space(reduced, labels), incumbent, seed, best.offer)
     with threadpool_limits(limits=1):  # small products: more threads only get in the way
-        while True:
-            asking = improve is not None
-            outcome = bundle.run(_aim(cost, unit), stop, pause_if_unreachable=asking)
-            best.keep(bundle)
-            if outcome is not Outcome.UNREACHABLE or improve is None:
-                break
-            better = improve(bundle.model.columns)
-            incumbent = [] if better is None else incumbent_columns(reduced, better)
-            if better is None or sum(c.cost for c in incumbent) >= cost * (1.0 - 1e-9):
-                improve = None  # it has had its turn: go on to the best bound there is
-                continue
-            labels, cost = better, sum(column.cost for column in incumbent)
-            unit = target_gap * (cost + reduced.offset)
-            columns, statistics = bundle.model.columns, bundle.statistics
-            space = multiplier_space(reduced, labels)
-            bundle = LevelBundle(pricer, space, incumbent, seed, best.offer)
-            bundle.model.add(columns)
-            bundle.statistics = statistics
-    if best.value >= _aim(cost, unit).goal:
+        return _raise_bound(
+            Pricer(reduced, executor), labels, target_gap, stop, improve, _Best(on_bound), seed
+        )
+
+
+def _raise_bound(
+    pricer: Pricer,
+    labels: NDArray[np.int64],
+    target_gap: float,
+    stop: StopSignal,
+    improve: Improve | None,
+    best: _Best,
+    seed: int,
+) -> ClusterBound:
+    """Run the bundle of the labels; where the goal is out of reach, of better ones."""
+    reduced = pricer.reduced
+    incumbent = incumbent_columns(reduced, labels)
+    cost = sum(column.cost for column in incumbent)
+    bundle = LevelBundle(pricer, multiplier_space(reduced, labels), incumbent, seed, best.offer)
+    while True:
+        aim = _aim(cost, target_gap * (cost + reduced.offset))
+        outcome = bundle.run(aim, stop, pause_if_unreachable=improve is not None)
+        best.keep(bundle)
+        if outcome is not Outcome.UNREACHABLE or improve is None:
+            break
+        better = improve(bundle.model.columns)
+        incumbent = [] if better is None else incumbent_columns(reduced, better)
+        if better is None or sum(c.cost for c in incumbent) >= cost * (1.0 - 1e-9):
+            improve = None  # it has had its turn: go on to the best bound there is
+            continue
+        labels, cost = better, sum(column.cost for column in incumbent)
+        columns, statistics = bundle.model.columns, bundle.statistics
+        space = multiplier_space(reduced, labels)
+        bundle = LevelBundle(pricer, space, incumbent, seed, best.offer)
+        bundle.model.add(columns)
+        bundle.statistics = statistics
+    if best.value >= aim.goal:
         outcome = Outcome.PROVEN
     return ClusterBound(
-        best.value, best.multipliers(len(labels)), bundle.model.columns, labels, outcome,
-        bundle.ceiling, bundle.statistics,
-    )  # fmt: skip
+        value=best.value,
+        multipliers=best.multipliers(len(labels)),
+        columns=bundle.model.columns,
+        labels=labels,
+        outcome=outcome,
+        ceiling=bundle.ceiling,
+        statistics=bundle.statistics,
+    )
 
 
 def _trivial_bound(reduced: ReducedProblem, cost: float, unit: float) -> float | None:
     """Bound that needs no work: one cluster, or nothing worth proving."""
     if reduced.n_clusters == 1:
-        # One labelling is left; its cost errs by less than (n d + 8) EPS in relative terms.
-        return cost * max(0.0, 1.0 - 2.0 * (reduced.points.size + 8) * EPS)
+        return _one_cluster(reduced)
     return 0.0 if cost <= unit * (1.0 - MARGIN) else None
+
+
+def _one_cluster(reduced: ReducedProblem) -> float:
+    """At most the cost of the only labelling with one cluster.
+
+    With ``c`` any point and ``W`` the total weight it is ``sum w |x - c|^2 - |g|^2 / W``, where
+    ``g = sum w (x - c)``; both sums are rounded to the safe side, the first with its
+    ``n d + 8`` roundings, the second with those of ``n`` signed terms.
+    """
+    mean = np.average(reduced.points, axis=0, weights=reduced.weights)
+    away = reduced.points - mean
+    pull = reduced.weights[:, None] * away
+    error = 2.0 * (len(away) + 8) * EPS
+    drift = np.abs(pull.sum(axis=0)) + error * np.abs(pull).sum(axis=0)
+    excess = float(drift @ drift) / float(reduced.weights.sum()) * (1.0 + error)
+    value = float(np.sum(pull * away)) * (1.0 - 2.0 * (away.size + 8) * EPS)
+    return max(0.0, value - excess)
 
 
 def _aim(cost: float, unit: float) -> Aim:

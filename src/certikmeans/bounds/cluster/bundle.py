@@ -99,6 +99,7 @@ class LevelBundle:
         """Raise the proven bound to ``aim.goal``, or as far as the relaxation allows."""
         began = time.monotonic()
         self._level = min(self._level, aim.level)
+        reserved = True
         outcome = None
         for _ in range(MOST_ROUNDS):
             if stop.cause() is not None:
@@ -107,12 +108,18 @@ class LevelBundle:
                 break
             if pause_if_unreachable and self.ceiling < aim.goal:
                 return Outcome.UNREACHABLE
-            if self.proven < 0.0 and stop.remaining < RESERVED * (time.monotonic() - began):
-                self._prove(self._centre, aim, stop)  # while there is time for it
+            if reserved and stop.remaining < RESERVED * (time.monotonic() - began):
+                reserved = False
+                self._harvest(aim, stop)  # while there is time for it
             outcome = self._round(aim, stop)
-        if self.proven < 0.0:
-            self._prove(self._centre, aim, stop)
+        if outcome is not Outcome.PROVEN:
+            self._harvest(aim, stop)
         return outcome or Outcome.EXHAUSTED
+
+    def _harvest(self, aim: Aim, stop: StopSignal) -> None:
+        """Prove what the best position is good for, unless that is known already."""
+        if self.model.value(self._centre) > self.proven + 2.0 * CONVERGED * aim.unit:
+            self._prove(self._centre, aim, stop, test=False)
 
     def _round(self, aim: Aim, stop: StopSignal) -> Outcome | None:
         """Price, cut, perhaps prove, and move."""
@@ -120,18 +127,17 @@ class LevelBundle:
         position = self._position
         self._climb(position, aim)
         reached = self.model.value(position)
-        if reached >= min(aim.goal, self._level):
-            self._prove(position, aim, stop)
+        if reached >= aim.goal:
+            self._prove(position, aim, stop, test=True)
             if self.proven >= aim.goal:
                 return Outcome.PROVEN
-            if self.model.value(position) >= reached >= aim.goal:
+            if self.model.value(position) >= reached:
                 return Outcome.EXHAUSTED  # the cluster in the way cannot be found: nothing to cut
         if self.model.value(position) >= self.model.value(self._centre):
             self._centre = position
         best = self.model.value(self._centre)
         if self.ceiling - best <= CONVERGED * aim.unit:
-            if self.proven < best - 2.0 * CONVERGED * aim.unit:
-                self._prove(self._centre, aim, stop)
+            self._harvest(aim, stop)
             if self.model.value(self._centre) >= best:
                 return Outcome.EXHAUSTED
         self._move(best, aim)
@@ -156,24 +162,23 @@ class LevelBundle:
         self.model.add([c for c in columns[:MOST_NEW_CUTS] if c.value > cutoff])
         self.statistics.climb_seconds += time.perf_counter() - began
 
-    def _prove(self, position: Vector, aim: Aim, stop: StopSignal) -> None:
+    def _prove(self, position: Vector, aim: Aim, stop: StopSignal, *, test: bool) -> None:
         """Price exactly; clusters that contradict the model become cuts.
 
-        Where the model allows the goal, the goal is put to the test, and the first
-        contradiction ends it. Elsewhere the best bound is wanted, within a small tolerance.
+        A test is about the goal: the first contradiction ends it. Otherwise the best bound
+        at this position is wanted, within a small tolerance.
         """
         began = time.perf_counter()
         lam = self.space.multipliers(position)
         reached = self.model.value(position)
         n_clusters = self.pricer.reduced.n_clusters
         slack = CONVERGED * aim.unit
-        testing = reached >= aim.goal
-        want = 0.9 * aim.goal + 0.1 * reached if testing else reached - slack
+        want = 0.9 * aim.goal + 0.1 * reached if test else min(reached - slack, aim.goal)
         priced = self.pricer.exact(
             lam,
             (float(lam.sum()) - want) / n_clusters,
             stop,
-            tolerance=None if testing else slack / n_clusters,
+            tolerance=None if test else slack / n_clusters,
         )
         self.statistics.exact_pricings += 1
         self.statistics.boxes += priced.boxes

@@ -18,7 +18,7 @@ CELLS = 20_000
 UNLIMITED = 4.0
 # Where in its range every multiplier starts. At 0 all groups are worth nothing to their own
 # cluster, and a small move of the centre leaves all of them undecided in the pricing; inside,
-# most groups are clearly in or out (5,000 points in 6 axes: 2,800 boxes instead of 590,000).
+# most are clearly in or out (5,000 points in 6 axes: 2,800 boxes; from 0, open after 590,000).
 START = 0.2
 
 
