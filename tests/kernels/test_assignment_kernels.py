@@ -82,6 +82,13 @@ def test_matching_and_its_proof(seed, forbidden):
         assert Fraction(matching_bound(costs, rng.random(n_columns))) <= min(values)
 
 
+def clique_arrays(graph):
+    near = [set(graph.neighbors[a:b].tolist()) for a, b in itertools.pairwise(graph.indptr)]
+    cliques = clique_cover(near)
+    member_start = read_only(np.cumsum([0] + [len(q) for q in cliques]))
+    return member_start, read_only([v for q in cliques for v in q])
+
+
 def draw_core(seed):
     """Return a connected or not graph with costs, its cliques and the exact optimum."""
     rng = np.random.default_rng(seed)
@@ -90,12 +97,7 @@ def draw_core(seed):
     witness = any_proper_labelling(graph, n_labels, seed)
     if witness is None:
         return None
-    near = [
-        set(graph.neighbors[a:b].tolist()) for a, b in itertools.pairwise(graph.indptr.tolist())
-    ]
-    cliques = clique_cover(near)
-    member_start = read_only(np.cumsum([0] + [len(q) for q in cliques]))
-    member = read_only([v for q in cliques for v in q])
+    member_start, member = clique_arrays(graph)
     costs = rng.integers(0, 5, size=(n, n_labels)).astype(float)
     if seed % 2:
         costs = rng.random((n, n_labels))
@@ -149,29 +151,37 @@ def test_barred_labels_hold_no_better_labelling(seed):
             assert all(allowed[v, k] for v, k in enumerate(labels))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(seed=seeds, known=st.booleans(), priced=st.booleans())
 def test_search_of_one_piece_is_exact(seed, known, priced):
-    # Without prices the bounds of the search itself have to hold.
-    drawn = draw_core(seed)
-    if drawn is None:
-        return
-    graph, witness, member_start, member, costs, _, best = drawn
-    places = witness.copy() if known else np.full_like(witness, -1)
-    upper = core_value(graph.indptr, graph.neighbors, costs, witness) if known else np.inf
-    prices = np.zeros((len(member_start) - 1, costs.shape[1]))
+    # Without good prices the bounds of the search itself have to hold.
+    rng = np.random.default_rng(seed)
+    n, n_labels = int(rng.integers(6, 9)), int(rng.integers(3, 5))
+    graph, _ = build_graph(n, random_edges("dense", n, n_labels, rng))
+    costs = rng.random((n, n_labels)) ** 2 if seed % 2 else rng.random((n, n_labels)) + 5.0
+    every = np.indices((n_labels,) * n).reshape(n, -1)
+    edges = graph.edges()
+    every = every[:, (every[edges[:, 0]] != every[edges[:, 1]]).all(axis=0)]
+    values = costs[np.arange(n)[:, None], every].sum(axis=0)
+    places, upper = np.full(n, -1), np.inf
+    if known and len(values):  # nearly the best, so that much is cut off
+        chosen = np.argsort(values)[min(len(values) - 1, int(rng.integers(1, 6)))]
+        places, upper = every[:, chosen].copy(), float(values[chosen])
+    member_start, member = clique_arrays(graph)
+    prices = np.zeros((len(member_start) - 1, n_labels))
     if priced:
-        prices = np.random.default_rng(seed).random(prices.shape)
+        prices = 0.3 * rng.random(prices.shape)
     reduced = np.empty_like(costs)
-    allowed = np.ones(costs.shape, dtype=bool)
-    reduce_costs(member_start, member, costs, allowed, prices, reduced)
-    group = np.arange(len(costs))
+    reduce_costs(member_start, member, costs, np.ones(costs.shape, dtype=bool), prices, reduced)
     finished, value, _ = search_piece(
-        graph.indptr, graph.neighbors, group, 0, np.zeros_like(group), costs, reduced,
-        prices.sum(), upper, 10**6, new_search_state(*costs.shape), places,
+        graph.indptr, graph.neighbors, np.arange(n), 0, np.zeros(n, dtype=np.int64), costs,
+        reduced, prices.sum(), upper, 10**6, new_search_state(n, n_labels), places,
     )  # fmt: skip
     assert finished
-    assert abs(value - float(best)) <= 1e-9
+    if not len(values):
+        assert value == np.inf
+        return
+    assert abs(value - values.min()) <= 1e-9
     assert abs(core_value(graph.indptr, graph.neighbors, costs, places) - value) <= 1e-9
 
 

@@ -7,6 +7,8 @@ from certikmeans.kernels.matching import cheapest_matching
 
 EPS = np.finfo(np.float64).eps
 
+_LONGEST_CHAIN = 100
+
 
 @njit(cache=True, nogil=True)
 def core_value(
@@ -52,7 +54,10 @@ def permute_classes(
 
 @njit(cache=True, nogil=True)
 def _chain_change(link_start, link, costs, places, start, other, stamp, mark, chain):
-    """Collect the chain of ``start`` towards label ``other``: ``(length, change of cost)``."""
+    """Collect the chain of ``start`` towards label ``other``: ``(length, change of cost)``.
+
+    A chain longer than ``chain`` is not worth following: its change is inf.
+    """
     own = places[start]
     chain[0] = start
     mark[start] = stamp
@@ -65,6 +70,8 @@ def _chain_change(link_start, link, costs, places, start, other, stamp, mark, ch
         for e in range(link_start[v], link_start[v + 1]):
             u = link[e]
             if places[u] == target and mark[u] != stamp:
+                if length == chain.size:
+                    return length, np.inf
                 mark[u] = stamp
                 chain[length] = u
                 length += 1
@@ -85,7 +92,7 @@ def improve_by_swaps(
     """
     n_core, n_labels = costs.shape
     mark = np.zeros(n_core, np.int64)
-    chain = np.empty(n_core, np.int64)
+    chain = np.empty(min(n_core, _LONGEST_CHAIN), np.int64)
     tiny = 8 * EPS * core_value(link_start, link, costs, places)
     stamp = mark[0]
     for _ in range(passes):

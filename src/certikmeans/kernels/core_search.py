@@ -18,27 +18,27 @@ EPS = np.finfo(np.float64).eps
 
 SOLVED, UNFINISHED, IMPOSSIBLE = 0, 1, 2
 
-_SWEEPS = 100
+_SWEEPS = 20
+_TURNS = 8
 _ROUNDS = 3
 _SWAP_PASSES = 10
-_MOST_STEPS = 4000
+_MOST_STEPS, _MOST_LOOKS = 4000, 20_000_000
 
 
 @njit(cache=True, nogil=True)
 def _first_labelling(link_start, link, costs, witness, places):
-    """Best of the labels in ``places`` and the renamed witness, improved. Returns its cost."""
+    """Take the cheaper of ``places`` and the renamed witness, improve it. Returns its cost."""
     renamed = np.empty(places.size, np.int64)
     value = core_value(link_start, link, costs, places)
-    if value < np.inf:
-        improve_by_swaps(link_start, link, costs, places, _SWAP_PASSES)
-        value = core_value(link_start, link, costs, places)
     if permute_classes(costs, witness, renamed):
-        improve_by_swaps(link_start, link, costs, renamed, _SWAP_PASSES)
         other = core_value(link_start, link, costs, renamed)
         if other < value:
             value = other
             for v in range(places.size):
                 places[v] = renamed[v]
+    if value < np.inf:
+        improve_by_swaps(link_start, link, costs, places, _SWAP_PASSES)
+        value = core_value(link_start, link, costs, places)
     return value
 
 
@@ -221,13 +221,16 @@ def _tighten(
 ):  # fmt: skip
     """Alternate prices and barred labels. Returns a bound on all that is still allowed."""
     bound = 0.0
-    for _ in range(_ROUNDS):
+    for _ in range(_TURNS):
+        before = bound
         bound = _reprice(member_start, member, costs, value, allowed, prices, reduced)
-        if bound == np.inf or value == np.inf:
+        if bound == np.inf:
             break
-        if not _bar_dear_labels(reduced, bound, value, places, allowed):
+        barred = value < np.inf and _bar_dear_labels(reduced, bound, value, places, allowed)
+        if barred:
+            _propagate(link_start, link, allowed, count, stack)
+        elif bound - before <= 0.02 * min(value - bound, bound):
             break
-        _propagate(link_start, link, allowed, count, stack)
     return bound
 
 
@@ -237,7 +240,7 @@ def _look_around(link_start, link, costs, reduced, value, places):
     labels = np.empty(places.size, np.int64)
     for v in range(places.size):
         _, _, labels[v] = best_two(reduced[v])
-    steps = min(_MOST_STEPS, 20 * places.size)
+    steps = min(_MOST_STEPS, 20 * places.size, _MOST_LOOKS // costs.size)
     value = tabu_search(link_start, link, costs, reduced, labels, steps, value, places)
     if value < np.inf:
         improve_by_swaps(link_start, link, costs, places, _SWAP_PASSES)
