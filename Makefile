@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install demo test test-slow check format bench-smoke clean
+.PHONY: help install demo test test-slow check format bench-smoke clean clean-kernels
 
 help:
 	@echo "make demo        install, then solve the bundled example with progress and a picture"
@@ -40,6 +40,10 @@ format: install
 
 bench-smoke: install
 	$(BIN)/python -m benchmarks smoke
+
+# numba's cache does not notice that a kernel called by another file has changed.
+clean-kernels:
+	find src -name '*.nb[ci]' -delete
 
 clean:
 	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache

@@ -31,8 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "solver": LEAFS
     | {"problem", "presolve", "assignment", "heuristics", "bounds", "incumbent", "status"}
     | {"tolerances", "options", "result", "events"},
-    "estimator": LEAFS
-    | {"problem", "presolve", "solver", "result", "status", "options", "events"},
+    "estimator": LEAFS | {"problem", "presolve", "solver", "result", "status", "options", "events"},
     "testing": LEAFS | {"problem", "assignment", "heuristics", "bounds", "presolve"},
     "report": LEAFS | {"problem", "result", "events", "status", "tolerances"},
     "cli": LEAFS

@@ -18,7 +18,6 @@ class Incumbent:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._origin = problem.points.mean(axis=0)
         self.cost = math.inf
         self.labels: NDArray[np.int64] | None = None
         self.centers: NDArray[np.float64] | None = None
@@ -29,7 +28,7 @@ class Incumbent:
         problem = self._problem
         numbered = number_by_appearance(labels)
         centers = np.empty((problem.n_clusters, problem.n_features))
-        cost = labelling_cost(problem.points, problem.weights, numbered, self._origin, centers)
+        cost = labelling_cost(problem.points, problem.weights, numbered, centers)
         if not cost < self.cost:
             return False
         self.cost, self.labels, self.centers = float(cost), numbered, centers

@@ -4,6 +4,8 @@ import numpy as np
 from numba import njit
 
 EPS = np.finfo(np.float64).eps
+# More than all squares that underflow can add up to: `Problem` limits sizes and weights.
+UNDERFLOW = 1e-280
 
 
 @njit(cache=True, nogil=True)
@@ -11,7 +13,6 @@ def labelling_cost(
     points,  # IN   (n_points, n_features) float64
     weights,  # IN   (n_points,) float64, > 0
     labels,  # IN   (n_points,) int64
-    origin,  # IN   (n_features,) float64, somewhere amid the points
     centers,  # OUT  (n_clusters, n_features): means; an empty cluster sits on cluster labels[0]
 ):
     """Cost of ``labels`` with every cluster at its exact mean, rounded up.
@@ -26,30 +27,37 @@ def labelling_cost(
     n_points, n_features = points.shape
     masses = np.zeros(centers.shape[0])
     sizes = np.zeros(centers.shape[0])
-    centers[:] = 0.0
     for i in range(n_points):
         k = labels[i]
+        if sizes[k] == 0.0:
+            centers[k] = points[i]
         masses[k] += weights[i]
         sizes[k] += 1.0
-        for j in range(n_features):
-            centers[k, j] += weights[i] * (points[i, j] - origin[j])
-    for k in range(centers.shape[0]):
-        if masses[k] > 0.0:
+    # From the first member to the mean, so that equal points have their mean exactly; then
+    # once more, because with uneven weights the first result may be far off for its cluster.
+    for _ in range(2):
+        shift = np.zeros(centers.shape)
+        for i in range(n_points):
+            k = labels[i]
             for j in range(n_features):
-                centers[k, j] = origin[j] + centers[k, j] / masses[k]
+                shift[k, j] += weights[i] * (points[i, j] - centers[k, j])
+        for k in range(centers.shape[0]):
+            for j in range(n_features if masses[k] > 0.0 else 0):
+                centers[k, j] += shift[k, j] / masses[k]
     for k in range(centers.shape[0]):
         if masses[k] == 0.0:
             centers[k] = centers[labels[0]]
 
     signed = np.zeros(centers.shape)
     absolute = np.zeros(centers.shape)
-    total, lost = 0.0, 0.0
+    total, lost, scattered = 0.0, 0.0, False
     for i in range(n_points):
         k = labels[i]
         squares = 0.0
         for j in range(n_features):
             away = points[i, j] - centers[k, j]
             squares += away * away
+            scattered |= away != 0.0
             signed[k, j] += weights[i] * away
             absolute[k, j] += weights[i] * abs(away)
         term = weights[i] * squares
@@ -62,6 +70,7 @@ def labelling_cost(
         for j in range(n_features if masses[k] > 0.0 else 0):
             pull = abs(signed[k, j]) - (sizes[k] + 4.0) * EPS * absolute[k, j]
             if pull > 0.0:
-                excess += pull * pull / masses[k] * (1.0 - (sizes[k] + 8.0) * EPS)
+                excess += pull * (pull / masses[k]) * (1.0 - (sizes[k] + 8.0) * EPS)
     excess *= 1.0 - centers.size * EPS
-    return max(0.0, ((total + lost) * (1.0 + (n_features + 10) * EPS) - excess) * (1.0 + 2.0 * EPS))
+    above = (total + lost) * (1.0 + (n_features + 10) * EPS) - excess
+    return max(0.0, above) * (1.0 + 2.0 * EPS) + UNDERFLOW if scattered else 0.0

@@ -114,8 +114,9 @@ def choose_axis(
         if state[i] != OPEN or upper[i] <= 0.0 or lower[i] >= 0.0:
             continue
         s = ids[i]
-        width = upper[i] - lower[i]
-        worth = -weights[s] * upper[i] * lower[i] / (width * width)
+        # The product of the two slopes, not of upper and lower: that could leave the range.
+        slope = upper[i] / (upper[i] - lower[i])
+        worth = weights[s] * slope * (1.0 - slope)
         for j in range(d):
             below = lo[j] - points[s, j]
             above = points[s, j] - hi[j]

@@ -56,11 +56,12 @@ def _checked_points(points: Any) -> NDArray[np.float64]:
     return array
 
 
-# Squared distances, summed over 1e9 points of weight up to 1e50, stay finite between these.
-_LARGEST = 1e120
-_SMALLEST = 1e-120
-_SMALLEST_WEIGHT = 1e-50
-_LARGEST_WEIGHT = 1e50
+# Between these, weighted squared distances and even their squares stay normal numbers, which
+# is what the rounding analyses of presolve and bounds assume.
+_LARGEST = 1e60
+_SMALLEST = 1e-60
+_SMALLEST_WEIGHT = 1e-12
+_LARGEST_WEIGHT = 1e12
 
 
 def _checked_weights(weights: Any, n_points: int) -> NDArray[np.float64]:

@@ -125,7 +125,7 @@ class LevelBundle:
         """Price, cut, perhaps prove, and move."""
         self.statistics.rounds += 1
         position = self._position
-        self._climb(position, aim)
+        self._climb(position, aim, stop)
         reached = self.model.value(position)
         if reached >= aim.goal:
             self._prove(position, aim, stop, test=True)
@@ -143,7 +143,7 @@ class LevelBundle:
         self._move(best, aim)
         return None
 
-    def _climb(self, position: Vector, aim: Aim) -> None:
+    def _climb(self, position: Vector, aim: Aim, stop: StopSignal) -> None:
         """Climb from the clusters that are worth most now, and from some of the groups."""
         began = time.perf_counter()
         reduced = self.pricer.reduced
@@ -156,7 +156,7 @@ class LevelBundle:
         rows = self._rng.choice(reduced.n_groups, size=n_sampled, replace=False)
         starts += list(reduced.points[rows])
         columns = self.pricer.climb(
-            lam, starts, least_gain=LEAST_GAIN * aim.unit / reduced.n_clusters
+            lam, starts, least_gain=LEAST_GAIN * aim.unit / reduced.n_clusters, stop=stop
         )
         cutoff = (float(lam.sum()) - self._level) / reduced.n_clusters
         self.model.add([c for c in columns[:MOST_NEW_CUTS] if c.value > cutoff])

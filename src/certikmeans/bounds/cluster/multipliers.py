@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.kernels.cells import median_cells
 from certikmeans.problem import ReducedProblem
 
 # From this many groups on, free groups that are close together share one variable.
@@ -114,18 +115,7 @@ def _cells(
     """Split every cluster at medians of its widest axis until about ``n_cells`` are left."""
     cells = np.empty(len(points), dtype=np.int64)
     most = max(1, len(points) // n_cells)
-    waiting = [np.flatnonzero(labels == k) for k in np.unique(labels)]
     count = 0
-    while waiting:
-        rows = waiting.pop()
-        inside = points[rows]
-        sides = np.ptp(inside, axis=0)
-        axis = int(np.argmax(sides))
-        if len(rows) <= most or sides[axis] == 0.0:
-            cells[rows] = count
-            count += 1
-            continue
-        half = len(rows) // 2
-        halves = np.argpartition(inside[:, axis], half)
-        waiting += [rows[halves[:half]], rows[halves[half:]]]
+    for k in np.unique(labels):
+        count += median_cells(points, np.flatnonzero(labels == k), most, count, cells)
     return cells

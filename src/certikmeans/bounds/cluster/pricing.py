@@ -28,7 +28,7 @@ ROUND = 8  # boxes searched between two looks at the clock
 STACK = 128
 FINDS = 4
 LEAST_BUDGET = 2e5
-MOST_BUDGET = 8e6
+MOST_BUDGET = 2e6
 
 
 @final
@@ -151,14 +151,18 @@ class Pricer:
         *,
         steps: int = 30,
         least_gain: float = 0.0,
+        stop: StopSignal | None = None,
     ) -> list[Column]:
         """Climb from every start to a cluster that is its own best answer; best first.
 
         At most ``steps`` steps each, and none after one that gains less than ``least_gain``.
+        Starts that ``stop`` comes before are left out.
         """
         data = self._data(lam)
 
-        def one(start: NDArray[np.float64]) -> Column:
+        def one(start: NDArray[np.float64]) -> Column | None:
+            if stop is not None and stop.cause() is not None:
+                return None
             centre = start.copy()
             members = np.empty(self.reduced.n_groups, dtype=np.uint8)
             value, _ = ascend(data, centre, members, steps, least_gain)
@@ -169,6 +173,8 @@ class Pricer:
         )
         best: dict[tuple[float, ...], Column] = {}
         for column in columns:
+            if column is None:
+                continue
             best.setdefault((column.value, *column.centre.tolist()), column)
         return sorted(best.values(), key=lambda column: -column.value)
 

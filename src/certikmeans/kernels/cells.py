@@ -1,0 +1,75 @@
+"""Cells of nearby points by median splits. Compiled; arrays in, arrays out."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def _split_at_rank(values, rows, first, last, rank):
+    """Reorder ``rows[first:last]`` so that those before ``rank`` have the smaller values.
+
+    Quickselect with the middle of three as pivot; equal values end up on either side.
+    """
+    while last - first > 1:
+        a, b, c = values[rows[first]], values[rows[(first + last) // 2]], values[rows[last - 1]]
+        pivot = max(min(a, b), min(max(a, b), c))
+        i, j = first, last - 1
+        while i <= j:
+            while values[rows[i]] < pivot:
+                i += 1
+            while values[rows[j]] > pivot:
+                j -= 1
+            if i <= j:
+                rows[i], rows[j] = rows[j], rows[i]
+                i += 1
+                j -= 1
+        if rank <= j:
+            last = j + 1
+        elif rank >= i:
+            first = i
+        else:
+            return
+
+
+@njit(cache=True, nogil=True)
+def _widest_axis(points, rows, first, last):
+    """Return the axis of the longest side of the bounding box, -1 if the points coincide."""
+    best, longest = -1, 0.0
+    for j in range(points.shape[1]):
+        low = high = points[rows[first], j]
+        for i in range(first + 1, last):
+            low = min(low, points[rows[i], j])
+            high = max(high, points[rows[i], j])
+        if high - low > longest:
+            best, longest = j, high - low
+    return best
+
+
+@njit(cache=True, nogil=True)
+def median_cells(
+    points,  # IN   (n, d) float64
+    rows,  # IN/OUT (m,) int64: the points to be split; reordered
+    most,  # IN   largest number of points in a cell, >= 1
+    first_cell,  # IN   number of the first cell
+    cells,  # OUT  (n,) int64: cell of every point in ``rows``
+):
+    """Halve at the median of the widest side until cells are small; returns their number."""
+    stack = np.empty((128, 2), dtype=np.int64)
+    stack[0] = 0, rows.size
+    depth = 1
+    count = 0
+    while depth > 0:
+        depth -= 1
+        first, last = stack[depth]
+        axis = _widest_axis(points, rows, first, last) if last - first > most else -1
+        if axis < 0:
+            for i in range(first, last):
+                cells[rows[i]] = first_cell + count
+            count += 1
+            continue
+        half = (first + last) // 2
+        _split_at_rank(points[:, axis], rows, first, last, half)
+        stack[depth] = first, half
+        stack[depth + 1] = half, last
+        depth += 2
+    return count
