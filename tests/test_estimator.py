@@ -37,7 +37,7 @@ EXPECTED_FAILED_CHECKS: dict[str, str] = {}
 
 
 @parametrize_with_checks(
-    [ConstrainedKMeans(), ConstrainedKMeans(n_clusters=3, n_jobs=1)],
+    [ConstrainedKMeans(), ConstrainedKMeans(n_clusters=3, bound="sample", n_jobs=1)],
     expected_failed_checks=lambda estimator: EXPECTED_FAILED_CHECKS,
 )
 def test_scikit_learn_checks(estimator, check):

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.kernels.pricing_ascent import ascend
 from certikmeans.kernels.pricing_boxes import select_at, shrink_to_means, shrink_to_objective
 from certikmeans.kernels.pricing_ranges import (
@@ -19,6 +20,7 @@ from certikmeans.kernels.pricing_ranges import (
     tree_ranges,
 )
 from certikmeans.kernels.pricing_search import search_boxes
+from certikmeans.stop import StopSignal
 from tests.bounds.cluster_oracle import make_reduced, random_multipliers, random_reduced
 
 
@@ -198,5 +200,8 @@ def test_ascent_selects_a_best_set_even_on_cycles(seed):
 
 
 def test_kernels_did_compile():
-    for kernel in (search_boxes, ascend, overestimate, keep_reachable, shrink_to_means):
+    pricer = Pricer(make_reduced(np.arange(6.0).reshape(-1, 1), np.ones(6), [(0, 1)], 2))
+    pricer.exact(np.ones(6), 0.0, StopSignal())
+    pricer.climb(np.ones(6), [np.zeros(1)])
+    for kernel in (search_boxes, ascend):  # the others are compiled into these
         assert kernel.nopython_signatures

@@ -29,6 +29,10 @@ STACK = 128
 FINDS = 4
 LEAST_BUDGET = 2e5
 MOST_BUDGET = 2e6
+# Without a time limit a search must end by itself: from this many boxes on, every doubling has
+# to bring the bound closer to the cutoff by this factor. Searches that close do far better.
+PATIENT_BOXES = 100_000
+LEAST_PROGRESS = 0.9
 
 
 @final
@@ -75,6 +79,24 @@ class _Outcome:
 
 
 @final
+class _Progress:
+    """Notices that a search will not end in reasonable time. Counts boxes, not seconds."""
+
+    def __init__(self, stop: StopSignal) -> None:
+        self._limited = stop.remaining < np.inf
+        self._next_look = PATIENT_BOXES
+        self._before = np.inf
+
+    def is_lost(self, boxes: int, distance: float) -> bool:
+        """Whether to give up, with the bound ``distance`` above the cutoff."""
+        if self._limited or boxes < self._next_look:
+            return False
+        lost = distance > LEAST_PROGRESS * self._before
+        self._next_look, self._before = 2 * boxes, distance
+        return lost
+
+
+@final
 class Pricer:
     """Prices clusters of one reduced problem; safe to use from one thread at a time.
 
@@ -109,7 +131,8 @@ class Pricer:
         cutoff : float
             Raised to 0, the value of the empty cluster, and by the rounding error.
         stop : StopSignal
-            Ends the search early with a weaker bound.
+            Ends the search early with a weaker bound. Without a time limit the search also
+            ends where it makes no progress.
         tolerance : float, optional
             When a cluster beats the cutoff, go on with its value plus this. None: end the
             search there, the cutoff being refuted.
@@ -121,8 +144,11 @@ class Pricer:
         finds: list[tuple[float, NDArray[np.float64]]] = []
         stuck, boxes, number, budget = -np.inf, 0, 1, LEAST_BUDGET
         patience = -1.0 if tolerance is None else tolerance + 2.0 * error
+        progress = _Progress(stop)
         while heap and -heap[0].minus_upper > cutoff:
             if stop.cause() is not None or (finds and tolerance is None):
+                break
+            if progress.is_lost(boxes, -heap[0].minus_upper - cutoff):
                 break
             batch = [heapq.heappop(heap) for _ in range(min(ROUND, len(heap)))]
             for outcome in self._each(batch, data, error, cutoff, patience, budget):
