@@ -145,8 +145,8 @@ class _Run:
             self._raise_bound(reduced.restore_bound(0.0), "trivial")
             return self._finish()
 
-        assigner = Assigner(reduced.reduced, witness)
         with self._stage("bounds"):
+            assigner = Assigner(reduced.reduced, witness)
             self._sample_bound(reduced, assigner)
         workshop = self._workshop(reduced, assigner, witness, executor)
         with self._stage("heuristics"):
