@@ -69,11 +69,13 @@ def read_links(path: PathLike, *, kind: Kind | None = None, one_based: bool = Fa
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "pairs.txt"
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "pairs.txt"
     >>> _ = path.write_text("ML 0 1\\nCL 1 2\\nML 3 4\\n")
     >>> links = read_links(path)
     >>> links.must.pairs.tolist(), links.must.lines.tolist()
     ([[0, 1], [3, 4]], [1, 3])
+    >>> folder.cleanup()
     """
     if kind not in ("must", "cannot", None):
         raise InputError(f"kind: {kind!r} is not known", hint="pass 'must', 'cannot' or None")

@@ -44,11 +44,13 @@ def read_points(path: PathLike, *, label_column: str | int | None = None) -> Poi
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "points.csv"
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "points.csv"
     >>> _ = path.write_text("x,y,class\\n0,1,a\\n2,3,b\\n")
     >>> table = read_points(path, label_column="class")
     >>> table.points.tolist(), table.feature_names, table.labels.tolist()
     ([[0.0, 1.0], [2.0, 3.0]], ('x', 'y'), ['a', 'b'])
+    >>> folder.cleanup()
     """
     found = existing_file(path)
     reader = _READERS.get(found.suffix.lower())
