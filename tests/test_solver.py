@@ -45,6 +45,30 @@ def test_small_instances_against_brute_force(seed):
     assert exact - optimum[0] <= Fraction(1e-12) * scatter
 
 
+@pytest.mark.parametrize("scale", [5e-59, 5e-31, 5e29, 5e55])
+@pytest.mark.parametrize("seed", range(12))
+def test_data_of_any_size(seed, scale):
+    small = random_problem(seed, largest=6)
+    shifted = small.points - small.points.mean(axis=0)
+    largest = float(np.abs(shifted).max())
+    if largest < 1e-6:
+        return
+    problem = Problem.from_data(
+        shifted * (scale / largest),
+        small.n_clusters,
+        must_link=small.must_link,
+        cannot_link=small.cannot_link,
+        weights=small.weights * 1e-9 if seed % 2 else small.weights * 1e9,
+    )
+    result = solve(problem, seed=seed, jobs=1, gap=1e-6, time_limit=5)
+    optimum = brute_force(problem)
+    if optimum is None:
+        assert result.status is Status.INFEASIBLE
+        return
+    assert Fraction(result.lower_bound) <= optimum[0]
+    assert exact_cost(problem.points, problem.weights, result.labels) <= Fraction(result.cost)
+
+
 @pytest.fixture(scope="module")
 def blobs():
     rng = np.random.default_rng(3)

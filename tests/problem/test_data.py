@@ -19,8 +19,8 @@ BAD = {
     "no columns": ({"points": np.empty((2, 0))}, "empty", "one feature"),
     "nan": ({"points": [[0.0, 1.0], [np.nan, 2.0]]}, "row 1, column 0 is nan", "fill in"),
     "infinite": ({"points": [[0.0, np.inf], [1.0, 2.0]]}, "row 0, column 1 is inf", "infinite"),
-    "huge": ({"points": [[1e200], [0.0]], "n_clusters": 1}, "overflows", "rescale"),
-    "tiny": ({"points": [[1e-200], [0.0]], "n_clusters": 1}, "underflow", "rescale"),
+    "huge": ({"points": [[1e61], [0.0]], "n_clusters": 1}, "overflows", "rescale"),
+    "tiny": ({"points": [[1e-61], [0.0]], "n_clusters": 1}, "underflow", "rescale"),
     "complex": ({"points": [[1j], [0.0]], "n_clusters": 1}, "not a table of numbers", "shape"),
     "K zero": ({"n_clusters": 0}, "0 is not between 1 and the number of points, 3", "range"),
     "K large": ({"n_clusters": 4}, "4 is not between", "range"),
@@ -38,6 +38,7 @@ BAD = {
     "weights shape": ({"weights": [1.0, 2.0]}, "expected shape (3,), got (2,)", "one positive"),
     "weights zero": ({"weights": [1.0, 0.0, 1.0]}, "row 1 is 0.0", "drop points of weight 0"),
     "weights negative": ({"weights": [1.0, 1.0, -2.0]}, "row 2 is -2.0", "positive"),
+    "weights huge": ({"weights": [1.0, 1e13, 1.0]}, "row 1 is 1", "to 1e+12"),
     "weights nan": ({"weights": [np.nan, 1.0, 1.0]}, "row 0 is nan", "positive"),
     "weights text": ({"weights": ["x", 1, 1]}, "not numbers", "one positive"),
 }
