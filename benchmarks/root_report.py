@@ -112,8 +112,8 @@ def _growth(rows: Sequence[Row], directory: Path) -> list[str]:
         parts.append(
             f"## Growth\n\nTime grows as n^{exponent:.2f} from {min(row.n for row in sizes):,} to "
             f"{max(row.n for row in sizes):,} points (least squares on logarithms): below 1 "
-            "because up to a few hundred thousand points the search for centres on a sample of 20,000, "
-            "which does not grow, is a large part.\n"
+            "because up to a few hundred thousand points the search for centres on a sample of "
+            "20,000, which does not grow, is a large part.\n"
         )
     axes: dict[str, Callable[[Row], float]] = {
         "n": lambda row: row.n,
