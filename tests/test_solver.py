@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certikmeans import InputError, Problem, Status, StopReason, StopSignal, solve
+from certikmeans import InputError, Problem, Status, StopReason, StopSignal, solve, solver
 from certikmeans.events import (
     BoundImproved,
     Finished,
@@ -19,6 +19,7 @@ from certikmeans.events import (
     StageFinished,
     StageStarted,
 )
+from certikmeans.heuristics.default import DefaultSearch
 from certikmeans.testing.instances import random_problem
 from certikmeans.testing.oracle import brute_force, exact_cost, respects
 
@@ -188,6 +189,20 @@ def test_time_limit_returns_the_best_so_far():
     assert (result.status, result.stop_reason) == (Status.FEASIBLE, StopReason.TIME_LIMIT)
     assert result.labels is not None
     assert math.isfinite(result.gap)
+
+
+def test_heuristics_leave_time_for_the_proof(blobs, monkeypatch):
+    class Endless(DefaultSearch):
+        def search(self, workshop):
+            labels = super().search(workshop)
+            while not workshop.finished():
+                time.sleep(0.01)
+            return labels
+
+    monkeypatch.setattr(solver, "DefaultSearch", Endless)
+    result = solve(blobs, time_limit=4)
+    assert result.status is Status.OPTIMAL
+    assert result.bound == "cluster"
 
 
 def test_interrupt_returns_the_best_so_far():

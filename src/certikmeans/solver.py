@@ -42,6 +42,9 @@ from certikmeans.status import Status, StopReason
 from certikmeans.stop import StopCause, StopSignal
 from certikmeans.tolerances import check_bound, gap_reached
 
+# Of a time limit, heuristics get at most this much, so that there is time for a proof.
+HEURISTICS_SHARE = 0.5
+
 
 def solve(
     problem: Problem,
@@ -149,9 +152,15 @@ class _Run:
             assigner = Assigner(reduced.reduced, witness)
             self._sample_bound(reduced, assigner)
         workshop = self._workshop(reduced, assigner, witness, executor)
+        with_cluster_bound = self._options.bound != "sample"
+        share = HEURISTICS_SHARE if with_cluster_bound else 1.0
         with self._stage("heuristics"):
-            self._search(reduced, workshop.but(starts=_starts(reduced, labels, centers)), assigner)
-        if self._options.bound != "sample" and not workshop.finished():
+            hurried = workshop.but(
+                starts=_starts(reduced, labels, centers),
+                stop=self._stop.within(share * self._stop.remaining),
+            )
+            self._search(reduced, hurried, assigner)
+        if with_cluster_bound and not workshop.finished():
             with self._stage("bounds"):
                 self._cluster_bound(reduced, workshop)
         return self._finish()
