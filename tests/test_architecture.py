@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "assignment": LEAFS | {"problem", "kernels"},
     "heuristics": LEAFS | {"problem", "kernels", "assignment"},
     "bounds": LEAFS | {"problem", "kernels", "assignment"},
-    "generate": LEAFS,
+    "generate": LEAFS | {"options"},
     "incumbent": LEAFS | {"problem", "kernels"},
     "status": set(),
     "tolerances": LEAFS,

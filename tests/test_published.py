@@ -2,32 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import os
-from pathlib import Path
-
 import pytest
 
-from certikmeans import Problem, Status, solve
-from certikmeans.problem.files import read_links, read_points
-
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
-INSTANCES = Path(os.environ.get("CERTIKMEANS_DATA_DIR", BESIDE)) / "instances"
-
-
-def published():
-    table = INSTANCES / "best_known.csv"
-    if not table.is_file():
-        return []
-    with table.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def stated(row):
-    folder = INSTANCES / row["dataset"]
-    links = read_links(folder / f"{row['instance']}.txt", kind=None)
-    points = read_points(folder / "data.txt").points
-    return Problem.from_data(points, int(row["k"]), must_link=links.must, cannot_link=links.cannot)
+from certikmeans import Status, solve
+from tests.published import published, stated
 
 
 @pytest.mark.skipif(not published(), reason="the published instances are not here")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans import Problem
-from certikmeans.generate import gaussian_clusters, random_pairs
+from certikmeans.generate import gaussian_clusters, paper_counts, random_pairs
 
 PAIRS_SEED = 1
 KINDS = ("ML", "CL", "ML+CL")
@@ -56,11 +56,6 @@ def real(name: str, directory: Path) -> Dataset | None:
 
 def with_pairs(data: Dataset, kind: str, n_clusters: int = 3) -> Problem:
     """Draw n/4 pairs of each kind asked for, at random from the labels."""
-    quarter = len(data.points) // 4
-    must, cannot = random_pairs(
-        data.labels,
-        quarter if "ML" in kind else 0,
-        quarter if "CL" in kind else 0,
-        seed=PAIRS_SEED,
-    )
+    n_must, n_cannot = paper_counts(len(data.points), kind.lower())
+    must, cannot = random_pairs(data.labels, n_must, n_cannot, seed=PAIRS_SEED)
     return Problem.from_data(data.points, n_clusters, must_link=must, cannot_link=cannot)

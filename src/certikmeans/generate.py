@@ -6,7 +6,6 @@ so the instance is feasible with one cluster per class.
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certikmeans.errors import InputError
+from certikmeans.options import whole_number
 
 PAPER_SETTINGS = {"ml": (1, 0), "cl": (0, 1), "ml+cl": (1, 1)}
 """The paper's three experiments: how often it draws ``n / 4`` pairs of each kind."""
@@ -58,9 +58,9 @@ def gaussian_clusters(
     >>> points.shape, np.bincount(labels)
     ((7, 2), array([3, 2, 2]))
     """
-    n_features = _count(n_features, "n_features", 1)
-    n_clusters = _count(n_clusters, "n_clusters", 1)
-    n_points = _count(n_points, "n_points", n_clusters)
+    n_features = whole_number("n_features", n_features, least=1)
+    n_clusters = whole_number("n_clusters", n_clusters, least=1)
+    n_points = whole_number("n_points", n_points, least=n_clusters)
     for name, value in (("spread", spread), ("box", box)):
         if not 0 <= value < np.inf:
             raise InputError(f"{name}: {value} is not a length", hint="give a number >= 0")
@@ -144,7 +144,7 @@ def _draw(
     block_sizes: NDArray[np.int64], count: int, rng: np.random.Generator, what: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Draw distinct elements of consecutive blocks; return block and rank inside it."""
-    count = _count(count, f"number of {what}", 0)
+    count = whole_number(f"number of {what}", count, least=0)
     ends = np.cumsum(block_sizes)
     total = int(ends[-1]) if len(ends) else 0
     if count > total:
@@ -230,16 +230,3 @@ def _write_rows(path: Path, parts: list[tuple[NDArray[Any], Any]], header: str =
             for start in range(0, len(rows), _ROWS_PER_WRITE):
                 chunk = rows[start : start + _ROWS_PER_WRITE].tolist()
                 file.write("\n".join(map(written, chunk)) + "\n")
-
-
-def _count(value: Any, name: str, least: int) -> int:
-    try:
-        count = operator.index(value)
-    except TypeError:
-        count = least - 1
-    if count < least:
-        raise InputError(
-            f"{name}: {value!r} is not a whole number of at least {least}",
-            hint=f"{name} must be at least {least}",
-        )
-    return count

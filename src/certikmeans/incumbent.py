@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from certikmeans.kernels.cost import labelling_cost
 from certikmeans.problem import Problem
+from certikmeans.problem.numbering import number_by_appearance
 
 
 @final
@@ -34,15 +35,3 @@ class Incumbent:
         self.cost, self.labels, self.centers = float(cost), numbered, centers
         self.iterations = iterations
         return True
-
-
-def number_by_appearance(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rename clusters in the order in which the points first use them.
-
-    >>> number_by_appearance(np.array([2, 2, 0, 1]))
-    array([0, 0, 1, 2])
-    """
-    _, first, compact = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[compact]

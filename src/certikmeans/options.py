@@ -73,8 +73,8 @@ class Options:
         _check_choice("bound", self.bound, BOUNDS, AVAILABLE_BOUNDS)
         _check_choice("branching", self.branching, BRANCHINGS, AVAILABLE_BRANCHINGS)
         if self.jobs is not None:
-            put(self, "jobs", _whole("jobs", self.jobs, least=1))
-        put(self, "seed", _whole("seed", self.seed, least=0))
+            put(self, "jobs", whole_number("jobs", self.jobs, least=1))
+        put(self, "seed", whole_number("seed", self.seed, least=0))
 
     @property
     def n_threads(self) -> int:
@@ -96,7 +96,8 @@ def _number(value: Any) -> float:
         return math.nan
 
 
-def _whole(name: str, value: Any, least: int) -> int:
+def whole_number(name: str, value: Any, least: int) -> int:
+    """Return ``value`` as an int of at least ``least``, or say what is wrong with it."""
     try:
         number = operator.index(value)
     except TypeError:

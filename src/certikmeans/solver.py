@@ -17,7 +17,6 @@ from certikmeans.events import (
     BoundImproved,
     BoundStatistics,
     Emitter,
-    Event,
     Finished,
     HeuristicProgress,
     IncumbentFound,
@@ -288,8 +287,7 @@ class _Run:
             bound="infeasibility proof" if infeasibility is not None else self._bound,
             infeasibility=infeasibility,
         )
-        event: Event = Finished(self._emitter.seconds, result)
-        self._emitter.emit(event)
+        self._emitter.emit(Finished(self._emitter.seconds, result))
         return result
 
     def _verdict(self, infeasibility: InfeasibilityProof | None) -> tuple[Status, StopReason]:

@@ -12,6 +12,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from certikmeans.presolve.rounding import UNIT, round_down, round_up
+from certikmeans.problem.numbering import number_by_appearance
 
 
 def must_link_groups(n_points: int, must_link: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -25,10 +26,7 @@ def must_link_groups(n_points: int, must_link: NDArray[np.int64]) -> NDArray[np.
     ones = np.ones(len(must_link), dtype=np.int8)
     links = coo_array((ones, (must_link[:, 0], must_link[:, 1])), shape=(n_points, n_points))
     _, component = connected_components(links, directed=False)
-    _, first, group = np.unique(component, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[group]
+    return number_by_appearance(component)
 
 
 @final

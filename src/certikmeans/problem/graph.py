@@ -36,11 +36,6 @@ class ApartGraph:
         """Number of components of two or more vertices."""
         return len(self.starts) - 1
 
-    @property
-    def n_edges(self) -> int:
-        """Number of distinct cannot-links between groups."""
-        return len(self.neighbors) // 2
-
     def edges(self) -> NDArray[np.int64]:
         """Every edge once, as rows ``(u, v)`` with ``u < v``, sorted."""
         tails = np.repeat(np.arange(self.n_vertices), np.diff(self.indptr))
