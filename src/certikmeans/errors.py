@@ -43,3 +43,7 @@ class InfeasibleError(CertikmeansError, ValueError):
 
 class BoundError(CertikmeansError, RuntimeError):
     """A lower bound came out above the cost of a known labelling: a bug, never a result."""
+
+
+class WorkerError(CertikmeansError):
+    """A task of the executor raised, or its worker died. What was proven before stays proven."""

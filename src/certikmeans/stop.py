@@ -64,6 +64,10 @@ class StopSignal:
             return float("inf")
         return max(0.0, self._deadline - time.monotonic())
 
+    def __reduce__(self) -> tuple[type[StopSignal], tuple[float | None]]:
+        """Sent to another process, a signal keeps its deadline; it can no longer be pulled."""
+        return StopSignal, (None if self._deadline is None else self.remaining,)
+
     def within(self, seconds: float) -> StopSignal:
         """Return a shorter leash: ends after ``seconds``, or whenever this one does."""
         child = StopSignal(min(seconds, self.remaining))

@@ -153,3 +153,25 @@ def exact_optimum(reduced, costs=None):
     for k, bits in enumerate(parts):
         labels[[s for s in range(reduced.n_groups) if bits >> s & 1]] = k
     return cost, labels
+
+
+def exact_sigma_within(reduced, lam, region):
+    """Largest ``sum lam - cost about the best centre in the region`` over sets allowed there."""
+    n, d = reduced.points.shape
+    rows = [[Fraction(float(v)) for v in row] for row in reduced.points]
+    masses = [Fraction(float(w)) for w in reduced.weights]
+    prices = [Fraction(float(v)) for v in lam]
+    low = [Fraction(float(v)) for v in region.low]
+    high = [Fraction(float(v)) for v in region.high]
+    best = Fraction(0)
+    for bits, cost in subset_costs(reduced).items():
+        members = [s for s in range(n) if bits >> s & 1]
+        if not members or (region.allowed is not None and not region.allowed[members].all()):
+            continue
+        mass = sum(masses[s] for s in members)
+        for j in range(d):
+            mean = sum(masses[s] * rows[s][j] for s in members) / mass
+            away = mean - min(max(mean, low[j]), high[j])
+            cost += mass * away * away
+        best = max(best, sum(prices[s] for s in members) - cost)
+    return best

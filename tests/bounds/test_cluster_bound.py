@@ -34,7 +34,7 @@ def test_bound_is_below_the_optimum(start):
             priced = Pricer(reduced).exact(
                 bound.multipliers, 0.0, StopSignal(), tolerance=1e-6 * float(cost)
             )
-            again = lagrangian_below(bound.multipliers, reduced.n_clusters, priced.upper)
+            again = lagrangian_below(bound.multipliers, reduced.n_clusters * priced.upper)
             assert again >= bound.value - 1e-5 * reduced.n_clusters * float(cost)
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certikmeans.bounds.cluster.pricing import Pricer
+from certikmeans.bounds.cluster.pricing import Pricer, Region
 from certikmeans.bounds.cluster.rounding import lagrangian_below, pricing_error
 from certikmeans.stop import StopSignal
 
@@ -16,6 +16,7 @@ from .cluster_oracle import (
     clustered,
     exact_optimum,
     exact_sigma,
+    exact_sigma_within,
     random_multipliers,
     random_reduced,
     subset_costs,
@@ -37,7 +38,7 @@ def check_against_oracle(seed):
         assert Fraction(priced.upper) >= sigma
         assert Fraction(priced.upper) <= sigma + Fraction(2 * tolerance + 8 * error)
         assert priced.complete
-        bound = lagrangian_below(lam, reduced.n_clusters, priced.upper)
+        bound = lagrangian_below(lam, reduced.n_clusters * priced.upper)
         if optimum is not None:
             assert Fraction(bound) <= optimum[0]
 
@@ -47,6 +48,61 @@ def test_sigma_is_bounded_and_met(start):
     # A bound on sigma that is ever too low makes the solver certify a wrong answer.
     for seed in range(start, start + 50):
         check_against_oracle(seed)
+
+
+def random_region(reduced, rng):
+    """A box that often cuts through the points, sometimes flat, sometimes with groups left out."""
+    low, high = reduced.points.min(axis=0), reduced.points.max(axis=0)
+    ends = np.sort(rng.uniform(low, high, size=(2, reduced.n_axes)), axis=0)
+    for j in range(reduced.n_axes):
+        kind = rng.integers(6)
+        if kind == 0:
+            ends[:, j] = low[j], high[j]
+        elif kind == 1:
+            ends[1, j] = ends[0, j]
+        elif kind == 2:
+            ends[0, j] = low[j]
+    allowed = rng.random(reduced.n_groups) < 0.7 if rng.random() < 0.4 else None
+    return Region.of(reduced, ends[0], ends[1], allowed)
+
+
+def check_region(seed):
+    reduced = random_reduced(seed)
+    rng = np.random.default_rng(seed + 5)
+    pricer = Pricer(reduced)
+    for trial in range(3):
+        lam = random_multipliers(reduced, seed + 31 * trial)
+        region = random_region(reduced, rng)
+        sigma = exact_sigma_within(reduced, lam, region)
+        tolerance = 1e-6 * float(sigma) + 1e-12
+
+        priced = pricer.exact(lam, 0.0, StopSignal(), tolerance=tolerance, region=region)
+        columns = pricer.climb(lam, [region.clamp(p) for p in reduced.points], region=region)
+
+        error = pricing_error(reduced.points, reduced.weights, lam)
+        assert Fraction(priced.upper) >= sigma
+        assert Fraction(priced.upper) <= sigma + Fraction(2 * tolerance + 8 * error)
+        for column in columns:
+            worth = float(column.members @ lam) - column.cost_within(region)
+            assert column.value == pytest.approx(worth, abs=8 * error + 1e-9 * abs(worth))
+            assert Fraction(column.value) <= sigma + Fraction(8 * error)
+            if region.allowed is not None:
+                assert region.allowed[column.members == 1].all()
+
+
+@pytest.mark.parametrize("start", range(0, 300, 50))
+def test_sigma_of_a_region_is_bounded_and_met(start):
+    # Where the best mean lies beyond a wall, the best centre is on it: the contraction to
+    # reachable means must not drop it.
+    for seed in range(start, start + 50):
+        check_region(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(300, 5000, 100))
+def test_sigma_of_a_region_is_bounded_and_met_on_many(start):
+    for seed in range(start, start + 100):
+        check_region(seed)
 
 
 @pytest.mark.slow

@@ -148,12 +148,17 @@ def test_mean_contraction_keeps_every_reachable_mean(seed):
     ends = np.sort(rng.normal(size=(2, d)), axis=0)
     lo, hi = ends[0].copy(), ends[1].copy()
     open_ids = np.arange(n_in, n_in + n_open, dtype=np.int32)
+    walls = np.array([np.full(d, -np.inf), np.full(d, np.inf)])
+    for side in range(2):
+        touched = rng.random(d) < 0.5
+        walls[side, touched] = ends[side, touched]
 
-    alive = shrink_to_means(points, weights, open_ids, settled, np.full(d, 1e-12), lo, hi)
+    alive = shrink_to_means(points, weights, open_ids, settled, np.full(d, 1e-12), walls, lo, hi)
 
     for bits in range(1 << n_open):
         rows = [*range(n_in), *(n_in + k for k in range(n_open) if bits >> k & 1)]
         mean = np.average(points[rows], axis=0, weights=weights[rows])
+        mean = np.clip(mean, walls[0], walls[1])
         if np.all((mean >= ends[0]) & (mean <= ends[1])):
             assert alive
             assert np.all((mean >= lo) & (mean <= hi))
@@ -194,8 +199,9 @@ def test_ascent_selects_a_best_set_even_on_cycles(seed):
         graph.parents, cyclic, graph.indptr, graph.neighbors,
     )  # fmt: skip
     y, members = reduced.points[0].copy(), np.empty(9, dtype=np.uint8)
-    start = y.copy()
-    value, _ = ascend(data, y, members, 1, 0.0)  # one selection, then its mean
+    start, sums = y.copy(), np.empty(4)
+    walls = np.array([[-np.inf, -np.inf], [np.inf, np.inf]])
+    value, _ = ascend(data, walls, y, sums, members, 1, 0.0)  # one selection, then its mean
     assert value >= best_set_value(reduced, lam, start) - 1e-9
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 from certikmeans.bounds.base import AbstractBound, BoundResult
 from certikmeans.problem import ReducedProblem
@@ -21,7 +21,12 @@ class Template(AbstractBound[ReducedProblem, Subproblem]):
         return problem
 
     def evaluate(
-        self, state: ReducedProblem, part: Subproblem, cutoff: float, stop: StopSignal
+        self,
+        state: ReducedProblem,
+        part: Subproblem,
+        cutoff: float,
+        stop: StopSignal,
+        restart: Any = None,
     ) -> BoundResult:
         """Bound the reduced cost of every labelling in ``part``."""
         return BoundResult(0.0, {"bound": self.name})

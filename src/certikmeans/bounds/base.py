@@ -6,11 +6,25 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
 State = TypeVar("State")
 Part = TypeVar("Part", contravariant=True)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """What a relaxation would choose: clusters, each taken to a part. For branching rules."""
+
+    members: NDArray[np.uint8]  # (m, n_groups)
+    centers: NDArray[np.float64]  # (m, n_axes)
+    weights: NDArray[np.float64]  # (m,), > 0; about K in all
+    clusters: tuple[tuple[int, ...], ...]  # (m,): which clusters it may stand for
 
 
 @final
@@ -24,11 +38,20 @@ class BoundResult:
         At most the cost of every feasible labelling of the part, rounding included;
         infinite if the part has none.
     evidence : dict
-        Plain data, enough to repeat the proof.
+        ``bound``, the name of the method, and plain data: enough to repeat the proof.
+    restart : object
+        What the same bound may start from on a part of this part. Only speed depends on it.
+    centers : tuple of ndarray of shape (n_clusters, n_axes)
+        Centres that the relaxation suggests, for the upper bound.
+    mixture : Mixture, optional
+        The relaxation's own solution, where it has one: for the choice of a split.
     """
 
     value: float
     evidence: dict[str, Any]
+    restart: Any = None
+    centers: tuple[NDArray[np.float64], ...] = ()
+    mixture: Mixture | None = None
 
 
 class AbstractBound(ABC, Generic[State, Part]):
@@ -47,5 +70,10 @@ class AbstractBound(ABC, Generic[State, Part]):
         """Compute once what every evaluation shares."""
 
     @abstractmethod
-    def evaluate(self, state: State, part: Part, cutoff: float, stop: StopSignal) -> BoundResult:
-        """Bound the reduced cost, ``offset`` not included, of every labelling in ``part``."""
+    def evaluate(
+        self, state: State, part: Part, cutoff: float, stop: StopSignal, restart: Any = None
+    ) -> BoundResult:
+        """Bound the reduced cost, ``offset`` not included, of every labelling in ``part``.
+
+        ``restart`` is what this bound returned for a part that contains this one, or None.
+        """

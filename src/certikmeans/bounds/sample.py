@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +35,20 @@ class SampleBound(AbstractBound[ReducedProblem, Subproblem]):
         return problem
 
     def evaluate(
-        self, state: ReducedProblem, part: Subproblem, cutoff: float, stop: StopSignal
+        self,
+        state: ReducedProblem,
+        part: Subproblem,
+        cutoff: float,
+        stop: StopSignal,
+        restart: Any = None,
     ) -> BoundResult:
         """Bound the reduced cost of every labelling in ``part``."""
-        found = self._assigner.assign_costs(least_costs(state, part), stop=stop)
-        boxes = {"lower": part.lower.tolist(), "upper": part.upper.tolist()}
-        return BoundResult(max(0.0, found.lower), {"bound": self.name, **boxes})
+        costs = least_costs(state, part)
+        if part.viable is not None:
+            costs[~part.viable] = np.inf
+        found = self._assigner.assign_costs(costs, stop=stop)
+        middle = 0.5 * (part.lower + part.upper)
+        return BoundResult(max(0.0, found.lower), {"bound": self.name}, centers=(middle,))
 
 
 def least_costs(problem: ReducedProblem, part: Subproblem) -> NDArray[np.float64]:

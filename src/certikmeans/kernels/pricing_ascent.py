@@ -151,15 +151,16 @@ def untangle(
 @njit(cache=True, nogil=True)
 def select_and_move(
     data,  # IN   as in `pricing_search`
-    y,  # IN/OUT (d,): the mean of the members afterwards
-    sums,  # WORK (d + 2,)
+    walls,  # IN   (2, d): where ``y`` has to be
+    y,  # IN/OUT (d,): the mean of the members afterwards, moved inside the walls
+    sums,  # OUT  (d + 2,): of the members
     work,  # WORK as in `select_linked`
     members,  # OUT  (n,) uint8
 ):
     """Select at ``y``, move ``y`` to the mean; returns ``sum lam - cost`` of the members there.
 
-    ``cost`` is ``sum w |x|^2 - |sum w x|^2 / sum w``: points are centred, and values of columns
-    guide the search without being claimed.
+    ``cost`` about the mean is ``sum w |x|^2 - |sum w x|^2 / sum w``: points are centred, and
+    values of columns guide the search without being claimed.
     """
     points, weights, base, parents = data[0], data[1], data[3], data[4]
     n, d = points.shape
@@ -185,15 +186,17 @@ def select_and_move(
         return 0.0
     value = sums[0]
     for j in range(d):
-        y[j] = sums[2 + j] / sums[1]
-        value += y[j] * sums[2 + j]
+        y[j] = min(max(sums[2 + j] / sums[1], walls[0, j]), walls[1, j])
+        value += y[j] * (2.0 * sums[2 + j] - sums[1] * y[j])
     return value
 
 
 @njit(cache=True, nogil=True)
 def ascend(
     data,  # IN   as in `pricing_search`
-    y,  # IN/OUT (d,): start, then the mean of ``members``
+    walls,  # IN   (2, d): where ``y`` has to be
+    y,  # IN/OUT (d,): start, then the mean of ``members``, moved inside the walls
+    best_sums,  # OUT  (d + 2,): of ``members``
     members,  # OUT  (n,) uint8
     most_steps,  # IN
     least_gain,  # IN   stop at a step that gains less
@@ -213,13 +216,16 @@ def ascend(
     sums, place = np.empty(d + 2), y.copy()
     trial = np.empty(n, dtype=np.uint8)
     best = 0.0
+    best_sums[:] = 0.0
+    members[:] = 0
     for step in range(most_steps):
-        value = select_and_move(data, place, sums, work, trial)
+        value = select_and_move(data, walls, place, sums, work, trial)
         gain = value - best
         if step > 0 and gain <= 1e-12 * abs(best):
             return best, step
         best = value
         members[:] = trial
+        best_sums[:] = sums
         y[:] = place
         if step > 0 and gain < least_gain:
             return best, step

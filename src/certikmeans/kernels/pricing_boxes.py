@@ -40,12 +40,17 @@ def shrink_to_means(
     open_ids,  # IN   (m,) int32: undecided groups
     settled,  # IN   (d + 2,)
     slack,  # IN   (d,)
+    walls,  # IN   (2, d): the region of the whole search
     lo,  # IN/OUT (d,)
     hi,  # IN/OUT (d,)
 ):
     """Keep the part that means of (settled + any undecided) can reach; False if there is none.
 
-    A best pair (y, I) has ``y`` at the mean of ``I``. The largest mean ``t`` of coordinate j
+    A best pair (y, I) has ``y`` at the mean of ``I``, moved into the region coordinate by
+    coordinate: where the mean lies beyond a wall, ``y`` is on it. So a box that no mean can
+    reach is dropped, unless it touches the wall on that side: then only the wall is left.
+
+    The largest mean ``t`` of coordinate j
     solves ``g(t) = sum_settled w (x - t) + sum_open w max(x - t, 0) = 0``, ``g`` convex and
     decreasing, so the root of a secant over a sign change lies at or above it; likewise
     below for the smallest. ``g`` is known at both ends and the middle of the side; it is
@@ -74,7 +79,10 @@ def shrink_to_means(
         gb = first - b * mass + pb + safe
         gc = first - c * mass + pc + safe
         if ga < 0.0:
-            return False
+            if a > walls[0, j]:
+                return False
+            hi[j] = a
+            continue
         if gb < 0.0:
             hi[j] = min(c, a + (b - a) * (ga / (ga - gb)) + slack[j])
         elif gc < 0.0:
@@ -85,7 +93,11 @@ def shrink_to_means(
         fb = total - b * both - pb - safe
         fc = total - c * both - pc - safe
         if fc > 0.0:
-            return False
+            if c < walls[1, j]:
+                return False
+            lo[j] = c
+            hi[j] = c
+            continue
         if fb > 0.0:
             lo[j] = max(a, b + (c - b) * (fb / (fb - fc)) - slack[j])
         elif fa > 0.0:
@@ -132,6 +144,25 @@ def choose_axis(
             if hi[j] - lo[j] > hi[best] - lo[best]:
                 best = j
     return best
+
+
+@njit(cache=True, nogil=True)
+def loosest_group(
+    ids,  # IN   (m,) int32
+    state,  # IN   (m,) uint8
+    upper,  # IN   (m,)
+    lower,  # IN   (m,)
+):
+    """Place of the undecided group whose chord is farthest from ``max(a, 0)``; -1 without one."""
+    best = 0.0
+    place = -1
+    for i in range(ids.size):
+        if state[i] == OPEN and upper[i] > 0.0 and lower[i] < 0.0:
+            away = upper[i] * (-lower[i] / (upper[i] - lower[i]))
+            if away > best:
+                best = away
+                place = i
+    return place
 
 
 @njit(cache=True, nogil=True)

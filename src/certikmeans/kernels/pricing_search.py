@@ -14,6 +14,7 @@ from numba import njit
 
 from certikmeans.kernels.pricing_boxes import (
     choose_axis,
+    loosest_group,
     select_at,
     shrink_to_means,
     shrink_to_objective,
@@ -32,6 +33,8 @@ from certikmeans.kernels.pricing_ranges import (
 # A box that contraction leaves smaller than this on some side is looked at again before a split.
 WORTH_ANOTHER_LOOK = 0.75
 MOST_LOOKS = 4
+# With at most so many undecided groups, decide one instead of splitting the box.
+FEW = 6
 
 
 @njit(cache=True, nogil=True)
@@ -107,7 +110,7 @@ def look(data, members, work, error):
 
 
 @njit(cache=True, nogil=True)
-def examine(data, stack, work, node, error, slack, cutoff):
+def examine(data, stack, work, node, error, slack, walls, cutoff):
     """Bound and shrink the box at ``node`` until neither helps.
 
     Returns ``(bound, start, size, n_ids, linked, n_tangled, looks, touched)``; a bound of
@@ -145,7 +148,7 @@ def examine(data, stack, work, node, error, slack, cutoff):
             reachable = reachable and lo[j] <= hi[j]
         if reachable and sums[1] > 0.0:
             members = arena[start : start + size]
-            reachable = shrink_to_means(points, weights, members, sums, slack, lo, hi)
+            reachable = shrink_to_means(points, weights, members, sums, slack, walls, lo, hi)
         if not reachable:
             return -np.inf, start, size, m, linked, n_tangled, looks, touched
         shrunk = 1.0
@@ -228,8 +231,9 @@ def search_boxes(
     n_open,
     error,  # IN   at least the rounding error of a computed upper bound
     slack,  # IN   (d,) at least the rounding error of a computed mean
+    walls,  # IN   (2, d): the region of the whole search, of which all boxes are parts
     cutoff,  # IN   boxes that cannot exceed this are closed
-    tolerance,  # IN   raise the cutoff to a better value plus this; negative: end at the first
+    tolerance,  # IN   raise the cutoff to a better value plus this
     budget,  # IN   stop after about this many evaluations of a coordinate
     found,  # OUT  (finds, d): the last centres whose value exceeded the cutoff
     found_values,  # OUT  (finds,)
@@ -238,7 +242,8 @@ def search_boxes(
 
     Afterwards the best cluster is worth at most ``max(cutoff, stuck, uppers[:n_open])``: each
     box that left the stack was bounded by the cutoff or by ``stuck`` (too small to split),
-    holds no mean of a set it allows, or was replaced by parts that cover what it may contain.
+    holds no mean of a set it allows (moved into the region), or was replaced by parts that
+    cover what it may contain.
     """
     points, weights, parents = data[0], data[1], data[4]
     uppers, starts, sizes, arena = stack[3], stack[4], stack[5], stack[6]
@@ -259,7 +264,7 @@ def search_boxes(
         if uppers[node] <= cutoff:
             continue
         bound, start, size, m, linked, n_tangled, looks, cost = examine(
-            data, stack, work, node, error, slack, cutoff
+            data, stack, work, node, error, slack, walls, cutoff
         )
         boxes += looks
         touched += cost
@@ -270,12 +275,12 @@ def search_boxes(
             found[n_found % found_values.size] = y
             found_values[n_found % found_values.size] = value
             n_found += 1
-            if tolerance < 0.0:
-                budget = 0.0
-            else:
-                cutoff = value + tolerance
+            cutoff = value + tolerance
+        if conflict < 0 and size <= FEW:
+            conflict = loosest_group(ids[:m], state, upper, lower)
         if conflict >= 0:
-            # Smaller boxes alone cannot close this: the forest itself allows too much.
+            # Smaller boxes alone cannot close this (the forest itself allows too much), or
+            # only very small ones (a group is worth nothing right at the best centre).
             split_on_group(data, stack, work, conflict, m, free, n_open, bound)
         else:
             axis = choose_axis(points, weights, ids[:m], state, upper, lower, lo, hi, score)

@@ -14,10 +14,15 @@ from certikmeans.problem.data import ReducedProblem
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Subproblem:
-    """All labellings whose centre ``k`` lies in the box ``lower[k] .. upper[k]``."""
+    """All labellings with the mean of every non-empty cluster k in ``lower[k] .. upper[k]``.
+
+    ``viable``, where given, also leaves out every labelling that puts a group s into a cluster k
+    with ``viable[s, k]`` False.
+    """
 
     lower: NDArray[np.float64]  # (n_clusters, n_axes)
     upper: NDArray[np.float64]  # (n_clusters, n_axes)
+    viable: NDArray[np.bool_] | None = None  # (n_groups, n_clusters)
 
     @classmethod
     def root(cls, problem: ReducedProblem) -> Subproblem:

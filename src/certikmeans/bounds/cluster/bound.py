@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.cluster.bundle import Aim, BundleStatistics, LevelBundle, Outcome
-from certikmeans.bounds.cluster.multipliers import cluster_means, multiplier_space
+from certikmeans.bounds.cluster.families import Family
+from certikmeans.bounds.cluster.multipliers import multiplier_space
 from certikmeans.bounds.cluster.pricing import Column, Pricer
 from certikmeans.bounds.cluster.rounding import EPS
 from certikmeans.problem import ReducedProblem
@@ -32,7 +33,7 @@ LEVEL = 0.25
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class ClusterBound:
+class ClusterProof:
     """A proven bound on the reduced cost, with its proof and what was learnt on the way."""
 
     value: float  # at most the reduced cost of every labelling, ``offset`` not included
@@ -42,6 +43,7 @@ class ClusterBound:
     outcome: Outcome
     ceiling: float  # no multipliers in the incumbent's box prove more; may be infinite
     statistics: BundleStatistics
+    weights: NDArray[np.float64]  # of the columns, in the relaxation's own solution
 
     @property
     def reached(self) -> bool:
@@ -62,7 +64,7 @@ def cluster_bound(
     improve: Improve | None = None,
     on_bound: Callable[[float], None] = lambda value: None,
     seed: int = 0,
-) -> ClusterBound:
+) -> ClusterProof:
     """Prove that ``labels`` are within ``target_gap`` of the optimum, or come close.
 
     Parameters
@@ -99,9 +101,9 @@ def cluster_bound(
     unit = target_gap * (cost + reduced.offset)
     trivial = _trivial_bound(reduced, cost, unit)
     if trivial is not None:
-        return ClusterBound(
+        return ClusterProof(
             trivial, np.zeros(len(labels)), incumbent, labels, Outcome.PROVEN, cost,
-            BundleStatistics(),
+            BundleStatistics(), np.ones(len(incumbent)),
         )  # fmt: skip
     with threadpool_limits(limits=1):  # small products: more threads only get in the way
         return _raise_bound(
@@ -117,12 +119,14 @@ def _raise_bound(
     improve: Improve | None,
     best: _Best,
     seed: int,
-) -> ClusterBound:
+) -> ClusterProof:
     """Run the bundle of the labels; where the goal is out of reach, of better ones."""
     reduced = pricer.reduced
     incumbent = incumbent_columns(reduced, labels)
     cost = sum(column.cost for column in incumbent)
-    bundle = LevelBundle(pricer, multiplier_space(reduced, labels), incumbent, seed, best.offer)
+    families = [Family(pricer.everywhere, tuple(range(reduced.n_clusters)))]
+    space = multiplier_space(reduced, labels)
+    bundle = LevelBundle(pricer, space, families, incumbent, seed, best.offer)
     while True:
         aim = _aim(cost, target_gap * (cost + reduced.offset))
         outcome = bundle.run(aim, stop, pause_if_unreachable=improve is not None)
@@ -137,12 +141,11 @@ def _raise_bound(
         labels, cost = better, sum(column.cost for column in incumbent)
         columns, statistics = bundle.model.columns, bundle.statistics
         space = multiplier_space(reduced, labels)
-        bundle = LevelBundle(pricer, space, incumbent, seed, best.offer)
-        bundle.model.add(columns)
+        bundle = LevelBundle(pricer, space, families, incumbent, seed, best.offer, columns)
         bundle.statistics = statistics
     if best.value >= aim.goal:
         outcome = Outcome.PROVEN
-    return ClusterBound(
+    return ClusterProof(
         value=best.value,
         multipliers=best.multipliers(len(labels)),
         columns=bundle.model.columns,
@@ -150,17 +153,18 @@ def _raise_bound(
         outcome=outcome,
         ceiling=bundle.ceiling,
         statistics=bundle.statistics,
+        weights=bundle.model.weights,
     )
 
 
 def _trivial_bound(reduced: ReducedProblem, cost: float, unit: float) -> float | None:
     """Bound that needs no work: one cluster, or nothing worth proving."""
     if reduced.n_clusters == 1:
-        return _one_cluster(reduced)
+        return one_cluster(reduced)
     return 0.0 if cost <= unit * (1.0 - MARGIN) else None
 
 
-def _one_cluster(reduced: ReducedProblem) -> float:
+def one_cluster(reduced: ReducedProblem) -> float:
     """At most the cost of the only labelling with one cluster.
 
     With ``c`` any point and ``W`` the total weight it is ``sum w |x - c|^2 - |g|^2 / W``, where
@@ -207,11 +211,15 @@ class _Best:
 
 def incumbent_columns(reduced: ReducedProblem, labels: NDArray[np.int64]) -> list[Column]:
     """One column per cluster of the labels, worth nothing where multipliers are costs."""
-    means, compact = cluster_means(reduced, labels)
-    columns = []
-    for k, mean in enumerate(means):
-        members = compact == k
-        away = reduced.points[members] - mean
-        cost = float(reduced.weights[members] @ np.einsum("ij,ij->i", away, away))
-        columns.append(Column(mean, members.astype(np.uint8), cost, 0.0))
-    return columns
+    compact = np.unique(labels, return_inverse=True)[1]
+    return [column_of(reduced, compact == k) for k in range(int(compact.max()) + 1)]
+
+
+def column_of(reduced: ReducedProblem, members: NDArray[np.bool_]) -> Column:
+    """Column of a set that is not empty."""
+    weights, points = reduced.weights[members], reduced.points[members]
+    mass = float(weights.sum())
+    mean = weights @ points / mass
+    away = points - mean
+    cost = float(weights @ np.einsum("ij,ij->i", away, away))
+    return Column(mean, members.astype(np.uint8), mass, cost, 0.0)

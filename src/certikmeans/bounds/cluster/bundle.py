@@ -8,7 +8,7 @@ which is what proves a bound, is called only when no ascent contradicts the goal
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import final
@@ -16,10 +16,11 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.model import CutModel
 from certikmeans.bounds.cluster.multipliers import MultiplierSpace
 from certikmeans.bounds.cluster.pricing import Column, Pricer
-from certikmeans.bounds.cluster.rounding import lagrangian_below
+from certikmeans.bounds.cluster.rounding import lagrangian_below, total_above
 from certikmeans.stop import StopSignal
 
 Vector = NDArray[np.float64]
@@ -32,7 +33,13 @@ USUAL_STEPS = 8  # each
 LEAST_GAIN = 1e-3  # a step that gains less ends an ascent, in units of the gap asked for
 # A model optimum this close to the bound, in units of the gap asked for, ends the bundle.
 CONVERGED = 0.1
+# Before an exact pricing that may take long, ascents from everywhere: one per so many boxes.
+BOXES_PER_START = 200
+MOST_STARTS = 400
 MOST_ROUNDS = 400
+# Where the goal is out of reach, the bundle ends when what is left to gain is less than this
+# part of what will be missing: a split gains more.
+WORTH_WAITING = 0.25
 # Without a bound yet, exact pricing gets at least this part of the time spent before.
 RESERVED = 0.7
 
@@ -76,14 +83,19 @@ class LevelBundle:
         self,
         pricer: Pricer,
         space: MultiplierSpace,
+        families: Sequence[Family],
         incumbent: list[Column],
         seed: int = 0,
         on_bound: Callable[[float], None] = lambda value: None,
+        columns: Sequence[Column] = (),
     ) -> None:
         self.pricer = pricer
         self.space = space
-        self.model = CutModel(space, pricer.reduced.n_clusters)
-        self.model.add(incumbent)
+        self.families = families
+        self.model = CutModel(space, families)
+        for number, family in enumerate(families):
+            near = [c for c in (*incumbent, *columns) if family.holds(c.centre)]
+            self.model.add([c for c in near if _allowed(c, family)], number)
         self.statistics = BundleStatistics()
         self.proven = -np.inf
         self.proven_lam = space.low
@@ -92,16 +104,25 @@ class LevelBundle:
         self._rng = np.random.default_rng([seed, 3])
         self._on_bound = on_bound
         self._position = space.start
+        self._n_clusters = pricer.reduced.n_clusters
         self._centre = self._position  # the best position so far, by the model
         self._level = np.inf
+        self._last_boxes = 0  # of an exact pricing
 
-    def run(self, aim: Aim, stop: StopSignal, *, pause_if_unreachable: bool = False) -> Outcome:
-        """Raise the proven bound to ``aim.goal``, or as far as the relaxation allows."""
+    def run(
+        self,
+        aim: Aim,
+        stop: StopSignal,
+        *,
+        pause_if_unreachable: bool = False,
+        most_rounds: int = MOST_ROUNDS,
+    ) -> Outcome:
+        """Raise the proven bound to ``aim.goal``, or as far as is worth while."""
         began = time.monotonic()
         self._level = min(self._level, aim.level)
         reserved = True
         outcome = None
-        for _ in range(MOST_ROUNDS):
+        for _ in range(most_rounds):
             if stop.cause() is not None:
                 outcome = Outcome.STOPPED
             if outcome is not None:
@@ -128,6 +149,8 @@ class LevelBundle:
         self._climb(position, aim, stop)
         reached = self.model.value(position)
         if reached >= aim.goal:
+            reached = self._climb_harder(position, aim, stop)
+        if reached >= aim.goal:
             self._prove(position, aim, stop, test=True)
             if self.proven >= aim.goal:
                 return Outcome.PROVEN
@@ -136,58 +159,101 @@ class LevelBundle:
         if self.model.value(position) >= self.model.value(self._centre):
             self._centre = position
         best = self.model.value(self._centre)
-        if self.ceiling - best <= CONVERGED * aim.unit:
-            self._harvest(aim, stop)
+        least = max(CONVERGED * aim.unit, WORTH_WAITING * (aim.goal - self.ceiling))
+        if self.ceiling - best <= least:
+            if self._climb_harder(self._centre, aim, stop) >= best:
+                self._harvest(aim, stop)
             if self.model.value(self._centre) >= best:
                 return Outcome.EXHAUSTED
         self._move(best, aim)
         return None
 
-    def _climb(self, position: Vector, aim: Aim, stop: StopSignal) -> None:
+    def _climb_harder(self, position: Vector, aim: Aim, stop: StopSignal) -> float:
+        """Climb from everywhere: cheaper than to search in vain. Returns the model's value."""
+        if self._last_boxes >= BOXES_PER_START:
+            self._climb(position, aim, stop, harder=True)
+        return self.model.value(position)
+
+    def _climb(
+        self, position: Vector, aim: Aim, stop: StopSignal, *, harder: bool = False
+    ) -> None:
         """Climb from the clusters that are worth most now, and from some of the groups."""
         began = time.perf_counter()
-        reduced = self.pricer.reduced
         lam = self.space.multipliers(position)
+        worth = self.model.worth_at(position)
+        known = self.model.family_worth(position)
+        # What the level leaves to a cluster; with several families, what is known already.
+        even = (float(lam.sum()) - self._level) / self._n_clusters
+        for number, family in enumerate(self.families):
+            columns = self.pricer.climb(
+                lam,
+                self._many_starts(number) if harder else self._starts(number, worth),
+                region=family.region,
+                least_gain=LEAST_GAIN * aim.unit / self._n_clusters,
+                stop=stop,
+            )
+            least = even if len(self.families) == 1 else known[number]
+            self.model.add([c for c in columns[:MOST_NEW_CUTS] if c.value > least], number)
+        self.statistics.climb_seconds += time.perf_counter() - began
+
+    def _starts(self, number: int, worth: Vector) -> list[Vector]:
+        """Places to climb from: the incumbent's, the best columns of the family, some groups."""
+        reduced, family = self.pricer.reduced, self.families[number]
         affordable = CLIMB_WORK / (reduced.n_groups * reduced.n_axes * USUAL_STEPS)
         n_sampled = int(min(np.clip(affordable, *SAMPLED_STARTS), reduced.n_groups))
-        best_first = np.argsort(self.model.cuts_at(position), kind="stable")[:COLUMN_STARTS]
-        starts = [column.centre for column in self._incumbent]
-        starts += [self.model.columns[i].centre for i in best_first]
+        n_sampled = -(-n_sampled // len(self.families))
+        mine = self.model.columns_of(number)
+        mine.sort(key=lambda i: -worth[i])
+        starts = [column.centre for column in self._incumbent if family.holds(column.centre)]
+        starts += [self.model.columns[i].centre for i in mine[:COLUMN_STARTS]]
         rows = self._rng.choice(reduced.n_groups, size=n_sampled, replace=False)
         starts += list(reduced.points[rows])
-        columns = self.pricer.climb(
-            lam, starts, least_gain=LEAST_GAIN * aim.unit / reduced.n_clusters, stop=stop
-        )
-        cutoff = (float(lam.sum()) - self._level) / reduced.n_clusters
-        self.model.add([c for c in columns[:MOST_NEW_CUTS] if c.value > cutoff])
-        self.statistics.climb_seconds += time.perf_counter() - began
+        return [family.region.clamp(start) for start in starts]
+
+    def _many_starts(self, number: int) -> list[Vector]:
+        """As many places as are worth a look before a search like the last one."""
+        points, region = self.pricer.reduced.points, self.families[number].region
+        count = int(min(self._last_boxes / BOXES_PER_START, MOST_STARTS))
+        first, second = self._rng.integers(len(points), size=(2, count))
+        share = self._rng.uniform(size=(count, 1))
+        return list(region.clamp(points[first] + share * (points[second] - points[first])))
 
     def _prove(self, position: Vector, aim: Aim, stop: StopSignal, *, test: bool) -> None:
         """Price exactly; clusters that contradict the model become cuts.
 
         A test is about the goal: the first contradiction ends it. Otherwise the best bound
-        at this position is wanted, within a small tolerance.
+        at this position is wanted, within a small tolerance. What the model leaves between
+        itself and the value wanted is shared out evenly among the clusters.
         """
         began = time.perf_counter()
         lam = self.space.multipliers(position)
         reached = self.model.value(position)
-        n_clusters = self.pricer.reduced.n_clusters
         slack = CONVERGED * aim.unit
         want = 0.9 * aim.goal + 0.1 * reached if test else min(reached - slack, aim.goal)
-        priced = self.pricer.exact(
-            lam,
-            (float(lam.sum()) - want) / n_clusters,
-            stop,
-            tolerance=None if test else slack / n_clusters,
-        )
-        self.statistics.exact_pricings += 1
-        self.statistics.boxes += priced.boxes
-        bound = lagrangian_below(lam, n_clusters, priced.upper)
+        known = self.model.family_worth(position)
+        spent = 0.0
+        for number, family in enumerate(self.families):
+            priced = self.pricer.exact(
+                lam,
+                float(known[number]) + (reached - want) / self._n_clusters,
+                stop,
+                tolerance=None if test else slack / self._n_clusters,
+                region=family.region,
+            )
+            spent = total_above(spent, family.count, priced.upper)
+            self.statistics.exact_pricings += 1
+            self.statistics.boxes += priced.boxes
+            self._last_boxes = priced.boxes
+            if priced.centres:
+                starts = priced.centres[:MOST_NEW_CUTS]
+                self.model.add(self.pricer.climb(lam, starts, region=family.region), number)
+                if test and number + 1 < len(self.families):
+                    spent = np.inf  # refuted: the other families need not be priced
+                    break
+        bound = lagrangian_below(lam, spent)
         if bound > self.proven:
             self.proven, self.proven_lam = bound, lam
             self._on_bound(bound)
-        if priced.centres:
-            self.model.add(self.pricer.climb(lam, priced.centres[:MOST_NEW_CUTS]))
         self.statistics.exact_seconds += time.perf_counter() - began
 
     def _move(self, best: float, aim: Aim) -> None:
@@ -198,13 +264,19 @@ class LevelBundle:
             self._level = best + 0.5 * (min(self.ceiling, aim.level) - best)
         while True:
             tolerance = 0.1 * max(min(aim.unit, self._level - best), 0.1 * least)
-            position, found = self.model.project(self._centre, self._level, tolerance)
-            if not found.infeasible:
+            moved = self.model.project(self._centre, self._level, tolerance)
+            if not moved.infeasible(self._level):
                 break
-            self.ceiling = min(self.ceiling, self._level + found.excess)
+            self.ceiling = min(self.ceiling, moved.ceiling)
             if self.ceiling - best <= least:
                 break
             self._level = best + 0.5 * (self.ceiling - best)
-        self._position = position
-        self.model.forget(position, found.mu)
+        self._position = moved.position
+        self.model.forget(self._position)
         self.statistics.projection_seconds += time.perf_counter() - began
+
+
+def _allowed(column: Column, family: Family) -> bool:
+    """Whether the family may hold all groups of the column."""
+    allowed = family.region.allowed
+    return allowed is None or not bool((column.members.astype(bool) & ~allowed).any())

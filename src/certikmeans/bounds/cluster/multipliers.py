@@ -64,28 +64,49 @@ def cluster_means(
     return means, compact
 
 
-def multiplier_space(reduced: ReducedProblem, labels: NDArray[np.int64]) -> MultiplierSpace:
+def multiplier_space(
+    reduced: ReducedProblem,
+    labels: NDArray[np.int64],
+    centers: NDArray[np.float64] | None = None,
+    start: NDArray[np.float64] | None = None,
+) -> MultiplierSpace:
     """Build the box of an incumbent.
 
     Free groups of one cluster in one small cell share a variable when there are many: their
     multipliers move together from the one end of their ranges to the other.
+
+    Parameters
+    ----------
+    centers : ndarray of shape (n_clusters, n_axes), optional
+        Where the clusters of ``labels`` are; by default at their means.
+    start : ndarray of shape (n_groups,), optional
+        Multipliers to start from; the box is widened to hold them.
     """
-    means, compact = cluster_means(reduced, labels)
-    own, other = _cost_ranges(reduced, means, compact)
+    if centers is None:
+        centers, labels = cluster_means(reduced, labels)
+    own, other = _cost_ranges(reduced, centers, labels)
     limit = UNLIMITED * (float(own.sum()) + reduced.offset)
     low = np.minimum(own, other)  # the other one where a group would rather move
     width = np.where(np.isinf(other), limit, np.abs(other - own))
     n, n_linked = reduced.n_groups, reduced.graph.n_linked
     variable, unit, high = np.arange(n), np.ones(n), width
     if n >= LARGE and n > n_linked:
-        cells = _cells(reduced.points[n_linked:], compact[n_linked:], CELLS)
+        cells = _cells(reduced.points[n_linked:], labels[n_linked:], CELLS)
         variable[n_linked:] = n_linked + cells
         unit[n_linked:] = width[n_linked:]
         high = np.concatenate([width[:n_linked], np.ones(int(cells.max()) + 1)])
     stiffness = np.bincount(variable, unit * unit / reduced.weights, minlength=len(high))
     stiffness[stiffness <= 0.0] = np.inf  # all its groups are tied: nothing to move
-    start = np.where(high < limit, START * high, 0.0)
-    return MultiplierSpace(low, unit, variable, high, 1.0 / np.sqrt(stiffness), start)
+    scale = 1.0 / np.sqrt(stiffness)
+    if start is None:
+        first = np.where(high < limit, START * high, 0.0)
+        return MultiplierSpace(low, unit, variable, high, scale, first)
+    down, up = np.zeros(len(high)), np.zeros(len(high))
+    moving = unit > 0.0
+    for reach, room in ((down, start - low), (up, low + width - start)):
+        steps = np.divide(np.maximum(room, 0.0), unit, out=np.zeros(n), where=moving)
+        np.maximum.at(reach, variable, steps)
+    return MultiplierSpace(start - unit * down[variable], unit, variable, down + up, scale, down)
 
 
 def _cost_ranges(

@@ -13,23 +13,26 @@ import heapq
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.cluster.rounding import mean_slack, pricing_error
+from certikmeans.execution import Crew
 from certikmeans.kernels.pricing_ascent import ascend
 from certikmeans.kernels.pricing_search import search_boxes
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
+CLIMBS = 8  # ascents between two looks at the clock
 ROUND = 8  # boxes searched between two looks at the clock
 STACK = 128
 FINDS = 4
 LEAST_BUDGET = 2e5
 MOST_BUDGET = 2e6
-# Without a time limit a search must end by itself: from this many boxes on, every doubling has
+# A search must end by itself, with or without a clock: from this many boxes on, every doubling has
 # to bring the bound closer to the cutoff by this factor. Searches that close do far better.
 PATIENT_BOXES = 100_000
 LEAST_PROGRESS = 0.9
@@ -37,13 +40,57 @@ LEAST_PROGRESS = 0.9
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
-    """A cluster: its centre, its groups, its cost, and ``sum lam - cost`` when it was found."""
+class Region:
+    """Where a centre may be, and which groups may join it."""
 
-    centre: NDArray[np.float64]  # (n_axes,)
+    low: NDArray[np.float64]  # (n_axes,)
+    high: NDArray[np.float64]  # (n_axes,)
+    walls: NDArray[np.float64]  # (2, n_axes): infinite where no mean can be beyond
+    allowed: NDArray[np.bool_] | None = None  # (n_groups,); None: all
+
+    @classmethod
+    def of(
+        cls,
+        reduced: ReducedProblem,
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> Region:
+        """Box of a centre. Means never leave the box of all points: its faces are no walls."""
+        least, most = reduced.points.min(axis=0), reduced.points.max(axis=0)
+        low, high = np.maximum(low, least), np.minimum(high, most)
+        walls = np.stack([np.where(low > least, low, -np.inf), np.where(high < most, high, np.inf)])
+        return cls(low, high, walls, allowed)
+
+    @classmethod
+    def everywhere(cls, reduced: ReducedProblem) -> Region:
+        """All of it: the mean of any set lies in the box that holds all points."""
+        return cls.of(reduced, reduced.points.min(axis=0), reduced.points.max(axis=0))
+
+    def clamp(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Nearest places inside the walls."""
+        inside: NDArray[np.float64] = np.minimum(np.maximum(places, self.walls[0]), self.walls[1])
+        return inside
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """A cluster: its mean, its groups, its weight, its cost about the mean.
+
+    ``value`` is what it was worth where and when it was found.
+    """
+
+    centre: NDArray[np.float64]  # (n_axes,): the mean
     members: NDArray[np.uint8]  # (n_groups,)
+    mass: float
     cost: float
     value: float
+
+    def cost_within(self, region: Region) -> float:
+        """Cost about the best centre inside the walls of ``region``."""
+        away = self.centre - region.clamp(self.centre)
+        return self.cost + self.mass * float(away @ away)
 
 
 @final
@@ -82,14 +129,13 @@ class _Outcome:
 class _Progress:
     """Notices that a search will not end in reasonable time. Counts boxes, not seconds."""
 
-    def __init__(self, stop: StopSignal) -> None:
-        self._limited = stop.remaining < np.inf
+    def __init__(self) -> None:
         self._next_look = PATIENT_BOXES
         self._before = np.inf
 
     def is_lost(self, boxes: int, distance: float) -> bool:
         """Whether to give up, with the bound ``distance`` above the cutoff."""
-        if self._limited or boxes < self._next_look:
+        if boxes < self._next_look:
             return False
         lost = distance > LEAST_PROGRESS * self._before
         self._next_look, self._before = 2 * boxes, distance
@@ -109,7 +155,8 @@ class Pricer:
 
     def __init__(self, reduced: ReducedProblem, executor: Executor | None = None) -> None:
         self.reduced = reduced
-        self._executor = executor
+        self.everywhere = Region.everywhere(reduced)
+        self._crew = Crew(executor)
         graph = reduced.graph
         self._cyclic = np.repeat(graph.extra_edges > 0, np.diff(graph.starts)).astype(np.uint8)
         self._squares = np.einsum("ij,ij->i", reduced.points, reduced.points)
@@ -121,6 +168,7 @@ class Pricer:
         cutoff: float,
         stop: StopSignal,
         tolerance: float | None = None,
+        region: Region | None = None,
     ) -> Priced:
         """Prove that no cluster is worth more than ``cutoff``, or find one that is.
 
@@ -131,27 +179,41 @@ class Pricer:
         cutoff : float
             Raised to 0, the value of the empty cluster, and by the rounding error.
         stop : StopSignal
-            Ends the search early with a weaker bound. Without a time limit the search also
-            ends where it makes no progress.
+            Ends the search early with a weaker bound. It also ends where it makes no progress.
         tolerance : float, optional
-            When a cluster beats the cutoff, go on with its value plus this. None: end the
-            search there, the cutoff being refuted.
+            When a cluster beats the cutoff, go on with its value plus this. None: the cutoff is
+            refuted then; look for more for as long as the first one took, and end.
+        region : Region, optional
+            Where the centre has to be; by default anywhere.
         """
+        region = self.everywhere if region is None else region
+        lam = _restricted(lam, region)
         error = pricing_error(self.reduced.points, self.reduced.weights, lam)
         cutoff = max(cutoff, 0.0) + 2.0 * error
         data = self._data(lam)
-        heap = [self._root(lam)]
+        heap = [self._root(lam, region)]
         finds: list[tuple[float, NDArray[np.float64]]] = []
         stuck, boxes, number, budget = -np.inf, 0, 1, LEAST_BUDGET
-        patience = -1.0 if tolerance is None else tolerance + 2.0 * error
-        progress = _Progress(stop)
+        patience = (0.0 if tolerance is None else tolerance) + 2.0 * error
+        enough = np.inf
+        progress = _Progress()
         while heap and -heap[0].minus_upper > cutoff:
-            if stop.cause() is not None or (finds and tolerance is None):
+            if stop.cause() is not None or boxes >= enough:
                 break
             if progress.is_lost(boxes, -heap[0].minus_upper - cutoff):
                 break
             batch = [heapq.heappop(heap) for _ in range(min(ROUND, len(heap)))]
-            for outcome in self._each(batch, data, error, cutoff, patience, budget):
+            search = partial(
+                _search,
+                data=data,
+                error=error,
+                slack=self._slack,
+                walls=region.walls,
+                cutoff=cutoff,
+                tolerance=patience,
+                budget=budget,
+            )
+            for outcome in self._crew.map(search, batch):
                 for box in outcome.open_boxes:
                     box.number = number
                     number += 1
@@ -160,6 +222,8 @@ class Pricer:
                 stuck = max(stuck, outcome.stuck)
                 boxes += outcome.boxes
                 cutoff = max(cutoff, outcome.cutoff)
+            if finds and tolerance is None:
+                enough = min(enough, 2 * boxes)
             budget = min(1.5 * budget, MOST_BUDGET)
         finds.sort(key=lambda find: -find[0])
         left = -heap[0].minus_upper if heap else -np.inf
@@ -175,6 +239,7 @@ class Pricer:
         lam: NDArray[np.float64],
         starts: Sequence[NDArray[np.float64]],
         *,
+        region: Region | None = None,
         steps: int = 30,
         least_gain: float = 0.0,
         stop: StopSignal | None = None,
@@ -184,23 +249,18 @@ class Pricer:
         At most ``steps`` steps each, and none after one that gains less than ``least_gain``.
         Starts that ``stop`` comes before are left out.
         """
-        data = self._data(lam)
-
-        def one(start: NDArray[np.float64]) -> Column | None:
-            if stop is not None and stop.cause() is not None:
-                return None
-            centre = start.copy()
-            members = np.empty(self.reduced.n_groups, dtype=np.uint8)
-            value, _ = ascend(data, centre, members, steps, least_gain)
-            return Column(centre, members, float(members @ lam) - value, float(value))
-
-        columns = list(
-            map(one, starts) if self._executor is None else self._executor.map(one, starts)
+        region = self.everywhere if region is None else region
+        lam = _restricted(lam, region)
+        climb = partial(
+            _climb, data=self._data(lam), walls=region.walls, steps=steps, least_gain=least_gain
         )
+        columns: list[Column] = []
+        for first in range(0, len(starts), CLIMBS):
+            if stop is not None and stop.cause() is not None:
+                break
+            columns += self._crew.map(climb, starts[first : first + CLIMBS])
         best: dict[tuple[float, ...], Column] = {}
         for column in columns:
-            if column is None:
-                continue
             best.setdefault((column.value, *column.centre.tolist()), column)
         return sorted(best.values(), key=lambda column: -column.value)
 
@@ -212,28 +272,36 @@ class Pricer:
             graph.parents, self._cyclic, graph.indptr, graph.neighbors,
         )  # fmt: skip
 
-    def _root(self, lam: NDArray[np.float64]) -> _Box:
-        # The mean of any set lies in the box that holds all points.
-        points = self.reduced.points
+    def _root(self, lam: NDArray[np.float64], region: Region) -> _Box:
         members = np.flatnonzero(lam > 0.0).astype(np.int32)
-        settled = np.zeros(points.shape[1] + 2)
-        return _Box(-np.inf, 0, points.min(axis=0), points.max(axis=0), settled, members)
+        settled = np.zeros(self.reduced.n_axes + 2)
+        return _Box(-np.inf, 0, region.low, region.high, settled, members)
 
-    def _each(
-        self,
-        batch: list[_Box],
-        data: tuple[Any, ...],
-        error: float,
-        cutoff: float,
-        tolerance: float,
-        budget: float,
-    ) -> list[_Outcome]:
-        def one(box: _Box) -> _Outcome:
-            return _search(box, data, error, self._slack, cutoff, tolerance, budget)
 
-        if self._executor is None or len(batch) == 1:
-            return [one(box) for box in batch]
-        return list(self._executor.map(one, batch))
+def _restricted(lam: NDArray[np.float64], region: Region) -> NDArray[np.float64]:
+    """Multipliers with those of forbidden groups at 0: they are worth nothing anywhere."""
+    return lam if region.allowed is None else np.where(region.allowed, lam, 0.0)
+
+
+def _climb(
+    start: NDArray[np.float64],
+    data: tuple[Any, ...],
+    walls: NDArray[np.float64],
+    steps: int,
+    least_gain: float,
+) -> Column:
+    """Climb from one start."""
+    n, d = data[0].shape
+    centre, sums = start.copy(), np.empty(d + 2)
+    members = np.empty(n, dtype=np.uint8)
+    value, _ = ascend(data, walls, centre, sums, members, steps, least_gain)
+    if sums[1] == 0.0:
+        return Column(centre, members, 0.0, 0.0, 0.0)
+    mean = sums[2:] / sums[1]
+    about_mean = sums[0] + float(mean @ sums[2:])
+    return Column(
+        mean, members, float(sums[1]), float(members @ data[2]) - about_mean, float(value)
+    )
 
 
 def _search(
@@ -241,6 +309,7 @@ def _search(
     data: tuple[Any, ...],
     error: float,
     slack: NDArray[np.float64],
+    walls: NDArray[np.float64],
     cutoff: float,
     tolerance: float,
     budget: float,
@@ -257,7 +326,7 @@ def _search(
     found, values = np.empty((FINDS, d)), np.empty(FINDS)
     stack = (lows, highs, settled, uppers, starts, sizes, arena)
     n_open, boxes, n_found, cutoff, stuck = search_boxes(
-        data, stack, 1, error, slack, cutoff, tolerance, budget, found, values
+        data, stack, 1, error, slack, walls, cutoff, tolerance, budget, found, values
     )
     shared: dict[tuple[int, int], NDArray[np.int32]] = {}
     left = []

@@ -13,6 +13,7 @@ Feasibility is decided by the inequalities themselves: for any ``mu >= 0`` the l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -38,7 +39,7 @@ class Projection:
 
     ``excess`` is, for the row weights in ``mu`` scaled to sum 1, the largest value of
     ``mu.(R t - c)`` over the box: negative means infeasible, and all of ``c`` must come down
-    by at least that much.
+    by at least that much. A caller that knows more about its rows may measure it otherwise.
     """
 
     point: Vector
@@ -54,7 +55,13 @@ class Projection:
 
 
 def project(
-    rows: Matrix, needed: Vector, reference: Vector, low: Vector, high: Vector, tolerance: float
+    rows: Matrix,
+    needed: Vector,
+    reference: Vector,
+    low: Vector,
+    high: Vector,
+    tolerance: float,
+    excess_of: Callable[[Vector], float] | None = None,
 ) -> Projection:
     """Project ``reference`` on ``rows @ t >= needed`` within ``[low, high]``.
 
@@ -66,6 +73,8 @@ def project(
         All finite.
     tolerance : float
         Violation of a row that is accepted, > 0.
+    excess_of : callable, optional
+        Replaces the measure of infeasibility: negative for weights that prove it.
 
     Examples
     --------
@@ -93,7 +102,7 @@ def project(
         if following is None:
             break
         here = following
-        excess = dual.excess(here)
+        excess = dual.excess(here) if excess_of is None else excess_of(here.mu)
         if excess < 0.0:
             break
     violation = max(0.0, float(here.missing.max()))

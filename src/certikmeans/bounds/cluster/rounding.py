@@ -25,8 +25,8 @@ The total is below ``(3 n + 2.5 d + 35) EPS M``; `pricing_error` returns ``4 (n 
 `mean_slack` returns ``8 (n + 16) EPS X`` per axis.
 
 **The bound.** ``sum lam`` is rounded once (``math.fsum``), then a product and a difference:
-`lagrangian_below`. Underflow plays no part: `Problem` keeps squares far above the smallest
-normal number.
+`total_above`, `lagrangian_below`. Underflow plays no part: `Problem` keeps squares far above
+the smallest normal number.
 """
 
 from __future__ import annotations
@@ -56,12 +56,16 @@ def mean_slack(points: NDArray[np.float64]) -> NDArray[np.float64]:
     return slack
 
 
-def lagrangian_below(lam: NDArray[np.float64], n_clusters: int, sigma_above: float) -> float:
-    """At most ``sum lam - K sigma``, given at least ``sigma``.
+def total_above(spent: float, count: int, sigma_above: float) -> float:
+    """At least ``spent + count sigma``, given at least ``sigma >= 0``."""
+    return (spent + count * sigma_above) * (1.0 + 4.0 * EPS)
 
-    >>> lagrangian_below(np.array([1.0, 2.0]), 2, 0.5) <= 2.0
+
+def lagrangian_below(lam: NDArray[np.float64], spent_above: float) -> float:
+    """At most ``sum lam - sum_k sigma_k``, given at least the sum of the sigmas.
+
+    >>> lagrangian_below(np.array([1.0, 2.0]), 1.0) <= 2.0
     True
     """
     total = math.fsum(lam.tolist())
-    spent = n_clusters * sigma_above
-    return (total - spent) - 2.0 * EPS * (abs(total) + abs(spent))
+    return (total - spent_above) - 2.0 * EPS * (abs(total) + abs(spent_above))

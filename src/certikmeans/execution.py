@@ -1,0 +1,46 @@
+"""Who runs the tasks: this thread, or anything with the `concurrent.futures` interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import TypeVar, final
+
+from certikmeans.errors import BoundError, WorkerError
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+@final
+class Crew:
+    """Runs a function over items and returns the answers in the order of the items.
+
+    Functions are defined at the top of a module and take and return plain data, so that threads,
+    processes and machines elsewhere can run them alike. Whatever goes wrong in a worker comes
+    out as a `WorkerError`; only a `BoundError`, which is a bug of ours, comes out as itself.
+
+    Examples
+    --------
+    >>> Crew().map(abs, [-1, 2])
+    [1, 2]
+    """
+
+    def __init__(self, executor: Executor | None = None) -> None:
+        self._executor = executor
+
+    def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
+        """Return ``[function(item) for item in items]``."""
+        try:
+            if self._executor is None or len(items) < 2:
+                return [function(item) for item in items]
+            running = [self._executor.submit(function, item) for item in items]
+            return [task.result() for task in running]
+        except (BoundError, WorkerError):
+            raise
+        except Exception as error:
+            raise WorkerError(
+                f"a worker failed: {type(error).__name__}: {error}",
+                hint="the labelling and the bound from before are returned; run again, with "
+                "jobs=1 and without an executor to see the error where it happens",
+            ) from error
