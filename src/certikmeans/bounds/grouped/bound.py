@@ -1,0 +1,177 @@
+"""The grouped bound: what is evaluated, in which order, and what is claimed."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.bounds.base import AbstractBound, BoundResult
+from certikmeans.bounds.grouped import compiled, scip
+from certikmeans.bounds.grouped.chunks import Answers, ChunkSolver, Effort, make_chunks
+from certikmeans.bounds.grouped.groups import Groups, make_groups
+from certikmeans.bounds.grouped.lagrangian import Evaluated, Lagrangian
+from certikmeans.bounds.grouped.multipliers import climb, even_out, same_boxes
+from certikmeans.errors import InputError
+from certikmeans.kernels.grouped_viable import distance_ranges, narrow
+from certikmeans.problem import ReducedProblem
+from certikmeans.problem.subproblem import Subproblem
+from certikmeans.stop import StopSignal
+
+SOLVERS: dict[str, ChunkSolver] = {"compiled": compiled.solve_chunk, "scip": scip.solve_chunk}
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Restart:
+    """Multipliers and labels of the groups: where the next part starts from."""
+
+    nu: NDArray[np.float64]  # (G, K, d)
+    labels: NDArray[np.int64]  # (n,) in the order of the groups
+
+
+@final
+class GroupedBound(AbstractBound[Groups, Subproblem]):
+    """Lagrangian decomposition over groups of samples (the paper's ``SG + LD``).
+
+    Every group has its own copy of the centres. "All copies are equal" is relaxed with
+    multipliers, which leaves group ``g`` with a linear term ``nu_g.mu``, and ``sum_g nu_g = 0``:
+
+        cost  >=  sum_g  min over proper viable labels of g and mu in the boxes of
+                         sum_{s in g} w_s |x_s - mu_label(s)|^2 + nu_g.mu
+
+    Valid for any such ``nu``: a labelling of the part has one position of the centres in the boxes
+    that serves all groups (its means; anywhere for empty clusters), and there the linear terms
+    cancel. Multipliers come from a bundle method; every evaluation is a valid bound.
+
+    Parameters
+    ----------
+    solver : {"compiled", "scip"}
+        Who solves the group problems. SCIP is the reference: its tolerances are not rigorous,
+        so its values have a margin taken off and carry ``"rigorous": False`` in the evidence.
+    executor : concurrent.futures.Executor, optional
+        Runs chunks of groups. The value does not depend on it, bit for bit. Not the one that
+        runs `evaluate` itself, if its workers are limited: they would wait for each other.
+    max_evaluations : int
+        Evaluations of the Lagrangian per part, at most.
+    node_limit : int
+        Nodes of the search per group and evaluation (in proportion fewer if the group has more
+        than 90 pairs of sample and cluster); beyond, its bound is weaker but valid.
+    max_group_size : int, optional
+        Instead of the paper's ``min(162 / d - K, 10 K)``.
+    """
+
+    name: ClassVar[str] = "grouped"
+
+    def __init__(
+        self,
+        *,
+        solver: Literal["compiled", "scip"] = "compiled",
+        executor: Executor | None = None,
+        max_evaluations: int = 40,
+        node_limit: int = 50_000,
+        quick_limit: int = 50,
+        relative_tolerance: float = 1e-6,
+        max_group_size: int | None = None,
+    ) -> None:
+        if solver not in SOLVERS:
+            raise InputError(
+                f"unknown solver {solver!r} for the group problems",
+                hint="use 'compiled' or 'scip'",
+            )
+        self._solve = SOLVERS[solver]
+        self._rigorous = solver == "compiled"
+        self._executor = executor
+        self._max_evaluations = max_evaluations
+        self._effort = Effort(relative_tolerance, quick_limit, node_limit)
+        self._max_group_size = max_group_size
+
+    def prepare(self, problem: ReducedProblem) -> Groups:
+        """Form the groups."""
+        return make_groups(problem, self._max_group_size)
+
+    def evaluate(
+        self,
+        state: Groups,
+        part: Subproblem,
+        cutoff: float,
+        stop: StopSignal,
+        restart: Any = None,
+    ) -> BoundResult:
+        """Bound the reduced cost of every labelling in ``part``."""
+        part, viable = _usable(state, part)
+        nearest = np.empty(viable.shape)
+        farthest = np.empty(viable.shape)
+        distance_ranges(state.points, part.lower, part.upper, nearest, farthest)
+        classes = same_boxes(part.lower, part.upper, viable)
+        if not narrow(nearest, farthest, state.link_start, state.link, viable):
+            return BoundResult(np.inf, {"bound": self.name, "empty": "viable"}, restart)
+        if restart is None:
+            shape = (state.n_sets, *part.lower.shape)
+            restart = Restart(np.zeros(shape), np.full(len(state.order), -1))
+        lagrangian = Lagrangian(
+            state,
+            part,
+            make_chunks(state, part, viable, nearest),
+            self._solve,
+            self._effort,
+            self._executor,
+            stop,
+        )
+        first = lagrangian.evaluate(even_out(restart.nu, classes), restart.labels)
+        best, history = climb(lagrangian, first, classes, cutoff, self._max_evaluations)
+        return self._result(best, history, part, state)
+
+    def _result(
+        self, best: Evaluated, history: list[float], part: Subproblem, groups: Groups
+    ) -> BoundResult:
+        evidence = {
+            "bound": self.name,
+            "rigorous": self._rigorous,
+            "evaluations": len(history),
+            "nodes": int(best.answers.nodes.sum()),
+            "history": history,
+            "groups": {"order": groups.order, "starts": groups.starts},
+            "multipliers": best.nu,
+        }
+        return BoundResult(
+            best.value,
+            evidence,
+            Restart(best.nu, best.answers.labels),
+            _suggestions(best.answers, part, groups),
+        )
+
+
+def _usable(groups: Groups, part: Subproblem) -> tuple[Subproblem, NDArray[np.bool_]]:
+    """The part with proper boxes, and who may go where, in the order of the groups.
+
+    A cluster whose box is empty has no members; its centre then plays no part, and any point
+    serves as its box.
+    """
+    if part.viable is None:
+        viable = np.ones((len(groups.order), len(part.lower)), dtype=np.bool_)
+    else:
+        viable = np.ascontiguousarray(part.viable[groups.order])
+    empty = np.any(part.lower > part.upper, axis=1)
+    if empty.any():
+        viable[:, empty] = False
+        points = np.where(np.expand_dims(empty, 1), part.lower, part.upper)
+        part = Subproblem(part.lower, points, part.viable)
+    return part, viable
+
+
+def _suggestions(
+    answers: Answers, part: Subproblem, groups: Groups
+) -> tuple[NDArray[np.float64], ...]:
+    """Centres averaged over the groups by the weight of their clusters; those of the largest."""
+    masses = answers.masses
+    total = masses.sum(axis=0)
+    even = np.where(total > 0.0, masses / np.where(total > 0.0, total, 1.0), 1.0 / len(masses))
+    average = np.einsum("gk,gkj->kj", even, answers.centers)
+    largest = int(np.argmax(np.diff(groups.starts)))
+    return tuple(
+        np.clip(centers, part.lower, part.upper) for centers in (average, answers.centers[largest])
+    )

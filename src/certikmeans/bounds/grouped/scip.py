@@ -1,0 +1,142 @@
+"""The group problems as mixed-integer programs for SCIP: the reference, slow on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.bounds.grouped.chunks import Answers, Chunk, Effort
+from certikmeans.errors import MissingExtraError
+from certikmeans.stop import StopSignal
+
+MARGIN = 1e-5  # taken off a value, relative to the group's scale: SCIP works with tolerances
+PRECISION = 1e-8  # feasibility asked of SCIP
+
+
+def solve_chunk(
+    chunk: Chunk, nu: NDArray[np.float64], labels: NDArray[np.int64], effort: Effort
+) -> Answers:
+    """Solve the groups of ``chunk`` with linear terms ``nu``; ``labels`` are not used."""
+    n_sets = len(chunk.starts) - 1
+    answers = Answers(
+        values=np.full(n_sets, np.inf),
+        bounds=np.full(n_sets, -np.inf),
+        centers=np.empty_like(nu),
+        masses=np.zeros(nu.shape[:2]),
+        nodes=np.zeros(n_sets, dtype=np.int64),
+        labels=np.full(len(labels), -1),
+    )
+    stop = StopSignal(effort.seconds if np.isfinite(effort.seconds) else None)
+    for g in range(n_sets):
+        _solve_group(chunk, g, nu[g], replace(effort, seconds=stop.remaining), answers)
+    return answers
+
+
+def _solve_group(
+    chunk: Chunk, g: int, nu: NDArray[np.float64], effort: Effort, answers: Answers
+) -> None:
+    rows = range(int(chunk.starts[g]), int(chunk.starts[g + 1]))
+    scale = _scale(chunk, rows)
+    model, centers, choices = _model(chunk, rows, nu / scale, scale)
+    model.setParam("limits/gap", effort.relative_tolerance)
+    model.setParam("limits/totalnodes", effort.node_limit)
+    if np.isfinite(effort.seconds):
+        model.setParam("limits/time", effort.seconds)
+    model.optimize()
+    answers.nodes[g] = model.getNTotalNodes()
+    if model.getStatus() == "infeasible":
+        answers.bounds[g] = np.inf
+        return
+    size = 1.0 + float(np.sum(np.abs(nu) * (np.abs(chunk.lower) + np.abs(chunk.upper)))) / scale
+    # The linear term is bounded by its corners, whatever SCIP says.
+    corner = float(np.sum(np.minimum(nu * chunk.lower, nu * chunk.upper)))
+    answers.bounds[g] = max(corner, (model.getDualbound() - MARGIN * size) * scale)
+    answers.centers[g] = 0.5 * (chunk.lower + chunk.upper)
+    if model.getNSols() == 0:
+        return
+    best = model.getBestSol()
+    for s in rows:
+        k = max(choices[s], key=lambda k: model.getSolVal(best, choices[s][k]))
+        answers.labels[s] = k
+        answers.masses[g, k] += chunk.weights[s]
+    found = np.array([[model.getSolVal(best, one) for one in row] for row in centers])
+    answers.centers[g] = np.clip(found, chunk.lower, chunk.upper)
+    own = answers.labels[rows.start : rows.stop]
+    away = chunk.points[rows.start : rows.stop] - answers.centers[g][own]
+    squares = chunk.weights[rows.start : rows.stop] @ np.sum(away * away, axis=1)
+    answers.values[g] = float(squares + np.sum(nu * answers.centers[g]))
+
+
+def _scale(chunk: Chunk, rows: range) -> float:
+    """What the samples can cost at most: costs are of order one in its units."""
+    points, weights = chunk.points[rows.start : rows.stop], chunk.weights[rows.start : rows.stop]
+    below = np.abs(points[:, None, :] - chunk.lower)
+    above = np.abs(points[:, None, :] - chunk.upper)
+    farthest = np.sum(np.maximum(below, above) ** 2, axis=2).max(axis=1)
+    return float(weights @ farthest) or 1.0
+
+
+def _model(
+    chunk: Chunk, rows: range, nu: NDArray[np.float64], scale: float
+) -> tuple[Any, list[list[Any]], dict[int, dict[int, Any]]]:
+    """The paper's program: big-M rows switch on the squared distance to the chosen centre.
+
+    A row is ``cost_s >= w_s |x_s - mu_k|^2 - N (1 - b_sk)``, with N the largest squared distance
+    from the sample to the box of k, so that the row holds wherever ``b_sk`` is zero.
+    """
+    pyscipopt = _pyscipopt()
+    model = pyscipopt.Model()
+    model.hideOutput()
+    model.setParam("randomization/randomseedshift", 0)
+    model.setParam("parallel/maxnthreads", 1)
+    model.setParam("numerics/feastol", PRECISION)
+    n_clusters, n_axes = chunk.lower.shape
+    centers = [
+        [
+            model.addVar(lb=float(chunk.lower[k, j]), ub=float(chunk.upper[k, j]))
+            for j in range(n_axes)
+        ]
+        for k in range(n_clusters)
+    ]
+    choices: dict[int, dict[int, Any]] = {}
+    costs = []
+    for s in rows:
+        cost = model.addVar(lb=0.0)
+        costs.append(cost)
+        choices[s] = {k: model.addVar(vtype="B") for k in range(n_clusters) if chunk.viable[s, k]}
+        model.addCons(pyscipopt.quicksum(choices[s].values()) == 1)
+        weight = float(chunk.weights[s]) / scale
+        for k, chosen in choices[s].items():
+            x = [float(v) for v in chunk.points[s]]
+            far = sum(
+                max(abs(x[j] - chunk.lower[k, j]), abs(x[j] - chunk.upper[k, j])) ** 2
+                for j in range(n_axes)
+            )
+            squares = pyscipopt.quicksum(
+                (centers[k][j] - x[j]) * (centers[k][j] - x[j]) for j in range(n_axes)
+            )
+            big = 1.000001 * weight * float(far)
+            model.addCons(weight * squares - cost + big * chosen <= big)
+        for t in chunk.link[chunk.link_start[s] : chunk.link_start[s + 1]]:
+            for k in choices.get(int(t), {}):
+                if int(t) < s and k in choices[s]:
+                    model.addCons(choices[s][k] + choices[int(t)][k] <= 1)
+    linear = pyscipopt.quicksum(
+        float(nu[k, j]) * centers[k][j] for k in range(n_clusters) for j in range(n_axes)
+    )
+    model.setObjective(pyscipopt.quicksum(costs) + linear, "minimize")
+    return model, centers, choices
+
+
+def _pyscipopt() -> Any:
+    try:
+        import pyscipopt
+    except ImportError as error:
+        raise MissingExtraError(
+            "the reference solver for group problems needs PySCIPOpt",
+            hint="pip install 'certikmeans[scip]'",
+        ) from error
+    return pyscipopt

@@ -1,0 +1,290 @@
+"""The grouped bound stays below every labelling, in exact arithmetic, and does its job."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from certikmeans.assignment import Assigner
+from certikmeans.bounds.grouped import GroupedBound
+from certikmeans.bounds.grouped.bound import Restart
+from certikmeans.bounds.sample import SampleBound
+from certikmeans.errors import InputError
+from certikmeans.generate import gaussian_clusters, random_pairs
+from certikmeans.presolve.infeasible import InfeasibilityProof
+from certikmeans.presolve.pipeline import presolve
+from certikmeans.problem import Problem
+from certikmeans.problem.subproblem import Subproblem
+from certikmeans.stop import StopSignal
+from certikmeans.testing.contracts import check_bound
+from certikmeans.testing.instances import random_problem
+from certikmeans.testing.oracle import feasible_labellings
+from tests.contract.test_bounds import exact_cost_if_inside
+
+
+def reduced_of(seed, largest=6):
+    """Problem, what presolve made of it; None if infeasible."""
+    problem = random_problem(seed, largest=largest)
+    done = presolve(problem, StopSignal())
+    return None if isinstance(done, InfeasibilityProof) else (problem, done)
+
+
+def value_of(bound, reduced, part, cutoff=np.inf, restart=None):
+    return bound.evaluate(bound.prepare(reduced), part, cutoff, StopSignal(), restart)
+
+
+def random_part(reduced, rng):
+    root = Subproblem.root(reduced)
+    ends = rng.uniform(root.lower, root.upper + 1e-12, size=(2, *root.lower.shape))
+    viable = None
+    if rng.random() < 0.4:
+        viable = rng.random((reduced.n_groups, reduced.n_clusters)) < 0.85
+    return Subproblem(ends.min(axis=0), ends.max(axis=0), viable)
+
+
+def labellings_in(problem, done, part):
+    """Exact costs of all labellings in the part, under every numbering of the clusters."""
+    for labels in feasible_labellings(problem):
+        groups = done.reduce_labels(np.array(labels))
+        for order in permutations(range(problem.n_clusters)):
+            renamed = np.array(order)[groups]
+            if part.viable is not None and not all(
+                part.viable[i, k] for i, k in enumerate(renamed)
+            ):
+                continue
+            cost = exact_cost_if_inside(done.reduced, renamed, part)
+            if cost is not None:
+                yield cost
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_root(seed):
+    # Groups of at most two samples, so that the multipliers matter on tiny instances.
+    check_bound(lambda done: GroupedBound(max_group_size=2), random_problem(seed, largest=6))
+    check_bound(lambda done: GroupedBound(), random_problem(seed, largest=6))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_random_boxes_and_viable_tables(seed):
+    if (found := reduced_of(seed, largest=5)) is None:
+        return
+    problem, done = found
+    rng = np.random.default_rng(seed)
+    part = random_part(done.reduced, rng)
+    bound = GroupedBound(
+        max_group_size=int(rng.integers(1, 4)),
+        node_limit=int(rng.choice([0, 2, 10_000])),
+        quick_limit=int(rng.choice([0, 50])),
+    )
+    value = value_of(bound, done.reduced, part).value
+    for cost in labellings_in(problem, done, part):
+        assert Fraction(value) <= cost
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_any_multipliers_are_valid(seed):
+    # Multipliers of a size that makes rounding of their sum visible.
+    if (found := reduced_of(seed, largest=5)) is None:
+        return
+    problem, done = found
+    rng = np.random.default_rng(seed)
+    part = random_part(done.reduced, rng)
+    bound = GroupedBound(max_group_size=1, max_evaluations=1)
+    groups = bound.prepare(done.reduced)
+    spread = np.ptp(done.reduced.points) * done.reduced.weights.max()
+    nu = rng.normal(size=(groups.n_sets, *part.lower.shape)) * spread
+    nu *= rng.choice([1e-2, 1.0, 1e6])
+    nu -= nu.mean(axis=0)
+    restart = Restart(nu, np.full(done.reduced.n_groups, -1))
+    value = bound.evaluate(groups, part, np.inf, StopSignal(), restart).value
+    for cost in labellings_in(problem, done, part):
+        assert Fraction(value) <= cost
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_not_below_the_sample_bound(seed):
+    # The paper's inequality. With zero multipliers and a group for each sample it is the sample
+    # bound; larger groups and better multipliers only raise it.
+    if (found := reduced_of(seed, largest=9)) is None:
+        return
+    _, done = found
+    part = random_part(done.reduced, np.random.default_rng(seed))
+    assigner = Assigner(done.reduced, done.witness)
+    sample = SampleBound(assigner).evaluate(done.reduced, part, np.inf, StopSignal()).value
+    plain = value_of(GroupedBound(max_group_size=1, max_evaluations=1), done.reduced, part).value
+    full = value_of(GroupedBound(), done.reduced, part).value
+    if np.isinf(sample) or np.isinf(plain):
+        assert np.isinf(full)
+        return
+    slack = 1e-6 * sample + 1e-11 * np.sum(done.reduced.weights @ done.reduced.points**2)
+    assert plain >= sample - slack
+    assert full >= plain - slack
+    if done.reduced.graph.n_linked == 0:
+        assert plain == pytest.approx(sample, abs=slack)
+
+
+def instance(n_points=120, n_pairs=20, n_features=2, seed=3):
+    points, classes = gaussian_clusters(n_points, n_features, 3, spread=2.0, seed=seed)
+    must, cannot = random_pairs(classes, n_pairs, n_pairs, seed=seed)
+    problem = Problem.from_data(points, 3, must_link=must, cannot_link=cannot)
+    return presolve(problem, StopSignal())
+
+
+def test_bound_never_falls_from_one_evaluation_to_the_next():
+    reduced = instance().reduced
+    root = Subproblem.root(reduced)
+    values = [
+        value_of(GroupedBound(max_evaluations=count), reduced, root).value for count in (1, 2, 5, 9)
+    ]
+    assert values == sorted(values)
+    assert values[-1] > values[0]
+    history = value_of(GroupedBound(), reduced, root).evidence["history"]
+    assert history == sorted(history)
+
+
+def test_restart_keeps_what_the_parent_reached():
+    reduced = instance().reduced
+    root = Subproblem.root(reduced)
+    parent = value_of(GroupedBound(), reduced, root)
+    lower, upper = root.lower.copy(), root.upper.copy()
+    upper[0, 0] = 0.0
+    child = value_of(
+        GroupedBound(max_evaluations=1), reduced, Subproblem(lower, upper), restart=parent.restart
+    )
+    assert child.value >= parent.value * (1.0 - 1e-5)
+    for centers in child.centers:
+        assert centers.shape == lower.shape
+        assert (centers >= lower).all()
+        assert (centers <= upper).all()
+
+
+def test_converges_as_the_boxes_shrink_to_points():
+    done = instance()
+    reduced = done.reduced
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(3, reduced.n_axes)) * 5.0
+    exact = Assigner(reduced, done.witness).assign(centers).cost
+    gaps = []
+    for half in (1.0, 0.1, 0.01, 0.0):
+        part = Subproblem(centers - half, centers + half)
+        gaps.append(exact - value_of(GroupedBound(), reduced, part).value)
+    assert gaps == sorted(gaps, reverse=True)
+    assert 0.0 <= gaps[-1] <= 1e-9 * exact
+
+
+def test_same_value_for_any_number_of_workers():
+    reduced = instance(400, 60).reduced
+    root = Subproblem.root(reduced)
+    alone = value_of(GroupedBound(max_evaluations=3), reduced, root)
+    for workers in (1, 2):
+        with ThreadPoolExecutor(workers) as executor:
+            bound = GroupedBound(max_evaluations=3, executor=executor)
+            found = value_of(bound, reduced, root)
+        assert found.value == alone.value
+        assert np.array_equal(found.evidence["multipliers"], alone.evidence["multipliers"])
+
+
+def test_tasks_and_results_can_be_pickled():
+    from certikmeans.bounds.grouped import compiled
+    from certikmeans.bounds.grouped.chunks import Effort
+    from tests.bounds.grouped_oracle import random_group
+
+    chunk, nu, _ = random_group(1)
+    task = (chunk, nu[None], np.full(len(chunk.points), -1), Effort(0.0, 50, 100))
+    solve, arguments = pickle.loads(pickle.dumps((compiled.solve_chunk, task)))
+    answers = pickle.loads(pickle.dumps(solve(*arguments)))
+    assert answers.bounds[0] == compiled.solve_chunk(*task).bounds[0]
+
+
+def test_ends_at_the_cutoff_and_when_stopped():
+    reduced = instance().reduced
+    root = Subproblem.root(reduced)
+    full = value_of(GroupedBound(), reduced, root)
+    early = value_of(GroupedBound(), reduced, root, cutoff=full.evidence["history"][0])
+    assert early.evidence["evaluations"] == 1
+    stop = StopSignal()
+    stop.interrupt()
+    bound = GroupedBound()
+    state = bound.prepare(reduced)
+    for restart in (None, full.restart):
+        stopped = bound.evaluate(state, root, np.inf, stop, restart)
+        assert 0.0 <= stopped.value <= full.value
+
+
+@pytest.mark.parametrize("limit", [1, None])
+def test_one_cluster_is_solved_exactly(limit):
+    points = np.arange(12.0).reshape(6, 2) ** 2
+    done = presolve(Problem.from_data(points, 1), StopSignal())
+    root = Subproblem.root(done.reduced)
+    bound = GroupedBound(max_group_size=limit, max_evaluations=200)
+    cost = np.sum((points - points.mean(axis=0)) ** 2)
+    value = value_of(bound, done.reduced, root).value + done.reduced.offset
+    assert value == pytest.approx(cost, rel=1e-3)
+    assert value <= cost * (1.0 + 1e-12)
+
+
+def test_empty_parts_are_infinite_only_when_proven():
+    points = [[0.0], [1.0], [5.0], [9.0]]
+    problem = Problem.from_data(points, 2, cannot_link=[(0, 1)])
+    reduced = presolve(problem, StopSignal()).reduced
+    root = Subproblem.root(reduced)
+    viable = np.ones((4, 2), dtype=bool)
+    viable[:2, 1] = False  # the linked ones come first
+    part = Subproblem(root.lower, root.upper, viable)
+    assert value_of(GroupedBound(), reduced, part).value == np.inf
+    # Three in a triangle and two clusters: no propagation sees it, the search does.
+    triangle = Problem.from_data([*points, [4.0]], 3, cannot_link=[(0, 1), (1, 2), (0, 2)])
+    reduced = presolve(triangle, StopSignal()).reduced
+    root = Subproblem.root(reduced)
+    viable = np.ones((5, 3), dtype=bool)
+    viable[:, 2] = False
+    part = Subproblem(root.lower, root.upper, viable)
+    assert value_of(GroupedBound(), reduced, part).value == np.inf
+    weak = GroupedBound(node_limit=0)
+    assert np.isfinite(value_of(weak, reduced, part).value)
+
+
+def test_box_without_points_empties_its_cluster():
+    reduced = presolve(Problem.from_data([[0.0], [1.0], [5.0]], 2), StopSignal()).reduced
+    root = Subproblem.root(reduced)
+    upper = root.upper.copy()
+    upper[1] = root.lower[1] - 1.0
+    value = value_of(GroupedBound(), reduced, Subproblem(root.lower, upper)).value
+    assert value == pytest.approx(14.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_scip_gives_the_same_bound(seed):
+    pytest.importorskip("pyscipopt")
+    reduced = instance(15, 2, seed=seed).reduced
+    root = Subproblem.root(reduced)
+    half = Subproblem(root.lower, np.where([[True], [False], [False]], 0.0, root.upper))
+    results = [
+        value_of(GroupedBound(solver=name, max_group_size=5, max_evaluations=1), reduced, half)
+        for name in ("compiled", "scip")
+    ]
+    assert results[1].value == pytest.approx(results[0].value, rel=2e-2)
+    assert results[1].value <= results[0].value
+    assert results[0].evidence["rigorous"]
+    assert not results[1].evidence["rigorous"]
+
+
+def test_scip_ends_with_the_time():
+    pytest.importorskip("pyscipopt")
+    reduced = instance(60, 5).reduced
+    bound = GroupedBound(solver="scip")
+    stop = StopSignal(0.5)
+    found = bound.evaluate(bound.prepare(reduced), Subproblem.root(reduced), np.inf, stop)
+    assert stop.elapsed < 10.0
+    full = value_of(GroupedBound(), reduced, Subproblem.root(reduced))
+    assert 0.0 <= found.value <= full.value
+
+
+def test_unknown_solver():
+    with pytest.raises(InputError, match="unknown solver"):
+        GroupedBound(solver="guess")

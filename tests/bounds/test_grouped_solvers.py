@@ -1,0 +1,128 @@
+"""Group problems: compiled search against enumeration in exact arithmetic, and SCIP."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from certikmeans.bounds.grouped import compiled
+from certikmeans.bounds.grouped.chunks import Effort
+from certikmeans.bounds.grouped.rounding import group_errors, sample_magnitudes
+from tests.bounds.grouped_oracle import exact_minimum, make_chunk, random_group
+
+PLAIN = Effort(relative_tolerance=0.0, quick_limit=10**6, node_limit=10**6)
+DOLLS = Effort(relative_tolerance=0.0, quick_limit=0, node_limit=10**6)
+
+
+def solve(chunk, nu, effort, solver=compiled.solve_chunk):
+    return solver(chunk, nu[None], np.full(len(chunk.points), -1), effort)
+
+
+def rounding_of(chunk, nu):
+    reach = np.maximum(np.abs(chunk.lower), np.abs(chunk.upper))
+    sizes = sample_magnitudes(chunk.points, chunk.weights, chunk.starts, reach)
+    return Fraction(float(group_errors(sizes, chunk.starts, nu[None], reach)[0]))
+
+
+@pytest.mark.parametrize("effort", [PLAIN, DOLLS], ids=["plain", "dolls"])
+@pytest.mark.parametrize("seed", range(150))
+def test_minimum_is_exact_up_to_the_rounding_that_is_claimed(seed, effort):
+    chunk, nu, viable = random_group(seed, largest=5)
+    found = solve(chunk, nu, effort)
+    exact = exact_minimum(chunk, nu, viable)
+    if exact is None:
+        assert found.bounds[0] == found.values[0] == np.inf
+        return
+    slack = rounding_of(chunk, nu)
+    assert exact - slack <= Fraction(found.bounds[0]) <= exact + slack
+    assert abs(Fraction(found.values[0]) - exact) <= slack
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_a_limit_weakens_the_bound_and_keeps_it_valid(seed, limit):
+    chunk, nu, viable = random_group(seed, largest=5)
+    exact = exact_minimum(chunk, nu, viable)
+    for quick in (0, limit):
+        found = solve(chunk, nu, Effort(0.0, quick, limit))
+        if exact is not None:
+            assert Fraction(found.bounds[0]) <= exact + rounding_of(chunk, nu)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_labels_and_centers_attain_the_value(seed):
+    chunk, nu, _ = random_group(seed, largest=12)
+    found = solve(chunk, nu, DOLLS)
+    if np.isinf(found.values[0]):
+        return
+    centers, labels = found.centers[0], found.labels
+    assert (centers >= chunk.lower).all()
+    assert (centers <= chunk.upper).all()
+    for i in range(len(labels)):
+        near = chunk.link[chunk.link_start[i] : chunk.link_start[i + 1]]
+        assert (labels[near] != labels[i]).all()
+    away = chunk.points - centers[labels]
+    value = chunk.weights @ np.sum(away**2, axis=1) + np.sum(nu * centers)
+    assert value == pytest.approx(found.values[0], rel=1e-9, abs=1e-8)
+
+
+def big_group(seed, m=14, n_clusters=3):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(m, 2)) + 2.0 * rng.integers(0, 3, size=(m, 1))
+    edges = [(i, (i + 1) % 5) for i in range(5)] + [(6, 7), (7, 8)]
+    ends = rng.uniform(points.min(axis=0), points.max(axis=0), size=(2, n_clusters, 2))
+    lower, upper = ends.min(axis=0), ends.max(axis=0)
+    if seed % 2:
+        lower[:], upper[:] = points.min(axis=0), points.max(axis=0)
+    viable = np.ones((m, n_clusters), dtype=bool)
+    nu = rng.normal(size=(n_clusters, 2)) * (seed % 3) * 2.0
+    return make_chunk(points, rng.uniform(0.5, 2.0, size=m), edges, viable, lower, upper), nu
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_both_searches_agree_on_larger_groups(seed):
+    chunk, nu = big_group(seed, m=18)
+    plain, dolls = solve(chunk, nu, PLAIN), solve(chunk, nu, DOLLS)
+    assert plain.bounds[0] == pytest.approx(dolls.bounds[0], rel=1e-10)
+    assert plain.bounds[0] == pytest.approx(plain.values[0], rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_blocks_of_a_hard_group_stay_below_its_minimum(seed):
+    # Too many nodes for the limit, so that the group is cut into blocks whose bounds are added.
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(size=(17, 3))
+    lower, upper = np.zeros((3, 3)), np.ones((3, 3))
+    viable = np.ones((17, 3), dtype=bool)
+    chunk = make_chunk(
+        points, rng.uniform(0.5, 2.0, size=17), [(0, 1), (5, 9)], viable, lower, upper
+    )
+    nu = rng.normal(size=(3, 3)) * (seed % 2)
+    cut = solve(chunk, nu, Effort(1e-6, 20, 150))
+    full = solve(chunk, nu, Effort(1e-6, 20, 10**6))
+    assert cut.bounds[0] < cut.values[0]
+    assert cut.bounds[0] <= full.bounds[0] + 1e-9
+    assert full.bounds[0] == pytest.approx(full.values[0], rel=2e-6)
+    corner = np.sum(np.minimum(nu, 0.0))
+    assert cut.bounds[0] - corner >= 0.3 * (full.bounds[0] - corner)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_scip_agrees(seed):
+    pytest.importorskip("pyscipopt")
+    from certikmeans.bounds.grouped import scip
+
+    chunk, nu = big_group(seed, m=9) if seed in (1, 3) else random_group(seed)[:2]
+    ours = solve(chunk, nu, DOLLS)
+    if not chunk.viable.any(axis=1).all():
+        return
+    theirs = solve(chunk, nu, Effort(1e-7, 0, 10**6), scip.solve_chunk)
+    if np.isinf(ours.values[0]):
+        assert np.isinf(theirs.bounds[0])
+        return
+    size = abs(ours.values[0]) + np.sum(np.abs(nu) * np.maximum(abs(chunk.lower), abs(chunk.upper)))
+    assert theirs.values[0] == pytest.approx(ours.values[0], abs=1e-5 * size + 1e-6)
+    assert theirs.bounds[0] <= ours.values[0] + 1e-9 * size + float(rounding_of(chunk, nu))
+    assert theirs.bounds[0] >= ours.values[0] - 1e-2 * size - 1e-2
