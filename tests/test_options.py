@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from certikmeans.errors import InputError
-from certikmeans.options import AVAILABLE_BOUNDS, BOUNDS, Options
+from certikmeans.options import Options
 
 BAD = [
     ({"gap": -0.1}, "gap"),
@@ -31,12 +31,6 @@ def test_out_of_range(changes, name):
         Options(**changes)
     assert caught.value.message.startswith(f"{name}:")
     assert caught.value.hint
-
-
-@pytest.mark.parametrize("bound", sorted(set(BOUNDS) - set(AVAILABLE_BOUNDS)))
-def test_a_bound_that_is_not_built_yet_says_so(bound):
-    with pytest.raises(InputError, match="not part of this version"):
-        Options(bound=bound)
 
 
 def test_numbers_of_other_types_are_taken():

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certikmeans import InputError, Problem, Status, StopReason, StopSignal, solve, solver
+from certikmeans import InputError, Problem, Status, StopReason, StopSignal, solve, stages
 from certikmeans.events import (
     BoundImproved,
     Finished,
@@ -199,7 +199,7 @@ def test_heuristics_leave_time_for_the_proof(blobs, monkeypatch):
                 time.sleep(0.01)
             return labels
 
-    monkeypatch.setattr(solver, "DefaultSearch", Endless)
+    monkeypatch.setattr(stages, "DefaultSearch", Endless)
     result = solve(blobs, time_limit=4)
     assert result.status is Status.OPTIMAL
     assert result.bound == "cluster"

@@ -19,7 +19,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certikmeans.errors import CertikmeansError, InfeasibleError, InputError
-from certikmeans.options import available_cores
+from certikmeans.options import DEFAULT_NODE_LIMIT, available_cores
 from certikmeans.problem import Problem
 from certikmeans.problem.distances import squared_distances
 from certikmeans.status import Status
@@ -53,8 +53,11 @@ class ConstrainedKMeans(
         Wall time for `fit`, in seconds. None: no limit.
     bound : {"auto", "cluster", "grouped", "sample"}, default="auto"
         Which lower bound to compute.
-    branching : {"centers", "pairs"}, default="centers"
+    branching : {"auto", "centers", "pairs"}, default="auto"
         How to split when the bound does not close the gap at once.
+    node_limit : int, optional
+        Nodes of the tree to bound at most. None: with a time limit, as many as it allows; without
+        one only the root, so that `fit` always ends by itself.
     n_jobs : int, optional
         Number of threads. None and -1: one per available core; -2: all but one, and so on.
         The answer does not depend on it. Choose 1 where an outer tool already runs fits in
@@ -113,7 +116,8 @@ class ConstrainedKMeans(
         gap: float = 1e-3,
         time_limit: float | None = None,
         bound: str = "auto",
-        branching: str = "centers",
+        branching: str = "auto",
+        node_limit: int | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         callbacks: Iterable[Listener] | None = None,
@@ -123,6 +127,7 @@ class ConstrainedKMeans(
         self.time_limit = time_limit
         self.bound = bound
         self.branching = branching
+        self.node_limit = node_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.callbacks = callbacks
@@ -206,10 +211,16 @@ class ConstrainedKMeans(
             time_limit=self.time_limit,
             bound=self.bound,
             branching=self.branching,
+            node_limit=self._most_nodes(),
             jobs=_thread_count(self.n_jobs),
             seed=_seed(self.random_state),
             callbacks=() if self.callbacks is None else tuple(self.callbacks),
         )
+
+    def _most_nodes(self) -> int:
+        if self.node_limit is not None:
+            return self.node_limit
+        return 1 if self.time_limit is None else DEFAULT_NODE_LIMIT
 
     def _publish(
         self,

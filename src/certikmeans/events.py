@@ -20,7 +20,7 @@ class Event:
 @final
 @dataclass(frozen=True, slots=True)
 class StageStarted(Event):
-    """A stage (``presolve``, ``heuristics``, ``bounds``) began."""
+    """A stage (``presolve``, ``heuristics``, ``bounds``, ``search``) began."""
 
     stage: str
 
@@ -79,6 +79,33 @@ class HeuristicProgress(Event):
 
     trials: int
     budget: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TreeProgress(Event):
+    """The tree was searched for another round."""
+
+    nodes: int
+    open_nodes: int
+    depth: int
+    lower_bound: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeClosed(Event):
+    """A node left the tree by ``door``: ``split``, ``bound``, ``infeasible`` or ``unsplittable``.
+
+    ``part`` is what it stands for: a `Subproblem` (boxes in reduced coordinates) or a `PairPart`.
+    """
+
+    number: int
+    parent: int
+    depth: int
+    door: str
+    lower_bound: float
+    part: object
 
 
 @final

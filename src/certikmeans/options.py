@@ -11,10 +11,10 @@ from typing import Any, final
 from certikmeans.errors import InputError
 
 BOUNDS = ("auto", "cluster", "grouped", "sample")
-BRANCHINGS = ("centers", "pairs")
-AVAILABLE_BOUNDS = ("auto", "cluster", "sample")
-AVAILABLE_BRANCHINGS = ("centers",)
+BRANCHINGS = ("auto", "centers", "pairs")
+SELECTIONS = ("best", "depth", "mixed")
 DEFAULT_GAP = 1e-3
+DEFAULT_NODE_LIMIT = 5_000_000
 
 
 @final
@@ -30,12 +30,18 @@ class Options:
         Wall time for the whole run. None: no limit.
     bound : {"auto", "cluster", "grouped", "sample"}
         Which lower bound to compute.
-    branching : {"centers", "pairs"}
+    branching : {"auto", "centers", "pairs"}
         How to split when the bound does not close the gap at the root.
     jobs : int or None
         Number of threads; None: one per available core. The answer does not depend on it.
     seed : int
         Every random choice follows from it.
+    node_limit : int
+        Nodes of the tree to bound at most.
+    selection : {"best", "depth", "mixed"}
+        Which open node is split next.
+    keep_proof : bool
+        Keep what a certificate needs.
 
     Examples
     --------
@@ -49,9 +55,12 @@ class Options:
     gap: float = DEFAULT_GAP
     time_limit_seconds: float | None = None
     bound: str = "auto"
-    branching: str = "centers"
+    branching: str = "auto"
     jobs: int | None = None
     seed: int = 0
+    node_limit: int = DEFAULT_NODE_LIMIT
+    selection: str = "best"
+    keep_proof: bool = False
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -70,8 +79,10 @@ class Options:
                     hint="leave it out for no limit",
                 )
             put(self, "time_limit_seconds", limit)
-        _check_choice("bound", self.bound, BOUNDS, AVAILABLE_BOUNDS)
-        _check_choice("branching", self.branching, BRANCHINGS, AVAILABLE_BRANCHINGS)
+        _check_choice("bound", self.bound, BOUNDS)
+        _check_choice("branching", self.branching, BRANCHINGS)
+        _check_choice("selection", self.selection, SELECTIONS)
+        put(self, "node_limit", whole_number("node limit", self.node_limit, least=1))
         if self.jobs is not None:
             put(self, "jobs", whole_number("jobs", self.jobs, least=1))
         put(self, "seed", whole_number("seed", self.seed, least=0))
@@ -110,13 +121,6 @@ def whole_number(name: str, value: Any, least: int) -> int:
     return number
 
 
-def _check_choice(
-    name: str, value: Any, known: tuple[str, ...], available: tuple[str, ...]
-) -> None:
+def _check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
     if value not in known:
         raise InputError(f"{name}: {value!r} is unknown", hint=f"choose one of {', '.join(known)}")
-    if value not in available:
-        raise InputError(
-            f"{name}: {value!r} is not part of this version",
-            hint=f"choose one of {', '.join(available)}",
-        )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans._version import __version__
+from certikmeans.proof import Proof
 from certikmeans.status import Status, StopReason
 from certikmeans.tolerances import relative_gap
 
@@ -45,6 +46,8 @@ class Result:
     seed: int
     bound: str  # the method that proved ``lower_bound``
     infeasibility: InfeasibilityProof | None = None
+    failure: str | None = None  # what went wrong where a worker failed
+    proof: Proof | None = None  # what a certificate needs, where it was asked for
     version: str = field(default=__version__)
 
     @property
@@ -73,6 +76,7 @@ class Result:
             "seconds": self.seconds,
             "seed": self.seed,
             "version": self.version,
+            "failure": self.failure,
             "infeasibility": None if self.infeasibility is None else self.infeasibility.to_json(),
         }
 

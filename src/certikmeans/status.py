@@ -25,6 +25,8 @@ class StopReason(StrEnum):
     GAP_REACHED = "gap_reached"
     TIME_LIMIT = "time_limit"
     INTERRUPTED = "interrupted"
+    NODE_LIMIT = "node_limit"
+    WORKER_FAILED = "worker_failed"
     METHODS_EXHAUSTED = "methods_exhausted"
     PROVEN_INFEASIBLE = "proven_infeasible"
 
@@ -45,6 +47,8 @@ _REASON_SENTENCES = {
     StopReason.GAP_REACHED: "the requested gap was reached",
     StopReason.TIME_LIMIT: "the time limit was reached",
     StopReason.INTERRUPTED: "the run was interrupted",
-    StopReason.METHODS_EXHAUSTED: "the heuristics and the chosen bound have nothing left to try",
+    StopReason.NODE_LIMIT: "the node limit was reached",
+    StopReason.WORKER_FAILED: "a worker failed; what was proven before stays proven",
+    StopReason.METHODS_EXHAUSTED: "every part is as proven as rounding allows",
     StopReason.PROVEN_INFEASIBLE: "the pairs contradict each other",
 }

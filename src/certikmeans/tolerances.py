@@ -27,6 +27,18 @@ def gap_reached(cost: float, lower_bound: float, gap: float) -> bool:
     return relative_gap(cost, lower_bound) <= gap
 
 
+def target_bound(cost: float, gap: float) -> float:
+    """Least bound that proves ``cost`` to be within ``gap``, or one a rounding error above it.
+
+    >>> gap_reached(10.0, target_bound(10.0, 0.1), 0.1)
+    True
+    """
+    target = cost * (1.0 - gap)
+    while not gap_reached(cost, target, gap):
+        target = math.nextafter(target, math.inf)
+    return target
+
+
 def check_bound(cost: float, lower_bound: float, source: str) -> None:
     """Raise if a bound lies above the cost of a known labelling.
 

@@ -17,6 +17,7 @@ KEYS = {
     "lower_bound",
     "gap",
     "bound",
+    "failure",
     "labels",
     "centers",
     "n_clusters",

@@ -113,6 +113,9 @@ def run_and_deliver(
                 branching=options.branching,
                 jobs=options.jobs,
                 seed=options.seed,
+                node_limit=options.node_limit,
+                selection=options.selection,
+                keep_proof=options.keep_proof,
                 callbacks=(trace, progress),
                 start_labels=start_labels,
                 stop=stop,
@@ -139,7 +142,9 @@ def _compile_kernels() -> None:
 
     points = [[float(i % 4), float(i // 4)] for i in range(12)]
     triangle_with_tail = [(0, 5), (5, 10), (10, 0), (10, 3)]
-    solve(Problem.from_data(points, 3, must_link=[(1, 2)], cannot_link=triangle_with_tail))
+    problem = Problem.from_data(points, 3, must_link=[(1, 2)], cannot_link=triangle_with_tail)
+    solve(problem)
+    solve(problem, bound="grouped", branching="centers", node_limit=3)
 
 
 def _deliver(
@@ -167,6 +172,8 @@ def _deliver(
             agreement=agreement,
         )
         to_stdout(f"{text}\n")
+    if result.failure is not None:
+        show_error(result.failure)
     if result.infeasibility is not None:
         show_error("no labelling respects every pair")
         to_stderr(f"{result.infeasibility.describe(base=delivery.base)}\n")

@@ -10,7 +10,14 @@ import typer
 from certikmeans.cli.exits import ExitCode, to_stderr
 from certikmeans.cli.outputs import check_outputs
 from certikmeans.errors import InputError
-from certikmeans.options import AVAILABLE_BOUNDS, AVAILABLE_BRANCHINGS, DEFAULT_GAP, Options
+from certikmeans.options import (
+    BOUNDS,
+    BRANCHINGS,
+    DEFAULT_GAP,
+    DEFAULT_NODE_LIMIT,
+    SELECTIONS,
+    Options,
+)
 
 DataPath = Annotated[
     Path,
@@ -72,12 +79,17 @@ Gap = Annotated[
 TimeLimit = Annotated[float | None, typer.Option(metavar="S", help="Stop after this many seconds.")]
 Bound = Annotated[
     str,
-    typer.Option(metavar="NAME", help=f"Lower bound; one of {', '.join(AVAILABLE_BOUNDS)}."),
+    typer.Option(metavar="NAME", help=f"Lower bound; one of {', '.join(BOUNDS)}."),
 ]
 Branching = Annotated[
     str,
-    typer.Option(metavar="NAME", help=f"Branching; one of {', '.join(AVAILABLE_BRANCHINGS)}."),
+    typer.Option(metavar="NAME", help=f"What the tree splits; one of {', '.join(BRANCHINGS)}."),
 ]
+Selection = Annotated[
+    str,
+    typer.Option(metavar="NAME", help=f"Which node is split next; one of {', '.join(SELECTIONS)}."),
+]
+NodeLimit = Annotated[int, typer.Option(metavar="N", help="Stop after this many nodes.")]
 Jobs = Annotated[int | None, typer.Option(metavar="N", help="Threads; by default one per core.")]
 Seed = Annotated[int, typer.Option(metavar="N", help="Every random choice follows from it.")]
 OutputFile = Annotated[
@@ -104,7 +116,9 @@ def solve_command(
     gap: Gap = DEFAULT_GAP,
     time_limit: TimeLimit = None,
     bound: Bound = "auto",
-    branching: Branching = "centers",
+    branching: Branching = "auto",
+    selection: Selection = "best",
+    node_limit: NodeLimit = DEFAULT_NODE_LIMIT,
     jobs: Jobs = None,
     seed: Seed = 0,
     output: OutputFile = None,
@@ -120,7 +134,7 @@ def solve_command(
     """
     if certificate is not None:
         raise _no_certificates()
-    options = Options(gap, time_limit, bound, branching, jobs, seed)
+    options = Options(gap, time_limit, bound, branching, jobs, seed, node_limit, selection)
     named = (data, must_link, cannot_link, constraints, partial_labels, start_labels)
     _check_before_reading(output, plot, [path for path in named if path is not None])
 

@@ -48,6 +48,14 @@ class Presolved:
         """A lower bound for the stated problem, given one for the reduced problem."""
         return self.lift.lower(value)
 
+    def reduce_bound(self, target: float) -> float:
+        """A bound on the reduced problem that is good for ``target`` on the stated one."""
+        value = max(0.0, target - self.reduced.offset)
+        margin = 1e-15 * max(abs(target), self.reduced.offset, 1e-290)
+        while self.restore_bound(value + margin) < target:
+            margin *= 4.0
+        return value + margin
+
     def reduce_labels(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
         """Labels of the groups, given labels of the points that respect the must-links."""
         reduced = np.empty(self.reduced.n_groups, dtype=np.int64)

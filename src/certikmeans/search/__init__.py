@@ -1,0 +1,1 @@
+"""Branch and bound: split the solution set until every part is proven."""

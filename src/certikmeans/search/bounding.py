@@ -1,0 +1,53 @@
+"""Which bound the nodes use: made anew for every problem, started from a larger part."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.assignment import Assigner
+from certikmeans.bounds.base import AbstractBound
+from certikmeans.bounds.cluster.plugin import ClusterBound, translate_restart
+from certikmeans.presolve.pipeline import Presolved
+from certikmeans.problem.subproblem import Subproblem
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BoundMaker:
+    """Makes the bound of a given name; ``sample`` is part of every node and needs none."""
+
+    name: str  # cluster, grouped or sample
+    gap: float
+    seed: int
+
+    def make(
+        self, assigner: Assigner, executor: Executor | None = None
+    ) -> AbstractBound[Any, Subproblem] | None:
+        """Make the bound; None for ``sample``."""
+        match self.name:
+            case "cluster":
+                return ClusterBound(assigner, self.gap, executor, self.seed)
+            case "grouped":
+                from certikmeans.bounds.grouped import GroupedBound
+
+                return GroupedBound(executor=executor)
+            case "sample":
+                return None
+            case _:
+                raise ValueError(f"no bound is called {self.name!r}")
+
+    def translate(
+        self, restart: Any, before: Presolved, after: Presolved, centers: NDArray[np.float64]
+    ) -> Any:
+        """Carry a start over to a part with more pairs; None where the bound has no way to."""
+        if self.name != "cluster":
+            return None
+        joined = np.empty(before.reduced.n_groups, dtype=np.int64)
+        joined[before.row_of_point] = after.row_of_point
+        moved = translate_restart(restart, before.reduced, after.reduced, joined)
+        return replace(moved, centers=centers)

@@ -1,0 +1,229 @@
+"""Branch and bound: the page to read first.
+
+Nodes are bounded when they are made. A round takes a few open nodes, splits each in two and
+bounds the parts side by side; then the incumbent, the books and the store are brought up to date
+in the order of the parts. The number of nodes in a round does not depend on the number of
+workers, so neither does the answer.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.execution import Crew
+from certikmeans.proof import CenterSplit, Leaf, PairSplit
+from certikmeans.search.ledger import Ledger
+from certikmeans.search.node import AbstractWorker, Answer, Door, Node, Task
+from certikmeans.search.store import NodeStore
+from certikmeans.stop import StopSignal
+from certikmeans.tolerances import gap_reached, target_bound
+
+# Rounding keeps a bound from meeting a cost; nodes closer than this are as good as proven.
+LEAST_GAP = 1e-9
+ROUND = 4  # nodes split between two looks at the clock
+
+Part = TypeVar("Part")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TreeState:
+    """Where the search stands: for progress displays."""
+
+    nodes: int
+    open_nodes: int
+    depth: int
+    lower_bound: float
+
+
+class Hooks:
+    """What the search asks of its surroundings. The defaults ignore everything."""
+
+    def offer(self, labels: NDArray[np.int64]) -> None:
+        """Look at a labelling of the original points."""
+
+    def bound(self, value: float, source: str) -> None:
+        """Note a proven bound of the whole, and what proved it."""
+
+    def closed(self, node: Node[Any], door: Door) -> None:
+        """Note that a node has left."""
+
+    def progress(self, state: TreeState) -> None:
+        """Note where the search stands."""
+
+
+@final
+class Search(Generic[Part]):
+    """A tree over parts of the solution set; `run` works until it is proven or told to stop.
+
+    Parameters
+    ----------
+    worker : AbstractWorker
+        Bounds and splits.
+    incumbent : callable
+        Returns the cost and the labels of the best labelling known.
+    gap : float
+        Relative gap to prove.
+    node_limit : int
+        Nodes to bound at most.
+    """
+
+    def __init__(
+        self,
+        worker: AbstractWorker[Part],
+        incumbent: Callable[[], tuple[float, NDArray[np.int64]]],
+        hooks: Hooks,
+        *,
+        gap: float,
+        node_limit: int,
+        selection: str,
+        crew: Crew,
+        keep_proof: bool = False,
+    ) -> None:
+        self._worker = worker
+        self._incumbent = incumbent
+        self._hooks = hooks
+        self._gap = max(gap, LEAST_GAP)
+        self._node_limit = node_limit
+        self._crew = crew
+        self._store = NodeStore(selection)
+        self._ledger = Ledger(keep_proof=keep_proof)
+        self._numbers = itertools.count(1)
+        self._root = 0
+        self._deepest = 0
+        self.nodes = 1
+
+    @property
+    def lower_bound(self) -> float:
+        """At most the cost of every labelling: the least bound over closed and open nodes."""
+        return min(self._store.least, self._ledger.closed_bound)
+
+    def start(
+        self,
+        root: Part,
+        answer: Callable[[Task[Part]], Answer[Part]],
+        stop: StopSignal,
+        *,
+        known: float,
+    ) -> None:
+        """Bound the root; ``known`` is a bound of the whole from elsewhere."""
+        cost, labels = self._incumbent()
+        target = target_bound(cost, self._gap)
+        found = answer(Task(root, 0, None, target, labels, stop))
+        for candidate in found.labels:
+            self._hooks.offer(candidate)
+        node = Node(
+            number=self._root,
+            parent=-1,
+            depth=0,
+            part=found.part,
+            bound=max(known, found.bound),
+            leaf=found.leaf,
+            restart=found.restart,
+            split=found.split,
+        )
+        self._ledger.open(node)
+        self._settle(node, found)
+
+    def run(self, stop: StopSignal) -> bool:
+        """Split until the gap is proven, nothing is left, or ``stop``.
+
+        Returns whether the node limit ended it.
+        """
+        while len(self._store):
+            self._report()
+            if self._done() or stop.cause() is not None:
+                return False
+            if self.nodes >= self._node_limit:
+                return True
+            self._round(stop)
+        self._report()
+        return False
+
+    def proof_nodes(self) -> tuple[CenterSplit | PairSplit | Leaf, ...]:
+        """The tree with the evidence of its leaves, in preorder."""
+        return self._ledger.proof_nodes(self._root, self._store.nodes())
+
+    def _done(self) -> bool:
+        return gap_reached(self._incumbent()[0], self.lower_bound, self._gap)
+
+    def _round(self, stop: StopSignal) -> None:
+        """Split a few nodes; bound their parts; if a worker fails, the nodes stay as they were."""
+        nodes = []
+        for node in self._store.take(ROUND):
+            if self._prunable(node):
+                self._close(node, Door.BOUND)
+            elif node.split is None:
+                self._close(node, Door.UNSPLITTABLE)
+            else:
+                nodes.append(node)
+        cost, labels = self._incumbent()
+        target = target_bound(cost, self._gap)
+        tasks = []
+        for node in nodes:
+            assert node.split is not None
+            for part in self._worker.parts(node.part, node.split):
+                tasks.append(Task(part, node.depth + 1, node.restart, target, labels, stop))
+        try:
+            answers = self._crew.map(self._worker.evaluate, tasks)
+        except Exception:
+            for node in nodes:
+                self._store.push(node)
+            raise
+        for answer in answers:
+            for candidate in answer.labels:
+                self._hooks.offer(candidate)
+        for node, pair in zip(nodes, zip(answers[::2], answers[1::2], strict=True), strict=True):
+            self._replace(node, pair)
+
+    def _replace(self, node: Node[Part], answers: tuple[Answer[Part], ...]) -> None:
+        children = []
+        for answer in answers:
+            better = answer.bound > node.bound
+            children.append(
+                Node(
+                    number=next(self._numbers),
+                    parent=node.number,
+                    depth=node.depth + 1,
+                    part=answer.part,
+                    bound=max(answer.bound, node.bound),
+                    leaf=answer.leaf if better else node.leaf,
+                    restart=answer.restart,
+                    split=answer.split,
+                )
+            )
+        assert node.split is not None
+        self._ledger.replace(node, node.split, children)
+        self._hooks.closed(node, Door.SPLIT)
+        self.nodes += len(children)
+        self._deepest = max(self._deepest, node.depth + 1)
+        for child, answer in zip(children, answers, strict=True):
+            self._settle(child, answer)
+
+    def _settle(self, node: Node[Part], answer: Answer[Part]) -> None:
+        """Close a node that has just been bounded, or keep it open."""
+        if np.isinf(answer.bound):
+            self._close(node, Door.INFEASIBLE)
+        elif self._prunable(node):
+            self._close(node, Door.BOUND)
+        else:
+            self._store.push(node)
+
+    def _prunable(self, node: Node[Part]) -> bool:
+        return gap_reached(self._incumbent()[0], node.bound, self._gap)
+
+    def _close(self, node: Node[Part], door: Door) -> None:
+        self._ledger.close(node, door)
+        self._hooks.closed(node, door)
+
+    def _report(self) -> None:
+        self._hooks.bound(self.lower_bound, self._worker.name)
+        self._hooks.progress(
+            TreeState(self.nodes, len(self._store), self._deepest, self.lower_bound)
+        )

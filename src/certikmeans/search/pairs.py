@@ -1,0 +1,175 @@
+"""The worker of the tree on pairs: a part is the problem with more must-links and cannot-links."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.assignment import Assigner
+from certikmeans.bounds.base import BoundResult, Mixture
+from certikmeans.bounds.sample import SampleBound
+from certikmeans.presolve.infeasible import InfeasibilityProof
+from certikmeans.presolve.pipeline import Presolved, presolve
+from certikmeans.problem import Problem
+from certikmeans.problem.subproblem import Subproblem
+from certikmeans.proof import Leaf, PairSplit
+from certikmeans.search.bounding import BoundMaker
+from certikmeans.search.node import AbstractWorker, Answer, Split, Task
+from certikmeans.search.pair_splits import Pair, doubtful_pair, undecided_pair
+from certikmeans.search.rows import leaf_of
+
+LLOYD_STEPS = 30
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PairPart:
+    """All labellings that also respect these pairs of original points."""
+
+    together: tuple[Pair, ...] = ()
+    apart: tuple[Pair, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PairRestart:
+    """What a part of the part starts from: in terms of the groups of the larger one."""
+
+    presolved: Presolved
+    inner: Any
+
+
+@final
+class PairWorker(AbstractWorker[PairPart]):
+    """Presolves the problem with the added pairs and bounds it as any other problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        As stated.
+    maker : BoundMaker
+        Makes the bound for a presolved part.
+    executor : concurrent.futures.Executor, optional
+        For what the bound does inside; only where the worker itself is not a task of it.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        maker: BoundMaker,
+        executor: Executor | None = None,
+        *,
+        keep_proof: bool = False,
+    ) -> None:
+        self.name = maker.name
+        self._problem = problem
+        self._maker = maker
+        self._executor = executor
+        self._keep_proof = keep_proof
+
+    def evaluate(self, task: Task[PairPart]) -> Answer[PairPart]:
+        """Bound a part, suggest labellings, choose how to split it."""
+        part = task.part
+        stated = self._stated(part)
+        presolved = presolve(stated, task.stop)
+        if isinstance(presolved, InfeasibilityProof):
+            return Answer(np.inf, Leaf("infeasible"), None, None, (), part)
+        if presolved.witness is None:  # time is up, or colouring is too hard: nothing is known
+            split = _restated(presolved, undecided_pair(presolved.reduced))
+            return Answer(0.0, Leaf("trivial"), None, split, (), part)
+        assigner = Assigner(presolved.reduced, presolved.witness)
+        run = assigner.lloyd(
+            _centers(presolved, task.labels),
+            np.full(presolved.reduced.n_groups, -1, dtype=np.int64),
+            LLOYD_STEPS,
+            stop=task.stop,
+        )
+        found = self._bounded(presolved, assigner, task, run.centers)
+        split = None
+        if presolved.restore_bound(found.value) < task.target:
+            split = self.choose(presolved, found.mixture)
+        return Answer(
+            bound=presolved.restore_bound(found.value),
+            leaf=leaf_of(presolved, found.evidence, self._keep_proof),
+            restart=PairRestart(presolved, found.restart),
+            split=split,
+            labels=(presolved.restore_labels(run.labels),),
+            part=part,
+        )
+
+    def choose(self, presolved: Presolved, mixture: Mixture | None) -> PairSplit | None:
+        """Choose a pair of points; None if all are decided."""
+        pair = doubtful_pair(presolved.reduced, mixture)
+        pair = undecided_pair(presolved.reduced) if pair is None else pair
+        return _restated(presolved, pair)
+
+    def parts(self, part: PairPart, split: Split) -> tuple[PairPart, PairPart]:
+        """Add the pair as a must-link, or as a cannot-link."""
+        assert isinstance(split, PairSplit)
+        pair = (split.first, split.second)
+        return (
+            PairPart((*part.together, pair), part.apart),
+            PairPart(part.together, (*part.apart, pair)),
+        )
+
+    def _stated(self, part: PairPart) -> Problem:
+        problem = self._problem
+        must = np.concatenate([problem.must_link, np.array(part.together).reshape(-1, 2)])
+        cannot = np.concatenate([problem.cannot_link, np.array(part.apart).reshape(-1, 2)])
+        return Problem.from_data(
+            problem.points,
+            problem.n_clusters,
+            must_link=must.astype(np.int64),
+            cannot_link=cannot.astype(np.int64),
+            weights=problem.weights,
+        )
+
+    def _bounded(
+        self,
+        presolved: Presolved,
+        assigner: Assigner,
+        task: Task[PairPart],
+        centers: NDArray[np.float64],
+    ) -> BoundResult:
+        """The better of the sample bound and the one asked for."""
+        reduced = presolved.reduced
+        root = Subproblem.root(reduced)
+        cutoff = presolved.reduce_bound(task.target)
+        sample = SampleBound(assigner)
+        found = sample.evaluate(reduced, root, cutoff, task.stop)
+        bound = self._maker.make(assigner, self._executor)
+        if bound is None or found.value >= cutoff:
+            return found
+        before: PairRestart | None = task.restart
+        inner = None
+        if before is not None and before.inner is not None:
+            inner = self._maker.translate(before.inner, before.presolved, presolved, centers)
+        other = bound.evaluate(bound.prepare(reduced), root, cutoff, task.stop, inner)
+        better = other if other.value > found.value else found
+        return BoundResult(
+            max(found.value, other.value), better.evidence, other.restart, (), other.mixture
+        )
+
+
+def _restated(presolved: Presolved, pair: Pair | None) -> PairSplit | None:
+    """A pair of groups as a pair of original points, the first of each."""
+    if pair is None:
+        return None
+    rows, first = np.unique(presolved.row_of_point, return_index=True)
+    points = sorted(int(first[np.searchsorted(rows, s)]) for s in pair)
+    return PairSplit(points[0], points[1])
+
+
+def _centers(presolved: Presolved, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Means of a labelling of the points that may break the added pairs."""
+    reduced = presolved.reduced
+    groups = np.empty(reduced.n_groups, dtype=np.int64)
+    groups[presolved.row_of_point] = labels
+    masses = np.bincount(groups, reduced.weights, reduced.n_clusters)
+    sums = np.zeros((reduced.n_clusters, reduced.n_axes))
+    np.add.at(sums, groups, reduced.weights[:, None] * reduced.points)
+    return sums / np.maximum(masses, 1e-300)[:, None]

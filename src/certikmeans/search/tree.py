@@ -1,0 +1,114 @@
+"""From a root that did not close to the tree: workers, root answers, the rule for branching."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.assignment import Assigner
+from certikmeans.bounds.base import Mixture
+from certikmeans.bounds.cluster.bound import ClusterProof
+from certikmeans.bounds.cluster.plugin import LEAST_WEIGHT, ClusterRestart, heaviest_columns
+from certikmeans.presolve.pipeline import Presolved
+from certikmeans.problem import Problem, ReducedProblem
+from certikmeans.problem.subproblem import Subproblem
+from certikmeans.proof import Leaf
+from certikmeans.search.bounding import BoundMaker
+from certikmeans.search.center_splits import CenterSplitter
+from certikmeans.search.centers import CenterWorker
+from certikmeans.search.node import AbstractWorker, Answer
+from certikmeans.search.pairs import PairPart, PairRestart, PairWorker
+from certikmeans.search.rows import leaf_of
+
+# Up to this many groups, pairs; beyond, presolving every node anew costs more than it gains.
+PAIRS_UP_TO = 20_000
+
+
+def chosen_branching(branching: str, bound: str, problem: ReducedProblem) -> str:
+    """Resolve ``auto``: pairs where the bound says which, and nodes are cheap; else centres."""
+    if branching != "auto":
+        return branching
+    return "pairs" if bound == "cluster" and problem.n_groups <= PAIRS_UP_TO else "centers"
+
+
+@final
+class Tree:
+    """Everything that the search needs to know about one way of branching.
+
+    Nodes are the executor's tasks. The root is alone: its bound may use the executor itself. (A
+    task that waits for tasks of its own pool could wait for ever.)
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        presolved: Presolved,
+        assigner: Assigner,
+        maker: BoundMaker,
+        branching: str,
+        *,
+        executor: Executor | None,
+        keep_proof: bool,
+    ) -> None:
+        self.branching = branching
+        self._presolved = presolved
+        self._keep_proof = keep_proof
+        self.worker: AbstractWorker[Any]
+        self.root: Any
+        if branching == "pairs":
+            self.worker = PairWorker(problem, maker, keep_proof=keep_proof)
+            self.root_worker: AbstractWorker[Any] = PairWorker(
+                problem, maker, executor, keep_proof=keep_proof
+            )
+            self.root = PairPart()
+        else:
+            bounds = maker.make(assigner), maker.make(assigner, executor)
+            self.worker, self.root_worker = (
+                CenterWorker(presolved, assigner, bound, keep_proof=keep_proof) for bound in bounds
+            )
+            self.root = Subproblem.root(presolved.reduced)
+
+    def root_from(self, found: ClusterProof) -> Answer[Any]:
+        """Answer for the root from a cluster bound that has been computed already."""
+        presolved, reduced = self._presolved, self._presolved.reduced
+        evidence = {"bound": "cluster", "multipliers": found.multipliers}
+        if reduced.n_clusters == 1:
+            evidence = {"bound": "one cluster"}
+        mixture = _root_mixture(found, reduced.n_clusters)
+        columns = heaviest_columns(found.columns, found.weights)
+        centers = _ordered_means(reduced, found.labels)
+        restart: Any = ClusterRestart(found.multipliers, columns, centers)
+        if self.branching == "pairs":
+            assert isinstance(self.worker, PairWorker)
+            split: Any = self.worker.choose(presolved, mixture)
+            restart = PairRestart(presolved, restart)
+        else:
+            split = CenterSplitter(reduced).choose(self.root, mixture, 0)
+        leaf: Leaf = leaf_of(presolved, evidence, self._keep_proof)
+        bound = presolved.restore_bound(found.value)
+        return Answer(bound, leaf, restart, split, (), self.root)
+
+
+def _root_mixture(found: ClusterProof, n_clusters: int) -> Mixture | None:
+    chosen = np.flatnonzero(found.weights > LEAST_WEIGHT)
+    if len(chosen) == 0:
+        return None
+    return Mixture(
+        members=np.stack([found.columns[int(i)].members for i in chosen]),
+        centers=np.stack([found.columns[int(i)].centre for i in chosen]),
+        weights=found.weights[chosen],
+        clusters=(tuple(range(n_clusters)),) * len(chosen),
+    )
+
+
+def _ordered_means(reduced: ReducedProblem, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Means in the order of axis 0; an empty cluster sits on the last of the others."""
+    masses = np.bincount(labels, reduced.weights, reduced.n_clusters)
+    sums = np.zeros((reduced.n_clusters, reduced.n_axes))
+    np.add.at(sums, labels, reduced.weights[:, None] * reduced.points)
+    means = sums[masses > 0.0] / masses[masses > 0.0, None]
+    means = means[np.argsort(means[:, 0], kind="stable")]
+    return np.concatenate([means, np.repeat(means[-1:], reduced.n_clusters - len(means), axis=0)])

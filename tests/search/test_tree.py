@@ -1,0 +1,281 @@
+"""The parts of the tree: store, ledger, splits, workers that fail, executors of every kind."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from certikmeans import Problem, Status, StopReason, StopSignal, solve
+from certikmeans.bounds.base import Mixture
+from certikmeans.events import NodeClosed, TreeProgress
+from certikmeans.presolve.pipeline import presolve
+from certikmeans.problem.subproblem import Subproblem
+from certikmeans.proof import CenterSplit, Leaf
+from certikmeans.search.center_splits import CenterSplitter, is_empty, ordered
+from certikmeans.search.ledger import Ledger
+from certikmeans.search.node import Door, Node
+from certikmeans.search.pair_splits import doubtful_pair, undecided_pair
+from certikmeans.search.store import NodeStore
+
+
+def node(number, bound, depth=0):
+    return Node(number, -1, depth, None, bound, Leaf("trivial"))
+
+
+class TestStore:
+    def fill(self, selection):
+        store = NodeStore(selection)
+        for number, (bound, depth) in enumerate([(3.0, 1), (1.0, 2), (2.0, 3), (1.0, 3)]):
+            store.push(node(number, bound, depth))
+        return store
+
+    def test_best_bound_first_older_on_ties(self):
+        assert [n.number for n in self.fill("best").take(4)] == [1, 3, 2, 0]
+
+    def test_depth_first(self):
+        assert [n.number for n in self.fill("depth").take(4)] == [3, 2, 1, 0]
+
+    def test_mixed_takes_turns(self):
+        store = self.fill("mixed")
+        assert [store.take(1)[0].number for _ in range(3)] == [3, 2, 1]
+        assert store.take(1)[0].number == 0
+
+    @pytest.mark.parametrize("selection", ["best", "depth", "mixed"])
+    def test_least_bound_is_right_after_any_take(self, selection):
+        store = self.fill(selection)
+        while len(store):
+            assert store.least == min(n.bound for n in store.nodes())
+            store.take(1)
+        assert store.least == float("inf")
+
+
+class TestLedger:
+    def test_a_node_leaves_once(self):
+        ledger = Ledger()
+        one = node(0, 1.0)
+        ledger.open(one)
+        ledger.close(one, Door.BOUND)
+        with pytest.raises(RuntimeError, match="not inside"):
+            ledger.close(one, Door.BOUND)
+        with pytest.raises(RuntimeError, match="not inside"):
+            ledger.close(node(5, 1.0), Door.BOUND)
+
+    def test_least_closed_bound_ignores_empty_parts(self):
+        ledger = Ledger()
+        for number, (bound, door) in enumerate(
+            [(5.0, Door.BOUND), (float("inf"), Door.INFEASIBLE), (4.0, Door.UNSPLITTABLE)]
+        ):
+            ledger.open(node(number, bound))
+            ledger.close(node(number, bound), door)
+        assert ledger.closed_bound == 4.0
+        assert ledger.doors == {Door.BOUND: 1, Door.INFEASIBLE: 1, Door.UNSPLITTABLE: 1}
+
+    def test_proof_is_the_tree_in_preorder(self):
+        ledger = Ledger(keep_proof=True)
+        root, left, right = node(0, 0.0), node(1, 1.0), node(2, 2.0)
+        ledger.open(root)
+        split = CenterSplit(0, 0, 0.5)
+        ledger.replace(root, split, [left, right])
+        ledger.close(left, Door.BOUND)
+        assert ledger.proof_nodes(0, [right]) == (split, left.leaf, right.leaf)
+
+
+def reduced_of(points, k, **pairs):
+    return presolve(Problem.from_data(points, k, **pairs), StopSignal()).reduced
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_parts_of_a_split_cover_every_ordered_choice_of_centres(seed):
+    rng = np.random.default_rng(seed)
+    reduced = reduced_of(rng.normal(size=(12, 2)), 3)
+    splitter = CenterSplitter(reduced)
+    parts = [Subproblem.root(reduced)]
+    for depth in range(6):
+        splits = [splitter.choose(part, None, depth) for part in parts]
+        parts = [
+            child
+            for part, split in zip(parts, splits, strict=True)
+            for child in splitter.parts(part, split)
+            if not is_empty(child)
+        ]
+    low, high = reduced.points.min(axis=0), reduced.points.max(axis=0)
+    for _ in range(200):
+        centres = rng.uniform(low, high, size=(3, 2))
+        centres = centres[np.argsort(centres[:, 0])]
+        assert any(
+            (centres >= part.lower).all() and (centres <= part.upper).all() for part in parts
+        )
+
+
+def test_order_empties_a_part_that_no_numbering_fits():
+    part = Subproblem(np.array([[5.0], [0.0]]), np.array([[9.0], [4.0]]))
+    assert is_empty(ordered(part))
+
+
+def test_the_mixture_says_where_to_split():
+    reduced = reduced_of(np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 0.1], [10.0, 3.0]]), 2)
+    x = reduced.points[:, 0]
+    inside = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 1]], dtype=np.uint8)
+    centers = np.stack([inside @ reduced.points[:, j] / inside.sum(axis=1) for j in range(2)], 1)
+    mixture = Mixture(inside, centers, np.array([1.0, 0.5, 0.5]), ((0, 1),) * 3)
+    split = CenterSplitter(reduced).choose(Subproblem.root(reduced), mixture, 0)
+    assert x.min() < split.value < x.max()
+    pair = doubtful_pair(reduced, mixture)
+    assert pair is not None
+    together = inside[:, pair[0]] * inside[:, pair[1]] @ mixture.weights
+    assert 0.0 < together < 1.0
+
+
+def test_a_mixture_that_is_a_labelling_leaves_no_doubt():
+    reduced = reduced_of(np.array([[0.0], [1.0], [9.0], [10.0]]), 2)
+    inside = np.array([[1, 1, 0, 0], [0, 0, 1, 1]], dtype=np.uint8)
+    mixture = Mixture(inside, np.zeros((2, 1)), np.ones(2), ((0, 1),) * 2)
+    assert doubtful_pair(reduced, mixture) is None
+
+
+def test_undecided_pairs_run_out():
+    points = np.arange(4.0)[:, None]
+    decided = list(itertools.combinations(range(4), 2))
+    assert undecided_pair(reduced_of(points, 4, cannot_link=decided)) is None
+    assert undecided_pair(reduced_of(points, 4, cannot_link=decided[:-1])) is not None
+
+
+def hard(n=28, k=3, seed=5):
+    rng = np.random.default_rng(seed)
+    return Problem.from_data(
+        rng.uniform(size=(n, 2)), k, cannot_link=[(0, 1), (1, 2), (2, 0), (5, 6), (7, 8)]
+    )
+
+
+OPTIONS = {"gap": 1e-3, "bound": "grouped", "node_limit": 40}
+
+
+@pytest.mark.parametrize("branching", ["centers", "pairs"])
+@pytest.mark.parametrize("bound", ["grouped", "sample", "cluster"])
+def test_same_answer_for_any_number_of_workers(branching, bound):
+    options = {**OPTIONS, "branching": branching, "bound": bound, "gap": 1e-7, "node_limit": 24}
+    alone = solve(hard(), jobs=1, **options)
+    threads = solve(hard(), jobs=3, **options)
+    with ThreadPoolExecutor(2) as executor:
+        given = solve(hard(), jobs=1, executor=executor, **options)
+    for other in (threads, given):
+        assert other.cost == alone.cost
+        assert other.lower_bound == alone.lower_bound
+        assert other.nodes == alone.nodes
+
+
+@pytest.mark.parametrize("branching", ["pairs", pytest.param("centers", marks=pytest.mark.slow)])
+def test_processes_give_the_same_answer(branching):
+    options = {**OPTIONS, "branching": branching, "bound": "cluster", "gap": 1e-7, "node_limit": 7}
+    problem = hard(24, 3)
+    alone = solve(problem, jobs=1, **options)
+    with ProcessPoolExecutor(2) as executor:
+        others = solve(problem, jobs=1, executor=executor, **options)
+    assert (others.cost, others.lower_bound, others.nodes) == (
+        alone.cost,
+        alone.lower_bound,
+        alone.nodes,
+    )
+
+
+class Failing(Executor):
+    """Works for a while, then every task raises."""
+
+    def __init__(self, after):
+        self.left = after
+        self.lock = threading.Lock()
+
+    def submit(self, function, /, *arguments, **named):
+        future = Future()
+        with self.lock:
+            self.left -= 1
+            broken = self.left < 0
+        try:
+            if broken:
+                raise OSError("the machine is gone")
+            future.set_result(function(*arguments, **named))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@pytest.mark.parametrize("after", [0, 3, 12, 40])
+@pytest.mark.parametrize("branching", ["centers", "pairs"])
+@pytest.mark.parametrize("bound", ["cluster", "grouped"])
+def test_a_failed_worker_never_turns_into_a_proof(after, branching, bound):
+    problem = hard()
+    options = {**OPTIONS, "gap": 1e-9, "bound": bound, "branching": branching}
+    result = solve(problem, executor=Failing(after), **options)
+    if result.stop_reason is StopReason.WORKER_FAILED:
+        assert result.status is Status.FEASIBLE
+        assert "the machine is gone" in result.failure
+    honest = solve(problem, gap=1e-3, time_limit=60)
+    assert honest.status is Status.OPTIMAL
+    assert result.labels is not None
+    assert result.lower_bound <= honest.cost * (1 + 1e-9)
+
+
+def test_a_worker_that_dies_ends_the_run():
+    with ProcessPoolExecutor(1) as executor:
+        executor.submit(int).result()
+        for process in list(executor._processes.values()):
+            process.kill()
+        result = solve(hard(), executor=executor, **OPTIONS, branching="centers")
+    assert result.stop_reason is StopReason.WORKER_FAILED
+    assert result.status is Status.FEASIBLE
+    assert np.isfinite(result.cost)
+
+
+@pytest.mark.parametrize("branching", ["centers", "pairs"])
+def test_limits_and_interrupts(branching):
+    options = {"gap": 1e-9, "bound": "grouped", "branching": branching}
+    limited = solve(hard(), node_limit=9, **options)
+    assert limited.stop_reason in (StopReason.NODE_LIMIT, StopReason.GAP_REACHED)
+    assert limited.nodes <= 9 + 8  # a round is finished
+    brief = solve(hard(200, 5), time_limit=1.0, **options)
+    assert brief.stop_reason is StopReason.TIME_LIMIT
+    assert brief.seconds["total"] < 3.0
+    stop = StopSignal()
+
+    def interrupt(event):
+        if isinstance(event, TreeProgress) and event.nodes > 1:
+            stop.interrupt()
+
+    interrupted = solve(hard(), stop=stop, callbacks=[interrupt], **options)
+    assert interrupted.stop_reason is StopReason.INTERRUPTED
+    assert interrupted.lower_bound <= interrupted.cost
+
+
+def test_every_node_leaves_by_one_door_and_bounds_never_fall():
+    closed, bounds = {}, []
+
+    def listen(event):
+        if isinstance(event, NodeClosed):
+            assert event.number not in closed
+            closed[event.number] = event
+        if isinstance(event, TreeProgress):
+            bounds.append(event.lower_bound)
+
+    result = solve(hard(), callbacks=[listen], branching="centers", bound="grouped", gap=0.02)
+    assert result.status is Status.OPTIMAL
+    assert bounds == sorted(bounds)
+    for event in closed.values():
+        if event.parent >= 0:
+            assert closed[event.parent].door == "split"
+            assert event.lower_bound >= closed[event.parent].lower_bound
+
+
+def test_kept_proof_is_a_tree():
+    problem = hard(24, 3)
+    options = {"branching": "pairs", "gap": 1e-7, "keep_proof": True}
+    result = solve(problem, time_limit=20, **options)
+    assert result.proof is not None
+    assert result.proof.lower_bound == result.lower_bound
+    depth = 1
+    for one in result.proof.nodes:
+        depth += -1 if isinstance(one, Leaf) else 1
+    assert depth == 0
