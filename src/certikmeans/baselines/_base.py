@@ -1,0 +1,244 @@
+"""What all baselines share: the door, the restarts, and the attributes of a fitted estimator."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from certikmeans.errors import CertikmeansError, InputError
+from certikmeans.kernels.cost import labelling_cost
+from certikmeans.options import Options
+from certikmeans.problem import Problem
+from certikmeans.problem.distances import squared_distances
+from certikmeans.stop import StopSignal
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+class RunStatus(StrEnum):
+    """How a heuristic ended. Nothing is proven by any of them."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    TIME_LIMIT = "time_limit"
+    FAILED = "failed"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What one run of a method ended with."""
+
+    labels: IntArray | None  # (n_points,); None: the method found none
+    n_iter: int
+    status: StrEnum
+    objective: float | None = None  # what the method minimises; None: the sum of squares
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Restarts:
+    """The best of several runs."""
+
+    best: Outcome
+    n_runs: int
+    n_failed: int
+
+
+class Baseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A published method as a scikit-learn estimator; concrete ones only search.
+
+    The sum of squares is always that of ``labels_`` about the means of its clusters, whatever
+    the method itself minimises, so that answers of different methods can be compared.
+    """
+
+    _takes_weights: ClassVar[bool] = False
+
+    n_clusters: int
+    time_limit: float | None
+    random_state: Any
+
+    @abstractmethod
+    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> Outcome:
+        """Run the method; may set attributes of its own."""
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: Any = None,
+        *,
+        must_link: Any = None,
+        cannot_link: Any = None,
+        sample_weight: ArrayLike | float | None = None,
+    ) -> Self:
+        """Cluster ``X`` under the pairs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples, dense and finite. Computed in float64.
+        y : None
+            Ignored.
+        must_link, cannot_link : array-like of shape (n_pairs, 2) or Links, optional
+            Pairs of row numbers of X, counted from 0. Order and repetition do not matter.
+        sample_weight : array-like of shape (n_samples,) or float, optional
+            Positive. Refused by methods that were published without weights.
+
+        Returns
+        -------
+        self
+            Fitted. See ``feasible_`` and ``status_`` before using ``labels_``.
+        """
+        points = validate_data(self, X, dtype=np.float64, order="C")
+        _check_enough_samples(self.n_clusters, len(points))
+        problem = Problem.from_data(
+            points,
+            self.n_clusters,
+            must_link=must_link,
+            cannot_link=cannot_link,
+            weights=self._weights(sample_weight, len(points)),
+        )
+        limit = Options(time_limit_seconds=self.time_limit).time_limit_seconds
+        outcome = self._search(problem, StopSignal(limit), _seed(self.random_state))
+        self._publish(problem, outcome)
+        return self
+
+    def _weights(self, sample_weight: Any, n_samples: int) -> FloatArray | None:
+        if sample_weight is None:
+            return None
+        if not self._takes_weights:
+            raise InputError(
+                f"sample_weight: {type(self).__name__} was published without weights",
+                hint="leave sample_weight out, or use ConstrainedKMeans, which takes weights",
+            )
+        if isinstance(sample_weight, numbers.Real):
+            return np.full(n_samples, float(sample_weight))
+        weights: FloatArray = check_array(
+            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+        )
+        return weights
+
+    def _publish(self, problem: Problem, outcome: Outcome) -> None:
+        """Set the attributes of a fitted estimator."""
+        self.n_iter_ = outcome.n_iter
+        self.status_ = outcome.status
+        self.cluster_centers_ = np.full((problem.n_clusters, problem.n_features), np.nan)
+        if outcome.labels is None:
+            self.labels_ = np.full(problem.n_points, -1, dtype=np.int64)
+            self.inertia_ = math.inf
+            self.violated_ = len(problem.must_link) + len(problem.cannot_link)
+            self.feasible_ = False
+            return
+        self.labels_ = outcome.labels
+        self.inertia_ = float(
+            labelling_cost(problem.points, problem.weights, self.labels_, self.cluster_centers_)
+        )
+        self.violated_ = count_violated(problem, self.labels_)
+        self.feasible_ = self.violated_ == 0
+
+    def predict(self, X: ArrayLike) -> IntArray:
+        """Index of the nearest centre for each sample, one by one and without pairs."""
+        check_is_fitted(self)
+        points = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        if not math.isfinite(self.inertia_):
+            raise CertikmeansError(
+                f"{type(self).__name__} found no labelling, so there are no centres",
+                hint="see status_; more restarts, more time or fewer pairs may help",
+            )
+        nearest: IntArray = squared_distances(points, self.cluster_centers_).argmin(axis=1)
+        return nearest
+
+
+def count_violated(problem: Problem, labels: IntArray) -> int:
+    """Count the stated pairs that ``labels`` breaks.
+
+    >>> problem = Problem.from_data([[0.0], [1.0]], 1, cannot_link=[(0, 1)])
+    >>> count_violated(problem, np.array([0, 0]))
+    1
+    """
+    split = labels[problem.must_link[:, 0]] != labels[problem.must_link[:, 1]]
+    joined = labels[problem.cannot_link[:, 0]] == labels[problem.cannot_link[:, 1]]
+    return int(np.count_nonzero(split) + np.count_nonzero(joined))
+
+
+def best_of(
+    problem: Problem,
+    n_runs: int,
+    stop: StopSignal,
+    run: Callable[[int], Outcome],
+) -> Restarts:
+    """Best of ``n_runs`` runs, or of as many as there is time for; always at least one.
+
+    If time cut the runs short, the status says so even though the best of them had ended by
+    itself.
+    """
+    best: Outcome | None = None
+    least, done, failed = math.inf, 0, 0
+    scratch = np.empty((problem.n_clusters, problem.n_features))
+    for number in range(n_runs):
+        if best is not None and stop.cause() is not None:
+            break
+        outcome = run(number)
+        done += 1
+        if outcome.labels is None:
+            failed += 1
+            best = outcome if best is None else best
+            continue
+        cost = outcome.objective
+        if cost is None:
+            cost = float(labelling_cost(problem.points, problem.weights, outcome.labels, scratch))
+        if cost < least:
+            best, least = outcome, cost
+    assert best is not None
+    if done < n_runs and best.labels is not None:
+        best = Outcome(best.labels, best.n_iter, RunStatus.TIME_LIMIT, best.objective)
+    return Restarts(best, done, failed)
+
+
+def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
+    """Refuse a word that is not one of ``known``."""
+    if value not in known:
+        raise InputError(f"{name}: {value!r} is unknown", hint=f"choose one of {', '.join(known)}")
+
+
+def number_in(name: str, value: Any, low: float, high: float) -> float:
+    """Return ``value`` as a float strictly between ``low`` and ``high``."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not low < number < high:
+        raise InputError(
+            f"{name}: {value!r} is not a number between {low:g} and {high:g}",
+            hint="the bounds themselves are excluded",
+        )
+    return number
+
+
+def _check_enough_samples(n_clusters: Any, n_samples: int) -> None:
+    # Anything that is not a whole number is refused by `Problem`, which says more about it.
+    if isinstance(n_clusters, numbers.Integral) and int(n_clusters) > n_samples:
+        raise InputError(
+            f"n_clusters={n_clusters} is more than n_samples={n_samples}",
+            hint=f"choose n_clusters from 1 to {n_samples}",
+        )
+
+
+def _seed(random_state: Any) -> int:
+    """An int as it is; otherwise drawn, as scikit-learn does for its own kernels."""
+    generator = check_random_state(random_state)
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    return int(generator.randint(np.iinfo(np.int32).max))

@@ -1,0 +1,86 @@
+"""Must-link groups and the cannot-links between them, as all baselines need them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from certikmeans.errors import InfeasibleError
+from certikmeans.presolve.conflicts import InfeasibilityProof
+from certikmeans.presolve.must_link import must_link_groups
+from certikmeans.presolve.pipeline import presolve
+from certikmeans.problem import Problem
+from certikmeans.stop import StopSignal
+
+# Explaining why no labelling exists is a courtesy to the user, not part of any method.
+_EXPLANATION_SECONDS = 60.0
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """The transitive closure of the pairs: groups of points, and pairs of groups kept apart."""
+
+    of_point: NDArray[np.int64]  # (n_points,), numbered by smallest member
+    n_groups: int
+    apart: NDArray[np.int64]  # (m, 2) distinct, first < second
+    contradicted: NDArray[np.int64]  # groups with a cannot-link inside
+    component: NDArray[np.int64]  # (n_groups,) component of the cannot-link graph
+
+    @classmethod
+    def of(cls, problem: Problem) -> Groups:
+        """Build the groups of ``problem``.
+
+        >>> problem = Problem.from_data(
+        ...     [[0.0], [1.0], [2.0]], 2, must_link=[(0, 1)], cannot_link=[(0, 2), (1, 2)])
+        >>> Groups.of(problem).apart
+        array([[0, 1]])
+        """
+        of_point = must_link_groups(problem.n_points, problem.must_link)
+        n_groups = int(of_point.max()) + 1
+        ends = np.sort(of_point[problem.cannot_link], axis=1)
+        inside = ends[:, 0] == ends[:, 1]
+        keys = np.unique(ends[~inside, 0] * np.int64(n_groups) + ends[~inside, 1])
+        apart = np.stack([keys // n_groups, keys % n_groups], axis=1)
+        ones = np.ones(len(apart), dtype=np.int8)
+        graph = coo_array((ones, (apart[:, 0], apart[:, 1])), shape=(n_groups, n_groups))
+        _, component = connected_components(graph, directed=False)
+        return cls(of_point, n_groups, apart, np.unique(ends[inside, 0]), component)
+
+    def neighbors(self, *, loops: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Adjacency in compressed rows; contradicted groups are their own neighbours."""
+        own = self.contradicted if loops else self.contradicted[:0]
+        tails = np.concatenate([self.apart[:, 0], self.apart[:, 1], own])
+        heads = np.concatenate([self.apart[:, 1], self.apart[:, 0], own])
+        indptr = np.zeros(self.n_groups + 1, dtype=np.int64)
+        np.cumsum(np.bincount(tails, minlength=self.n_groups), out=indptr[1:])
+        return indptr, heads[np.lexsort((heads, tails))]
+
+    def total(self, per_point: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum the rows of a table over the members of each group."""
+        if self.n_groups == len(self.of_point):
+            return per_point
+        return np.stack(
+            [np.bincount(self.of_point, column, self.n_groups) for column in per_point.T], axis=1
+        )
+
+
+def raise_if_infeasible(problem: Problem) -> None:
+    """Raise `InfeasibleError` with the reason if it can be shown that no labelling exists."""
+    proof = presolve(problem, StopSignal(_EXPLANATION_SECONDS))
+    if isinstance(proof, InfeasibilityProof):
+        raise_infeasible(proof)
+
+
+def raise_infeasible(proof: InfeasibilityProof) -> NoReturn:
+    """Raise `InfeasibleError` in the words of the main estimator."""
+    raise InfeasibleError(
+        f"no labelling respects every pair: {proof.describe()}",
+        proof=proof,
+        hint="remove one of these pairs, or raise n_clusters if cannot-links are the cause",
+    )
