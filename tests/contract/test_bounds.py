@@ -9,6 +9,8 @@ import pytest
 
 from certikmeans.assignment import Assigner
 from certikmeans.bounds._template import Template
+from certikmeans.bounds.cluster import ClusterBound
+from certikmeans.bounds.grouped import GroupedBound
 from certikmeans.bounds.sample import SampleBound
 from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import presolve
@@ -27,7 +29,15 @@ def template(done):
     return Template()
 
 
-@pytest.mark.parametrize("make", [sample_bound, template])
+def cluster_bound(done):
+    return ClusterBound(Assigner(done.reduced, done.witness), gap=1e-3)
+
+
+def grouped_bound(done):
+    return GroupedBound()
+
+
+@pytest.mark.parametrize("make", [sample_bound, template, cluster_bound, grouped_bound])
 @pytest.mark.parametrize("seed", range(100))
 def test_root(make, seed):
     check_bound(make, random_problem(seed, largest=6))
@@ -55,8 +65,9 @@ def exact_cost_if_inside(reduced, labels, part):
     return total
 
 
+@pytest.mark.parametrize("make", [sample_bound, cluster_bound, grouped_bound])
 @pytest.mark.parametrize("seed", range(120))
-def test_sample_bound_in_random_boxes(seed):
+def test_random_boxes_and_parts_of_them(make, seed):
     problem = random_problem(seed, largest=6)
     done = presolve(problem, StopSignal())
     if isinstance(done, InfeasibilityProof):
@@ -65,16 +76,26 @@ def test_sample_bound_in_random_boxes(seed):
     rng = np.random.default_rng(seed)
     root = Subproblem.root(reduced)
     ends = rng.uniform(root.lower, root.upper + 1e-12, size=(2, *root.lower.shape))
-    part = Subproblem(ends.min(axis=0), ends.max(axis=0))
-    bound = sample_bound(done)
-    value = bound.evaluate(bound.prepare(reduced), part, np.inf, StopSignal()).value
+    bound = make(done)
+    state = bound.prepare(reduced)
+    parts = [Subproblem(ends.min(axis=0), ends.max(axis=0))]
+    found = [bound.evaluate(state, parts[0], np.inf, StopSignal())]
+    # A part of the part, with groups left out, started from what the larger one found.
+    viable = rng.random((reduced.n_groups, reduced.n_clusters)) < 0.8
+    viable[np.arange(reduced.n_groups), rng.permutation(reduced.n_clusters)[done.witness]] = True
+    upper = parts[0].lower + rng.uniform(size=ends.shape[1:]) * (parts[0].upper - parts[0].lower)
+    parts.append(Subproblem(parts[0].lower, upper, viable))
+    cutoff = rng.choice([np.inf, found[0].value, 2.0 * found[0].value])
+    found.append(bound.evaluate(state, parts[1], cutoff, StopSignal(), found[0].restart))
     for labels in feasible_labellings(problem):
         # Boxes belong to cluster numbers, so every renaming counts as another labelling.
         for _ in range(3):
             renamed = rng.permutation(problem.n_clusters)[done.reduce_labels(np.array(labels))]
-            cost = exact_cost_if_inside(reduced, renamed, part)
-            if cost is not None:
-                assert Fraction(value) <= cost
+            for part, result in zip(parts, found, strict=True):
+                allowed = part.viable is None or part.viable[np.arange(len(renamed)), renamed].all()
+                cost = exact_cost_if_inside(reduced, renamed, part) if allowed else None
+                if cost is not None:
+                    assert Fraction(result.value) <= cost
 
 
 @pytest.mark.parametrize("seed", range(60))

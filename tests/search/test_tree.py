@@ -224,7 +224,7 @@ def test_a_worker_that_dies_ends_the_run():
         executor.submit(int).result()
         for process in list(executor._processes.values()):
             process.kill()
-        result = solve(hard(), executor=executor, **OPTIONS, branching="centers")
+        result = solve(hard(40, 4), executor=executor, **OPTIONS, branching="centers")
     assert result.stop_reason is StopReason.WORKER_FAILED
     assert result.status is Status.FEASIBLE
     assert np.isfinite(result.cost)
@@ -233,7 +233,7 @@ def test_a_worker_that_dies_ends_the_run():
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
 def test_limits_and_interrupts(branching):
     options = {"gap": 1e-9, "bound": "grouped", "branching": branching}
-    limited = solve(hard(), node_limit=9, **options)
+    limited = solve(hard(40, 4), node_limit=9, **options)
     assert limited.stop_reason in (StopReason.NODE_LIMIT, StopReason.GAP_REACHED)
     assert limited.nodes <= 9 + 8  # a round is finished
     brief = solve(hard(200, 5), time_limit=1.0, **options)
@@ -245,7 +245,7 @@ def test_limits_and_interrupts(branching):
         if isinstance(event, TreeProgress) and event.nodes > 1:
             stop.interrupt()
 
-    interrupted = solve(hard(), stop=stop, callbacks=[interrupt], **options)
+    interrupted = solve(hard(40, 4), stop=stop, callbacks=[interrupt], **options)
     assert interrupted.stop_reason is StopReason.INTERRUPTED
     assert interrupted.lower_bound <= interrupted.cost
 

@@ -20,6 +20,7 @@ from certikmeans.events import (
     PresolveDone,
     StageFinished,
     StageStarted,
+    TreeProgress,
 )
 from certikmeans.report.numbers import count, duration, percent, rounded_down, rounded_up
 from certikmeans.tolerances import relative_gap
@@ -52,6 +53,7 @@ class ProgressState:
         self.lower_bound = -math.inf
         self.presolve: PresolveDone | None = None
         self.heuristic: HeuristicProgress | None = None
+        self.tree: TreeProgress | None = None
         self.finished: Finished | None = None
 
     def update(self, event: Event) -> None:
@@ -67,6 +69,8 @@ class ProgressState:
                 self.lower_bound = event.lower_bound
             case HeuristicProgress():
                 self.heuristic = event
+            case TreeProgress():
+                self.tree = event
             case Finished():
                 self.finished = event
                 self.cost = event.result.cost
@@ -82,6 +86,8 @@ class ProgressState:
             return (
                 f"heuristics: {self.heuristic.trials:,} of {count(self.heuristic.budget, 'start')}"
             )
+        if self.stage == "search" and self.tree is not None:
+            return f"tree: {count(self.tree.nodes, 'node')}, {self.tree.open_nodes:,} open"
         return self.stage
 
     def sizes(self) -> str:

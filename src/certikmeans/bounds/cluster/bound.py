@@ -126,7 +126,7 @@ def _raise_bound(
     cost = sum(column.cost for column in incumbent)
     families = [Family(pricer.everywhere, tuple(range(reduced.n_clusters)))]
     space = multiplier_space(reduced, labels)
-    bundle = LevelBundle(pricer, space, families, incumbent, seed, best.offer)
+    bundle = LevelBundle(pricer, space, families, incumbent, seed, best.offer, patient=True)
     while True:
         aim = _aim(cost, target_gap * (cost + reduced.offset))
         outcome = bundle.run(aim, stop, pause_if_unreachable=improve is not None)
@@ -141,7 +141,9 @@ def _raise_bound(
         labels, cost = better, sum(column.cost for column in incumbent)
         columns, statistics = bundle.model.columns, bundle.statistics
         space = multiplier_space(reduced, labels)
-        bundle = LevelBundle(pricer, space, families, incumbent, seed, best.offer, columns)
+        bundle = LevelBundle(
+            pricer, space, families, incumbent, seed, best.offer, columns, patient=True
+        )
         bundle.statistics = statistics
     if best.value >= aim.goal:
         outcome = Outcome.PROVEN

@@ -88,6 +88,7 @@ class LevelBundle:
         seed: int = 0,
         on_bound: Callable[[float], None] = lambda value: None,
         columns: Sequence[Column] = (),
+        patient: bool = False,
     ) -> None:
         self.pricer = pricer
         self.space = space
@@ -100,6 +101,7 @@ class LevelBundle:
         self.proven = -np.inf
         self.proven_lam = space.low
         self.ceiling = np.inf  # no multipliers in the box give more than this
+        self._patient = patient  # half of the time left may go into one exact pricing
         self._incumbent = incumbent
         self._rng = np.random.default_rng([seed, 3])
         self._on_bound = on_bound
@@ -174,9 +176,7 @@ class LevelBundle:
             self._climb(position, aim, stop, harder=True)
         return self.model.value(position)
 
-    def _climb(
-        self, position: Vector, aim: Aim, stop: StopSignal, *, harder: bool = False
-    ) -> None:
+    def _climb(self, position: Vector, aim: Aim, stop: StopSignal, *, harder: bool = False) -> None:
         """Climb from the clusters that are worth most now, and from some of the groups."""
         began = time.perf_counter()
         lam = self.space.multipliers(position)
@@ -231,14 +231,17 @@ class LevelBundle:
         slack = CONVERGED * aim.unit
         want = 0.9 * aim.goal + 0.1 * reached if test else min(reached - slack, aim.goal)
         known = self.model.family_worth(position)
+        patient = self._patient and stop.remaining < np.inf
+        until = stop.within(0.5 * stop.remaining) if patient else stop
         spent = 0.0
         for number, family in enumerate(self.families):
             priced = self.pricer.exact(
                 lam,
                 float(known[number]) + (reached - want) / self._n_clusters,
-                stop,
+                until,
                 tolerance=None if test else slack / self._n_clusters,
                 region=family.region,
+                patient=patient,
             )
             spent = total_above(spent, family.count, priced.upper)
             self.statistics.exact_pricings += 1

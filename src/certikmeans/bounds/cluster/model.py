@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import final
@@ -152,7 +153,10 @@ class CutModel:
         n_cuts, n_variables = self._rows.shape
         n_families = len(self._families)
         worth = self.family_worth(t)
-        scale = FREEDOM * np.sqrt(np.einsum("ij,ij->i", self._rows, self._rows).mean())
+        square = float(self._total @ self._total)
+        if n_cuts:
+            square = float(np.einsum("ij,ij->", self._rows, self._rows)) / n_cuts
+        scale = FREEDOM * math.sqrt(max(square, 1e-300))
         rows = np.zeros((n_cuts + 1, n_variables + n_families))
         rows[:-1, :n_variables] = self._rows
         rows[np.arange(n_cuts), n_variables + self._family] = scale
@@ -173,7 +177,8 @@ class CutModel:
         worth at least 0.
         """
         shares = np.maximum(mu[: len(self._rows)], 0.0)
-        mass = np.bincount(self._family, shares, minlength=len(self._families))
+        mass = np.zeros(len(self._families))
+        np.add.at(mass, self._family, shares)
         scale = np.divide(self._counts, mass, out=np.zeros_like(mass), where=mass > 0.0)
         weights = shares * scale[self._family]
         slope = self._total + weights @ self._rows

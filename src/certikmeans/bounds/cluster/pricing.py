@@ -169,6 +169,7 @@ class Pricer:
         stop: StopSignal,
         tolerance: float | None = None,
         region: Region | None = None,
+        patient: bool = False,
     ) -> Priced:
         """Prove that no cluster is worth more than ``cutoff``, or find one that is.
 
@@ -185,6 +186,8 @@ class Pricer:
             refuted then; look for more for as long as the first one took, and end.
         region : Region, optional
             Where the centre has to be; by default anywhere.
+        patient : bool
+            Go on until ``stop``, however slow the progress.
         """
         region = self.everywhere if region is None else region
         lam = _restricted(lam, region)
@@ -200,7 +203,7 @@ class Pricer:
         while heap and -heap[0].minus_upper > cutoff:
             if stop.cause() is not None or boxes >= enough:
                 break
-            if progress.is_lost(boxes, -heap[0].minus_upper - cutoff):
+            if not patient and progress.is_lost(boxes, -heap[0].minus_upper - cutoff):
                 break
             batch = [heapq.heappop(heap) for _ in range(min(ROUND, len(heap)))]
             search = partial(
