@@ -5,14 +5,23 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from benchmarks import incumbents, lloyd, presolving, root, startup
+from benchmarks import bounds, incumbents, lloyd, presolving, root, startup, tree
+from benchmarks.paper import run as paper
 
 BENCHMARKS: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
+    "bounds": ("the three lower bounds side by side, written to docs/benchmarks", bounds.main),
     "incumbents": ("cost on the published instances against the best known", incumbents.main),
     "lloyd": ("one Lloyd step with exact assignment against scikit-learn's", lloyd.main),
+    "paper": ("the paper's tables beside ours, written to docs/benchmarks", paper.main),
     "presolve": ("reading the problem and presolve at 1,500,000 points", presolving.main),
     "root": ("gap and time of the root bound, written to docs/benchmarks", root.main),
     "startup": ("time of --help and of the import", startup.main),
+    "tree": ("instances that the root does not close, by what is split", tree.main),
+}
+OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "bounds": bounds.add_arguments,
+    "paper": paper.add_arguments,
+    "root": root.add_arguments,
 }
 
 
@@ -25,8 +34,8 @@ def main() -> None:
         command.add_argument("--small", action="store_true", help="small sizes, to see it run")
         command.add_argument("--data-dir", default=None, help="where the real data sets are")
         command.add_argument("--seed", type=int, default=0)
-        if name == "root":
-            command.add_argument("--only", default=None, help="rows whose title contains this")
+        if name in OPTIONS:
+            OPTIONS[name](command)
     commands.add_parser("smoke", help="every benchmark at small size")
     arguments = parser.parse_args()
     if arguments.name == "smoke":

@@ -78,6 +78,11 @@ def requests(directory: Path | None, small: bool) -> Iterator[Request]:
     yield from _synthetic_requests(small)
 
 
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """The options of this benchmark."""
+    command.add_argument("--only", default=None, help="rows whose title contains this")
+
+
 def main(arguments: argparse.Namespace) -> None:
     """Run, append to the results, and write the page."""
     directory = data_dir(arguments.data_dir)

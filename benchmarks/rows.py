@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import multiprocessing
-import platform
 import resource
-import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -15,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.environment import about
 from benchmarks.objective import recomputed_cost, violated_pairs
-from certikmeans import Problem, __version__, solve
+from certikmeans import Problem, solve
 from certikmeans.events import BoundStatistics, Event
 
 TIME_LIMIT = 300.0
@@ -122,7 +121,7 @@ def _measure_here(request: Request, seed: int) -> Row | None:
         pairs_broken=violated_pairs(problem, result.labels),
         best_known=request.best_known,
         requested_gap=request.gap,
-        about=_about(seed),
+        about=about(seed),
     )
 
 
@@ -134,34 +133,6 @@ def _kmeans_seconds(problem: Problem, seed: int) -> float:
     began = time.perf_counter()
     KMeans(problem.n_clusters, n_init=100, random_state=seed).fit(problem.points)
     return time.perf_counter() - began
-
-
-def _about(seed: int) -> dict[str, Any]:
-    import numba
-    import numpy
-    import scipy
-    import sklearn
-
-    from certikmeans.options import available_cores
-
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parent,
-    ).stdout.strip()
-    return {
-        "seed": seed,
-        "cores": available_cores(),
-        "commit": commit,
-        "certikmeans": __version__,
-        "python": platform.python_version(),
-        "numpy": numpy.__version__,
-        "scipy": scipy.__version__,
-        "numba": numba.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
 
 
 def append(path: Path, row: Row) -> None:

@@ -1,0 +1,127 @@
+"""Which rows belong to which table of the paper, and how long each may take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from benchmarks.answers import Request
+from benchmarks.datasets.instances import UNCONSTRAINED, Instance
+from benchmarks.datasets.paper import KINDS
+from benchmarks.paper.printed import TABLES
+from benchmarks.paper.printed_studies import DENSITY, FRACTIONS, GROWTH, HEURISTICS, METRIC_SETS
+from benchmarks.solvers.curve import LARGEST as LARGEST_WITH_CURVE
+from benchmarks.solvers.curve import seconds_with_curve
+from benchmarks.solvers.heuristics import Coreset
+from benchmarks.solvers.registry import HEURISTICS as HEURISTIC_SOLVERS
+from benchmarks.solvers.sdc_gbb import ClusterSolver, GroupedSolver
+from benchmarks.solvers.sdp import SdpSolver
+
+EXPERIMENTS = (*TABLES, "density", "growth", "metrics", "heuristics")
+
+LIMITS = {
+    "sdc-gbb/cluster": 60.0,
+    "sdc-gbb/grouped": 20.0,
+    "scip": 20.0,
+    "sdp": 30.0,
+    **dict.fromkeys(HEURISTIC_SOLVERS, 6.0),
+}
+"""Seconds per row, such that everything fits into an hour on two cores."""
+
+DENSITY_LIMIT = 10.0  # for the paper's bound: the study has 24 instances, most of which close
+
+OVERHEAD_SECONDS = 3.0  # start of a process, instance, compiled code
+TYPICAL_SECONDS = {"sdc-gbb/cluster": 4.0, "cop-kmeans": 2.0, "sensitivity-coreset": 4.0}
+"""What rows that usually end before their limit take."""
+
+
+def requests(
+    experiment: str, *, limit: float | None = None, seed: int = 0, only: str | None = None
+) -> list[Request]:
+    """The rows of a table; ``limit`` replaces every default."""
+    found = []
+    for instance, solver, default in _pairs(experiment):
+        request = Request(instance, solver, limit or default, seed)
+        if only is None or only.lower() in request.title.lower():
+            found.append(request)
+    return found
+
+
+def _pairs(experiment: str) -> Iterator[tuple[Instance, str, float]]:
+    if experiment in TABLES:
+        kind, rows = TABLES[experiment]
+        for dataset in rows:
+            for solver in (ClusterSolver.name, GroupedSolver.name, "scip", SdpSolver.name):
+                yield Instance(dataset, kind), solver, LIMITS[solver]
+            yield from _heuristics(Instance(dataset, kind))
+    elif experiment == "density":
+        for dataset, kind in DENSITY:
+            for fraction in FRACTIONS:
+                instance = Instance(dataset, kind, fraction)
+                yield instance, ClusterSolver.name, LIMITS[ClusterSolver.name]
+                yield instance, GroupedSolver.name, DENSITY_LIMIT
+    elif experiment == "growth":
+        for dataset in GROWTH:
+            for solver in (ClusterSolver.name, GroupedSolver.name):
+                yield Instance(dataset, "ML"), solver, LIMITS[solver]
+    elif experiment == "metrics":
+        for dataset, k in METRIC_SETS.items():
+            for kind in (UNCONSTRAINED, *KINDS):
+                instance = Instance(dataset, kind, n_clusters=k)
+                yield instance, ClusterSolver.name, LIMITS[ClusterSolver.name]
+    elif experiment == "heuristics":
+        for kind, table in HEURISTICS.items():
+            for dataset in table:
+                # The solver to compare with, in case Tables 1 to 3 were not run.
+                yield Instance(dataset, kind), ClusterSolver.name, LIMITS[ClusterSolver.name]
+                yield from _heuristics(Instance(dataset, kind))
+    else:
+        raise ValueError(f"unknown experiment {experiment!r}")
+
+
+def _heuristics(instance: Instance) -> Iterator[tuple[Instance, str, float]]:
+    for solver in HEURISTIC_SOLVERS:
+        if solver != Coreset.name or "CL" not in instance.kind:
+            yield instance, solver, LIMITS[solver]
+
+
+def estimate_minutes(pending: Sequence[Request]) -> tuple[float, float]:
+    """Minutes that the rows will probably take, and at most if each uses up its limit."""
+    likely = most = 0.0
+    for request in pending:
+        size = nominal_size(request.instance)
+        if (request.solver == "scip" and size > 2_500) or (
+            request.solver == SdpSolver.name and size > 400
+        ):
+            continue
+        limit = request.limit
+        if request.solver in ("scip", SdpSolver.name) and size <= LARGEST_WITH_CURVE:
+            limit = seconds_with_curve(limit)
+        overhead = OVERHEAD_SECONDS + size / 3e5
+        likely += overhead + min(limit, TYPICAL_SECONDS.get(request.solver, limit))
+        most += overhead + limit
+    return likely / 60, most / 60
+
+
+def nominal_size(instance: Instance) -> int:
+    """Number of points that the paper states.
+
+    >>> nominal_size(Instance("Syn-1200", "ML")), nominal_size(Instance("Hemi", "CL"))
+    (1200, 1955)
+    """
+    if instance.dataset.startswith("Syn-"):
+        return int(instance.dataset.removeprefix("Syn-"))
+    return _SIZES[instance.dataset]
+
+
+_SIZES = {
+    "Iris": 150,
+    "Seeds": 210,
+    "Hemi": 1_955,
+    "PR2392": 2_392,
+    "RDS_CNT": 10_000,
+    "HTRU2": 17_898,
+    "SPNET3D_5": 50_000,
+    "Skin_8": 80_000,
+    "URBANGB": 360_177,
+    "SPNET3D": 434_874,
+}

@@ -1,0 +1,1 @@
+"""What is compared: every solver behind one protocol."""

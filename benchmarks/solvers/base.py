@@ -1,0 +1,92 @@
+"""The protocol: what a solver is given, what it returns. It is never believed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from certikmeans import Problem
+
+TracePoint = tuple[float, float | None, float | None]
+"""Seconds since the start, cost of the best labelling by then, lower bound by then."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What decides whether a solver is worth starting."""
+
+    n_points: int
+    n_features: int
+    n_clusters: int
+    n_must_link: int
+    n_cannot_link: int
+    n_groups: int  # must-link components
+
+    @classmethod
+    def of(cls, problem: Problem) -> Sizes:
+        """Count."""
+        n, must = problem.n_points, problem.must_link
+        links = coo_array((np.ones(len(must)), (must[:, 0], must[:, 1])), shape=(n, n))
+        return cls(
+            n,
+            problem.n_features,
+            problem.n_clusters,
+            len(must),
+            len(problem.cannot_link),
+            int(connected_components(links, directed=False, return_labels=False)),
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a solver says. Cost and feasibility are recomputed from ``labels``."""
+
+    labels: NDArray[np.int64] | None  # None: it found none
+    lower_bound: float | None  # None: it does not bound
+    nodes: int | None
+    seconds: float
+    stop_reason: str
+    trace: tuple[TracePoint, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)  # plain data, for the page
+
+
+class AbstractSolver(ABC):
+    """One way of solving. Made anew, by name, in the process that runs it."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def skip(self, sizes: Sizes, limit: float) -> str | None:
+        """Why not to start at all (size, memory, missing extra); None to run.
+
+        Sizes instead of the problem, so that a row can be skipped before a large one is made.
+        """
+
+    def warm_up(self) -> None:  # noqa: B027 - most have nothing to prepare
+        """Load and compile what would otherwise be on the clock."""
+
+    def seconds_needed(self, limit: float) -> float:
+        """Seconds that a run may take in all, before it counts as one that ignores its limit."""
+        return limit
+
+    @abstractmethod
+    def run(self, problem: Problem, limit: float, seed: int) -> Answer:
+        """Solve within ``limit`` seconds."""
+
+
+def tiny_problem(must: bool = True, cannot: bool = True) -> Problem:
+    """A few points to warm up with; pairs with a cycle, as solvers compile other code for it."""
+    points = np.random.default_rng(0).normal(size=(30, 2))
+    apart = [(0, 1), (1, 2), (2, 0), (2, 3), (8, 9)]
+    return Problem.from_data(
+        points,
+        3,
+        must_link=[(4, 5), (6, 7)] if must else None,
+        cannot_link=apart if cannot else None,
+    )

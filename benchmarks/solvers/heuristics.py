@@ -1,0 +1,117 @@
+"""The paper's heuristics, 100 restarts each or as many as there is time for."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, final
+
+import numpy as np
+
+from benchmarks.solvers.base import AbstractSolver, Answer, Sizes, tiny_problem
+from certikmeans import Problem
+
+if TYPE_CHECKING:
+    from certikmeans.baselines._base import Baseline
+
+RESTARTS = 100
+
+
+class Heuristic(AbstractSolver):
+    """A baseline with restarts. Proves nothing."""
+
+    takes_cannot_links: ClassVar[bool] = True
+
+    @abstractmethod
+    def make(self, n_clusters: int, limit: float, seed: int) -> Baseline:
+        """The estimator."""
+
+    def skip(self, sizes: Sizes, limit: float) -> str | None:
+        """Only what the method does not take."""
+        if sizes.n_cannot_link and not self.takes_cannot_links:
+            return "takes must-links only"
+        return None
+
+    def warm_up(self) -> None:
+        """Compile."""
+        problem = tiny_problem(cannot=self.takes_cannot_links)
+        self._fitted(self.make(problem.n_clusters, 20.0, 0), problem)
+
+    def run(self, problem: Problem, limit: float, seed: int) -> Answer:
+        """Fit."""
+        began = time.perf_counter()
+        model = self._fitted(self.make(problem.n_clusters, limit, seed), problem)
+        seconds = time.perf_counter() - began
+        found = bool(np.isfinite(model.inertia_))
+        runs = int(getattr(model, "n_runs_", 1))
+        failed = int(getattr(model, "n_failed_", 0))
+        return Answer(
+            labels=model.labels_ if found else None,
+            lower_bound=None,
+            nodes=None,
+            seconds=seconds,
+            stop_reason=str(model.status_),
+            details={"runs": runs, "failed": failed},
+        )
+
+    def _fitted(self, model: Baseline, problem: Problem) -> Baseline:
+        return model.fit(
+            problem.points, must_link=problem.must_link, cannot_link=problem.cannot_link
+        )
+
+
+@final
+class CopKMeans(Heuristic):
+    """COP-k-means, each restart in a random order: in the given order it fails more often."""
+
+    name: ClassVar[str] = "cop-kmeans"
+
+    def make(self, n_clusters: int, limit: float, seed: int) -> Baseline:
+        """With restarts."""
+        from certikmeans.baselines import COPKMeans
+
+        return COPKMeans(
+            n_clusters, n_init=RESTARTS, shuffle=True, time_limit=limit, random_state=seed
+        )
+
+
+@final
+class EncodePost(Heuristic):
+    """encode-kmeans-post with centre updates, as its authors' script has it."""
+
+    name: ClassVar[str] = "encode-kmeans-post"
+
+    def make(self, n_clusters: int, limit: float, seed: int) -> Baseline:
+        """With restarts."""
+        from certikmeans.baselines import EncodeKMeansPost
+
+        return EncodeKMeansPost(
+            n_clusters, n_init=RESTARTS, update_centers=True, time_limit=limit, random_state=seed
+        )
+
+
+@final
+class Blpkm(Heuristic):
+    """BLPKM-CC as published."""
+
+    name: ClassVar[str] = "blpkm-cc"
+
+    def make(self, n_clusters: int, limit: float, seed: int) -> Baseline:
+        """With restarts."""
+        from certikmeans.baselines import BLPKMCC
+
+        return BLPKMCC(n_clusters, n_init=RESTARTS, time_limit=limit, random_state=seed)
+
+
+@final
+class Coreset(Heuristic):
+    """Sensitivity sampling with the paper's c = 2, eps = 0.1, delta = 0.1."""
+
+    name: ClassVar[str] = "sensitivity-coreset"
+    takes_cannot_links: ClassVar[bool] = False
+
+    def make(self, n_clusters: int, limit: float, seed: int) -> Baseline:
+        """With restarts."""
+        from certikmeans.baselines import SensitivityCoreset
+
+        return SensitivityCoreset(n_clusters, n_init=RESTARTS, time_limit=limit, random_state=seed)

@@ -1,0 +1,239 @@
+"""Rows run in processes of their own; answers are recomputed; a run can be taken up again."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from benchmarks.answers import CRASHED, KILLED, SKIPPED, Request, Row, append, latest, load
+from benchmarks.datasets.instances import Instance, build
+from benchmarks.objective import recomputed_cost
+from benchmarks.paper.experiments import EXPERIMENTS, LIMITS, estimate_minutes, requests
+from benchmarks.paper.report import write_report
+from benchmarks.paper.verdict import wrong_bounds
+from benchmarks.solvers.base import AbstractSolver, Answer, Sizes
+from benchmarks.solvers.curve import seconds_with_curve, with_curve
+from benchmarks.solvers.registry import SOLVERS
+from benchmarks.solvers.sdc_gbb import ClusterSolver, GroupedSolver
+
+from benchmarks import runner
+from certikmeans import Problem
+from certikmeans.events import BoundImproved, IncumbentFound, TreeProgress
+
+SMALL = Instance("Iris", "CL")
+
+
+class Liar(AbstractSolver):
+    """Claims everything, does nothing; what it does instead depends on the seed."""
+
+    name: ClassVar[str] = "liar"
+
+    def skip(self, sizes, limit):
+        return "too many points" if sizes.n_points > 1000 else None
+
+    def run(self, problem, limit, seed):
+        if seed == 1:
+            time.sleep(60)
+        if seed == 2:
+            os._exit(9)
+        if seed == 3:
+            raise RuntimeError("no such luck")
+        labels = np.zeros(problem.n_points, dtype=np.int64)
+        return Answer(labels, 1e9, 1, 0.1, "optimal")
+
+
+@pytest.fixture
+def in_thread(monkeypatch):
+    """Run the child's code here: the process is tested separately, and takes seconds to start."""
+    monkeypatch.setitem(SOLVERS, "liar", Liar)
+
+    class Pipe:
+        def __init__(self):
+            self.sent = []
+
+        def send(self, message):
+            self.sent.append(message)
+
+    def measure(request, directory, ticker):
+        pipe = Pipe()
+        runner.answer_here(request, directory, pipe)
+        return pipe.sent[-1]
+
+    monkeypatch.setattr(runner, "measure", measure)
+
+
+def test_no_claim_is_believed(in_thread, tmp_path):
+    results = tmp_path / "rows.jsonl"
+    runner.run_all([Request(SMALL, "liar", 1.0)], results, None)
+    (row,) = load(results)
+    problem = build(SMALL, None).problem
+    assert row.cost == pytest.approx(float(np.sum((problem.points - problem.points.mean(0)) ** 2)))
+    assert row.pairs_broken == len(problem.cannot_link)
+    assert not row.feasible
+    assert row.gap is None
+    assert {"commit", "cores", "seed", "numpy"} <= row.about.keys()
+
+
+def test_a_bound_above_a_known_cost_is_reported(in_thread, tmp_path):
+    results = tmp_path / "rows.jsonl"
+    instance = Instance("Iris", "none")
+    runner.run_all(
+        [Request(instance, ClusterSolver.name, 10.0), Request(instance, "liar", 1.0)],
+        results,
+        None,
+    )
+    rows = load(results)
+    assert [row.solver for row in wrong_bounds(rows)] == ["liar"]
+    assert rows[0].gap is not None
+    assert rows[0].gap <= 1e-3
+    assert rows[0].scores["ARI"] == pytest.approx(0.73, abs=0.03)
+
+
+def test_rows_that_are_there_are_not_run_again_unless_asked(in_thread, tmp_path):
+    results = tmp_path / "rows.jsonl"
+    asked = [Request(SMALL, "liar", 1.0), Request(SMALL, "liar", 1.0)]
+    for again, expected in ((False, 1), (False, 1), (True, 2)):
+        runner.run_all(asked, results, None, again=again)
+        assert len(load(results)) == expected
+    runner.run_all([Request(SMALL, "liar", 2.0)], results, None)  # another limit: another row
+    assert len(load(results)) == 3
+    assert len(latest(load(results))) == 1
+
+
+def test_skips_are_recorded_once_and_looked_at_again(in_thread, tmp_path, monkeypatch):
+    results = tmp_path / "rows.jsonl"
+    asked = [
+        Request(Instance("Syn-1200", "ML"), "liar", 1.0),
+        Request(Instance("SPNET3D", "ML"), "liar", 1.0),
+    ]
+    for _ in range(2):
+        runner.run_all(asked, results, tmp_path)
+        rows = load(results)
+        assert [row.stop_reason for row in rows] == [SKIPPED, SKIPPED]
+        assert rows[0].note == "too many points"
+        assert "3D_spatial_network.txt" in rows[1].note
+    monkeypatch.setattr(Liar, "skip", lambda self, sizes, limit: None)
+    runner.run_all(asked, results, tmp_path)
+    assert [row.stop_reason for row in load(results)] == [SKIPPED, SKIPPED, "optimal"]
+
+
+def test_an_error_in_a_solver_is_a_row(in_thread, tmp_path):
+    results = tmp_path / "rows.jsonl"
+    runner.run_all([Request(SMALL, "liar", 1.0, seed=3)], results, None)
+    (row,) = load(results)
+    assert row.stop_reason == CRASHED
+    assert "no such luck" in row.note
+
+
+def _with_liar(request, directory, connection):
+    SOLVERS["liar"] = Liar
+    runner.answer_here(request, directory, connection)
+
+
+@pytest.mark.parametrize(("seed", "reason"), [(1, KILLED), (2, CRASHED)])
+def test_a_process_that_ignores_its_limit_or_dies_is_a_row(monkeypatch, seed, reason):
+    monkeypatch.setitem(SOLVERS, "liar", Liar)
+    monkeypatch.setattr(runner, "answer_here", _with_liar)
+    monkeypatch.setattr(runner, "GRACE_SECONDS", 0.5)
+    began = time.monotonic()
+    ticker = runner.Ticker(1)
+    request = Request(SMALL, "liar", 0.5, seed)
+    ticker.start(request)
+    row = runner.measure(request, None, ticker)
+    assert row.stop_reason == reason
+    assert time.monotonic() - began < 50
+
+
+def test_the_root_is_what_was_known_before_the_first_branching():
+    from benchmarks.solvers.sdc_gbb import Recorder
+
+    recorder = Recorder()
+    for event in (
+        IncumbentFound(0.1, 10.0, "a"),
+        BoundImproved(0.2, 6.0, "b"),
+        TreeProgress(0.3, 1, 1, 0, 6.0),
+        IncumbentFound(0.4, 8.0, "tree"),
+        BoundImproved(0.5, 7.0, "b"),
+        TreeProgress(0.6, 3, 2, 1, 7.0),
+    ):
+        recorder(event)
+    assert recorder.root == (0.3, 10.0, 6.0)
+    assert recorder.thinned()[-1] == (0.5, 8.0, 7.0)
+
+
+def test_shorter_runs_become_points_of_the_curve():
+    asked = []
+
+    def once(problem, limit):
+        asked.append(limit)
+        return Answer(None, 1.0, 1, limit, "time_limit", ((limit, None, limit),))
+
+    answer = with_curve(once, build(SMALL, None).problem, 16.0)
+    assert asked == [16.0, 1.0, 2.0, 4.0, 8.0]
+    assert [point[0] for point in answer.trace] == [1.0, 2.0, 4.0, 8.0, 16.0]
+    assert sum(asked) <= seconds_with_curve(16.0)
+
+
+@pytest.mark.parametrize("solver", ["scip", "sdp"])
+def test_exact_baselines_close_a_tiny_problem_and_skip_a_large_one(solver):
+    pytest.importorskip("pyscipopt" if solver == "scip" else "certikmeans.baselines.sdp")
+    one = SOLVERS[solver]()
+    problem = Problem.from_data([[0.0], [1.0], [9.0], [10.0]], 2, cannot_link=[(0, 3)])
+    answer = one.run(problem, 20.0, 0)
+    assert answer.labels is not None
+    assert recomputed_cost(problem, answer.labels) == pytest.approx(1.0)
+    assert answer.lower_bound == pytest.approx(1.0, rel=2e-3)
+    assert one.skip(Sizes(10_000, 2, 3, 0, 0, 10_000), 20.0)
+
+
+def test_grouped_answers_have_a_root_gap_and_a_trace():
+    problem = build(Instance("Syn-1200", "ML", 2), None).problem
+    answer = GroupedSolver().run(problem, 5.0, 0)
+    root = answer.details["root"]
+    assert 0.0 <= root["lower_bound"] <= root["cost"]
+    assert answer.lower_bound is not None
+    assert root["lower_bound"] <= answer.lower_bound
+    assert answer.trace[-1][2] == answer.lower_bound
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_experiment_has_rows_with_known_solvers(experiment):
+    rows = requests(experiment)
+    assert rows
+    assert {row.solver for row in rows} <= SOLVERS.keys()
+    assert all(row.limit == 3.0 for row in requests(experiment, limit=3.0))
+
+
+def test_everything_fits_into_about_an_hour():
+    rows = runner.unique([row for name in EXPERIMENTS for row in requests(name)])
+    likely, most = estimate_minutes(rows)
+    assert likely < 65
+    assert most < 150
+    assert set(LIMITS) <= SOLVERS.keys()
+
+
+def test_the_page_is_written_from_the_rows_alone(tmp_path):
+    sizes = Sizes(150, 4, 3, 0, 50, 150)
+    here = {"cores": 2, "commit": "abc", "numpy": "2"}
+    trace = ((0.01, 90.0, 10.0), (0.05, 80.3, 80.25))
+    shared = {"limit": 5.0, "seed": 0, "sizes": sizes, "about": here, "pairs_broken": 0}
+    rows = [
+        Row(SMALL, "sdc-gbb/cluster", stop_reason="gap_reached", cost=80.3, lower_bound=80.25,
+            nodes=1, seconds=0.1, trace=trace, pairs="published, iris/x", **shared),
+        Row(SMALL, "blpkm-cc", stop_reason="converged", cost=80.2, seconds=0.05,
+            details={"runs": 7}, **shared),
+        Row(SMALL, "scip", stop_reason=KILLED, note="late", **shared),
+    ]  # fmt: skip
+    path = tmp_path / "paper.jsonl"
+    for row in rows:
+        append(path, row)
+    assert load(path) == rows
+    text = write_report(load(path), tmp_path).read_text()
+    assert "best heuristic: blpkm-cc" in text
+    assert "1 lower bounds above a cost" in text  # 80.25 against 80.2
+    assert "cheaper than ours** (by more than 1e-06): 1" in text
+    assert "Table 2 Iris: 80.3000 against 80.21" in text
+    assert (tmp_path / "paper_gap.png").is_file()
