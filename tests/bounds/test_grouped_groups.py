@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from certikmeans import solve
+from certikmeans.bounds.grouped import GroupedBound
 from certikmeans.bounds.grouped.groups import make_groups, size_limit
 from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
+from certikmeans.problem.subproblem import Subproblem
 from certikmeans.stop import StopSignal
 from certikmeans.testing.instances import random_problem
 
@@ -55,3 +58,22 @@ def test_every_group_is_a_fair_sample():
     ]
     assert groups.n_sets == 4
     assert np.abs(means).max() < 1.0
+
+
+def test_a_giant_component_is_cut_and_the_bound_stays_valid():
+    rng = np.random.default_rng(2)
+    points = rng.normal(size=(140, 2))
+    chain = [(i, i + 1) for i in range(139)]
+    done = presolve(Problem.from_data(points, 3, cannot_link=chain), StopSignal())
+    groups = make_groups(done.reduced)
+    assert np.diff(groups.starts).max() <= size_limit(2, 3)
+    assert len(groups.link) < 2 * 139
+    for i in range(140):
+        for j in groups.link[groups.link_start[i] : groups.link_start[i + 1]]:
+            assert np.searchsorted(groups.starts, i, "right") == np.searchsorted(
+                groups.starts, j, "right"
+            )
+    bound = GroupedBound(max_evaluations=5)
+    value = bound.evaluate(groups, Subproblem.root(done.reduced), np.inf, StopSignal()).value
+    best = solve(Problem.from_data(points, 3, cannot_link=chain), time_limit=20)
+    assert 0.0 < value <= best.cost

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.kernels.grouped_order import order_farthest_first
 from certikmeans.problem import ReducedProblem
 
+# Points this close in order are not told apart further.
+NEIGHBOURS = 4
+# Components larger than this, and than three times the limit, are cut.
+TOO_LARGE = 100
 Order = NDArray[np.int64]
 
 
@@ -57,35 +62,51 @@ def make_groups(problem: ReducedProblem, limit: int | None = None) -> Groups:
     of their bounding box) and dealt out along it, each to the group with fewest samples so far.
     Components of several samples come first; one larger than the limit is a group of its own,
     and a new group is opened if no other has room. Measured: docs/concepts/grouped-bound.md.
+    A component of several times the limit is beyond any search: it is cut into runs of its
+    breadth-first order, and the cannot-links between them are left out, which is a relaxation.
 
     Inside a group the samples come farthest first: each as far as possible from those before it.
     """
     if limit is None:
         limit = size_limit(problem.n_axes, problem.n_clusters)
-    components = _components(problem)
-    middles = np.array([problem.points[rows].mean(axis=0) for rows in components])
-    queue = [components[i] for i in near_order(middles)]
-    queue.sort(key=lambda rows: len(rows) == 1)
-    alone = [[rows] for rows in queue if len(rows) > limit]
-    queue = [rows for rows in queue if len(rows) <= limit]
-    total = sum(len(rows) for rows in queue)
-    sets: list[list[NDArray[np.int64]]] = [[] for _ in range(-(-total // limit))]
-    loads = np.zeros(len(sets), dtype=np.int64)
-    for rows in queue:
-        least = int(np.argmin(loads))
-        if loads[least] + len(rows) > limit:
+    starts = _cut_large(_component_starts(problem), max(TOO_LARGE, 3 * limit), limit)
+    sizes = np.diff(starts)
+    middles = np.add.reduceat(problem.points, starts[:-1], axis=0) / sizes[:, None]
+    queue = near_order(middles)
+    queue = queue[np.argsort(sizes[queue] == 1, kind="stable")]
+    alone = [[int(c)] for c in queue if sizes[c] > limit]
+    queue = queue[sizes[queue] <= limit]
+    sets: list[list[int]] = [[] for _ in range(-(-int(sizes[queue].sum()) // limit))]
+    loads = [(0, g) for g in range(len(sets))]  # a heap: fewest samples first, then the oldest
+    for component in queue.tolist():
+        size = int(sizes[component])
+        load, least = loads[0] if loads else (limit, 0)
+        if load + size > limit:
             least = len(sets)
-            sets.append([])
-            loads = np.append(loads, 0)
-        sets[least].append(rows)
-        loads[least] += len(rows)
-    return _lay_out(problem, [np.concatenate(rows) for rows in alone + sets if rows])
+            sets.append([component])
+            heapq.heappush(loads, (size, least))
+        else:
+            sets[least].append(component)
+            heapq.heapreplace(loads, (load + size, least))
+    chosen = [components for components in alone + sets if components]
+    return _lay_out(problem, [_rows(starts, components) for components in chosen])
 
 
-def _components(problem: ReducedProblem) -> list[NDArray[np.int64]]:
-    starts = problem.graph.starts
-    linked = [np.arange(a, b) for a, b in pairwise(starts.tolist())]
-    return linked + [np.array([i]) for i in range(problem.graph.n_linked, problem.n_groups)]
+def _component_starts(problem: ReducedProblem) -> NDArray[np.int64]:
+    """First rows of the components, free groups being one each; the number of rows at the end."""
+    free = np.arange(problem.graph.n_linked, problem.n_groups + 1)
+    return np.concatenate([problem.graph.starts[:-1], free]).astype(np.int64)
+
+
+def _cut_large(starts: NDArray[np.int64], most: int, size: int) -> NDArray[np.int64]:
+    """Cut components of more than ``most`` rows into runs of ``size``."""
+    large = np.flatnonzero(np.diff(starts) > most)
+    cuts = [np.arange(starts[c] + size, starts[c + 1], size) for c in large]
+    return np.sort(np.concatenate([starts, *cuts]))
+
+
+def _rows(starts: NDArray[np.int64], components: list[int]) -> NDArray[np.int64]:
+    return np.concatenate([np.arange(starts[c], starts[c + 1]) for c in components])
 
 
 def near_order(points: NDArray[np.float64]) -> Order:
@@ -98,11 +119,11 @@ def near_order(points: NDArray[np.float64]) -> Order:
     waiting = [np.arange(len(points))]
     while waiting:
         rows = waiting.pop()
-        if len(rows) <= 1:
-            done.extend(rows.tolist())
-            continue
         axis = int(np.argmax(np.ptp(points[rows], axis=0)))
         rows = rows[np.argsort(points[rows, axis], kind="stable")]
+        if len(rows) <= NEIGHBOURS:
+            done.extend(rows.tolist())
+            continue
         half = len(rows) // 2
         waiting += [rows[half:], rows[:half]]
     return np.array(done, dtype=np.int64)
@@ -114,14 +135,8 @@ def farthest_first(points: NDArray[np.float64]) -> Order:
     >>> farthest_first(np.array([[0.0], [1.0], [10.0], [5.0]]))
     array([2, 0, 3, 1])
     """
-    away = np.sum((points - points.mean(axis=0)) ** 2, axis=1)
     order = np.empty(len(points), dtype=np.int64)
-    for place in range(len(points)):
-        chosen = int(np.argmax(away))
-        order[place] = chosen
-        apart = np.sum((points - points[chosen]) ** 2, axis=1)
-        away = apart if place == 0 else np.minimum(away, apart)
-        away[order[: place + 1]] = -1.0
+    order_farthest_first(points, order)
     return order
 
 
@@ -132,7 +147,13 @@ def _lay_out(problem: ReducedProblem, sets: list[NDArray[np.int64]]) -> Groups:
     graph = problem.graph
     degrees = np.diff(graph.indptr)[order]
     link_start = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
-    link = [place_of[graph.neighbors[graph.indptr[i] : graph.indptr[i + 1]]] for i in order]
+    # Entry e of row i of the new order is entry e of row order[i] of the old one.
+    shift = np.repeat(graph.indptr[order] - link_start[:-1], degrees)
+    link = place_of[graph.neighbors[np.arange(len(shift)) + shift]]
+    set_of = np.repeat(np.arange(len(sets)), [len(rows) for rows in sets])
+    inside = set_of[link] == np.repeat(set_of, degrees)  # not so only where a component was cut
+    kept = np.bincount(np.repeat(np.arange(len(order)), degrees)[inside], minlength=len(order))
+    link_start = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
     return Groups(
         problem=problem,
         order=order,
@@ -140,5 +161,5 @@ def _lay_out(problem: ReducedProblem, sets: list[NDArray[np.int64]]) -> Groups:
         points=np.ascontiguousarray(problem.points[order]),
         weights=np.ascontiguousarray(problem.weights[order]),
         link_start=link_start,
-        link=np.concatenate([np.empty(0, dtype=np.int64), *link]),
+        link=link[inside],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -12,8 +13,11 @@ from numpy.typing import NDArray
 from certikmeans.bounds.grouped.chunks import Answers, Chunk, ChunkSolver, Effort, join
 from certikmeans.bounds.grouped.groups import Groups
 from certikmeans.bounds.grouped.rounding import group_errors, lagrangian_below, sample_magnitudes
+from certikmeans.execution import Crew
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.stop import StopSignal
+
+Task = tuple[Chunk, NDArray[np.float64], NDArray[np.int64], Effort]
 
 
 @final
@@ -43,9 +47,8 @@ class Lagrangian:
         self._chunks = chunks
         self._solve = solve
         self._effort = effort
-        self._executor = executor
+        self._crew = Crew(executor)
         self._stop = stop
-        self._part = part
         self._starts = groups.starts
         self._reach = np.maximum(np.abs(part.lower), np.abs(part.upper))
         self._magnitudes = sample_magnitudes(
@@ -70,35 +73,24 @@ class Lagrangian:
             last, end = first + len(chunk.starts) - 1, row + len(chunk.points)
             tasks.append((chunk, nu[first:last], labels[row:end], effort))
             first, row = last, end
-        if self._executor is None or len(tasks) == 1:
-            return join(
-                [
-                    self._solve(*task) if self._stop.cause() is None else self._unsolved(*task)
-                    for task in tasks
-                ]
-            )
-        futures = [self._executor.submit(self._solve, *task) for task in tasks]
-        answers = []
-        for future, task in zip(futures, tasks, strict=True):
-            stopped = self._stop.cause() is not None and future.cancel()
-            answers.append(self._unsolved(*task) if stopped else future.result())
-        return join(answers)
+        solve = partial(_solve_in_time, solve=self._solve, stop=self._stop)
+        return join(self._crew.map(solve, tasks))
 
-    def _unsolved(
-        self,
-        chunk: Chunk,
-        nu: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        effort: Effort,
-    ) -> Answers:
-        """What holds without solving: squares are not negative, a linear term has its corner."""
-        n_sets = len(nu)
-        lower, upper = self._part.lower, self._part.upper
-        return Answers(
-            values=np.full(n_sets, np.inf),
-            bounds=np.minimum(nu * lower, nu * upper).sum(axis=(1, 2)),
-            centers=np.tile(0.5 * (lower + upper), (n_sets, 1, 1)),
-            masses=np.zeros(nu.shape[:2]),
-            nodes=np.zeros(n_sets, dtype=np.int64),
-            labels=labels,
-        )
+
+def _solve_in_time(task: Task, solve: ChunkSolver, stop: StopSignal) -> Answers:
+    """Solve a few groups, or say what holds without solving when time is up.
+
+    Squares are not negative, and a linear term is least at a corner of the box.
+    """
+    if stop.cause() is None:
+        return solve(*task)
+    chunk, nu, labels, _ = task
+    n_sets = len(nu)
+    return Answers(
+        values=np.full(n_sets, np.inf),
+        bounds=np.minimum(nu * chunk.lower, nu * chunk.upper).sum(axis=(1, 2)),
+        centers=np.tile(0.5 * (chunk.lower + chunk.upper), (n_sets, 1, 1)),
+        masses=np.zeros(nu.shape[:2]),
+        nodes=np.zeros(n_sets, dtype=np.int64),
+        labels=labels,
+    )
