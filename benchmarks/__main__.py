@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from benchmarks import bounds, incumbents, lloyd, presolving, root, startup, tree
+from benchmarks import bounds, certificates, incumbents, lloyd, presolving, root, startup, tree
 from benchmarks.paper import run as paper
 
 BENCHMARKS: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
     "bounds": ("the three lower bounds side by side, written to docs/benchmarks", bounds.main),
+    "certificates": ("size of certificates and time to check them", certificates.main),
     "incumbents": ("cost on the published instances against the best known", incumbents.main),
     "lloyd": ("one Lloyd step with exact assignment against scikit-learn's", lloyd.main),
     "paper": ("the paper's tables beside ours, written to docs/benchmarks", paper.main),
@@ -21,6 +22,7 @@ BENCHMARKS: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
 OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "bounds": bounds.add_arguments,
     "paper": paper.add_arguments,
+    "tree": tree.add_arguments,
     "root": root.add_arguments,
 }
 

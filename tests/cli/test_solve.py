@@ -124,9 +124,9 @@ def test_infeasible(instance):
         (["small.csv", "-k", 2, "--jobs", 0], "jobs: 0 is not", "whole number"),
         (["small.csv", "-k", 2, "--bound", "best"], "bound: 'best' is unknown", "auto"),
         (
-            ["small.csv", "-k", 2, "--certificate", "c.json"],
-            "certificates are not part of this version",
-            "leave the option out",
+            ["small.csv", "-k", 2, "--certificate", "c.cert", "--bound", "grouped"],
+            "the grouped bound has no leaf",
+            "use --bound auto",
         ),
         (
             ["small.csv", "-k", 2, "--constraints", "outside.txt"],

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from certikmeans._version import __version__
+from certikmeans.cli.check import check_command
 from certikmeans.cli.demo import demo_command
 from certikmeans.cli.exits import guarded
 from certikmeans.cli.generate import generate_command
@@ -37,6 +38,9 @@ app.command(
     epilog=_SOLVE_EPILOG,
     no_args_is_help=True,
 )(guarded(solve_command))
+app.command("check", short_help="Check a certificate against the points.", no_args_is_help=True)(
+    guarded(check_command)
+)
 app.command("generate", short_help="Write a random instance to files.", no_args_is_help=True)(
     guarded(generate_command)
 )

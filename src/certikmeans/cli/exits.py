@@ -25,6 +25,7 @@ class ExitCode(IntEnum):
     STOPPED_EARLY = 1
     BAD_INPUT = 2
     INFEASIBLE = 3
+    REFUSED = 4
     # Python's own code for an uncaught exception is 1, which here means "an answer was found".
     BUG = 70
     ABORTED = 130

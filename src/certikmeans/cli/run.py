@@ -75,6 +75,7 @@ class Delivery:
     json_to_stdout: bool
     quiet: bool
     base: int = 0  # the number that the user gives to the first point
+    certificate_file: Path | None = None
 
 
 def run_and_deliver(
@@ -184,6 +185,13 @@ def _deliver(
         assert delivery.picture_file is not None
         return picture(problem, result, trace, picture_format(delivery.picture_file))
 
+    def certify() -> bytes:
+        from certikmeans.certificate.format import encode
+        from certikmeans.certificate.write import make_certificate
+
+        return encode(make_certificate(problem, result))
+
+    saved = _save(delivery.certificate_file, certify, delivery.quiet) and saved
     return _save(delivery.picture_file, draw, delivery.quiet) and saved
 
 

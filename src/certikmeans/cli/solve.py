@@ -95,12 +95,18 @@ Seed = Annotated[int, typer.Option(metavar="N", help="Every random choice follow
 OutputFile = Annotated[
     Path | None, typer.Option(metavar="F.json", help="Write the result to this file.")
 ]
-CertificateFile = Annotated[Path | None, typer.Option(hidden=True)]
+CertificateFile = Annotated[
+    Path | None,
+    typer.Option(metavar="F", help="Write a proof that `certikmeans check` can verify."),
+]
 PlotFile = Annotated[
     Path | None, typer.Option(metavar="F.png", help="Draw the clusters and the progress.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")]
+
+
+UNCERTIFIED = ("grouped", "sdp")
 
 
 def solve_command(
@@ -132,11 +138,22 @@ def solve_command(
     Results go to standard output, everything else to standard error. Ctrl-C returns the best
     labelling so far and its bound.
     """
-    if certificate is not None:
-        raise _no_certificates()
-    options = Options(gap, time_limit, bound, branching, jobs, seed, node_limit, selection)
+    if certificate is not None and bound in UNCERTIFIED:
+        raise _no_certificate(bound)
+    options = Options(
+        gap,
+        time_limit,
+        bound,
+        branching,
+        jobs,
+        seed,
+        node_limit,
+        selection,
+        keep_proof=certificate is not None,
+    )
     named = (data, must_link, cannot_link, constraints, partial_labels, start_labels)
-    _check_before_reading(output, plot, [path for path in named if path is not None])
+    outputs = [path for path in (output, plot, certificate) if path is not None]
+    _check_before_reading(outputs, plot, [path for path in named if path is not None])
 
     from certikmeans.cli.inputs import Inputs, load
     from certikmeans.cli.run import Delivery, run_and_deliver
@@ -159,22 +176,29 @@ def solve_command(
     return run_and_deliver(
         loaded.problem,
         options,
-        Delivery(output, plot, json_to_stdout=as_json, quiet=quiet, base=int(one_based)),
+        Delivery(
+            output,
+            plot,
+            json_to_stdout=as_json,
+            quiet=quiet,
+            base=int(one_based),
+            certificate_file=certificate,
+        ),
         start_labels=loaded.start_labels,
         classes=loaded.classes,
     )
 
 
-def _no_certificates() -> InputError:
+def _no_certificate(bound: str) -> InputError:
     return InputError(
-        "--certificate: certificates are not part of this version",
-        hint="leave the option out; --output writes the result with its bound",
+        f"--certificate: the {bound} bound has no leaf that the checker understands",
+        hint="use --bound auto, cluster or sample with a certificate",
     )
 
 
-def _check_before_reading(output: Path | None, plot: Path | None, inputs: list[Path]) -> None:
+def _check_before_reading(outputs: list[Path], plot: Path | None, inputs: list[Path]) -> None:
     """Refuse outputs that cannot be made before any time is spent on them."""
-    check_outputs([path for path in (output, plot) if path is not None], inputs)
+    check_outputs(outputs, inputs)
     if plot is not None:
         from certikmeans.report.plots import picture_format, require_matplotlib
 

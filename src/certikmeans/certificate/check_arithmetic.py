@@ -1,0 +1,154 @@
+"""Arithmetic of the checker: sums with a proven error, and spanning forests.
+
+Write ``u = 2^-53``. For a correctly rounded operation ``fl(a op b) = (a op b)(1 + e) + t`` with
+``|e| <= u`` and ``|t| <= 2^-1074``, ``t`` only where the result underflows. Adding ``m`` terms in
+any order errs by at most ``(m - 1) u (1 + ...)`` of the sum of their sizes. Every factor below
+is twice what this gives at first order, which covers the higher orders as long as
+``m u < 0.01``: counts are below 2^31. Underflow is covered by adding ``TINY``; see the document.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+EPS = 2.0**-52
+TINY = 1e-200
+BLOCK = 256
+
+
+def up(value: float, operations: int = 4) -> float:
+    """At least the exact value of something not negative, computed in so many operations."""
+    return value * (1.0 + (operations + 2) * EPS) + TINY
+
+
+def down(value: float, operations: int = 4) -> float:
+    """At most the exact value of something not negative, but not below 0."""
+    return max(0.0, value * (1.0 - (operations + 2) * EPS) - TINY)
+
+
+def total(values: Floats) -> float:
+    """Sum of numbers that are not negative; errs by at most ``(BLOCK + 1) u`` of itself."""
+    flat = values.ravel()
+    whole = len(flat) - len(flat) % BLOCK
+    blocks = flat[:whole].reshape(-1, BLOCK).sum(axis=1)
+    return math.fsum(blocks.tolist()) + math.fsum(flat[whole:].tolist())
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Scatter:
+    """Sum of squares of rows about the mean of their set, between two bounds."""
+
+    means: Floats  # (n_sets, n_columns), near the exact ones
+    masses_below: Floats  # (n_sets,): at most the exact sum of the weights
+    below: float
+    above: float
+    drift: float  # at least the sum of W |mean - exact mean|^2
+
+
+def scatter(rows: Floats, weights: Floats, of_row: Ints, n_sets: int) -> Scatter:
+    """Bound ``sum_i w_i |x_i - mean of i's set|^2`` from both sides.
+
+    For any ``c`` in place of the mean ``m`` of a set of mass ``W``, with
+    ``g = sum w_i (x_i - c)``:  ``m - c = g / W`` and
+    ``sum w_i |x_i - m|^2 = sum w_i |x_i - c|^2 - |g|^2 / W``. Differences of two floats have
+    one rounding, so the first sum is accurate, and ``g`` is small where ``c`` is near ``m``.
+    """
+    sizes = np.bincount(of_row, minlength=n_sets)
+    masses = np.asarray(np.bincount(of_row, weights, n_sets), dtype=np.float64)
+    whole = bool(np.all(weights == np.floor(weights))) and float(masses.sum()) < 2.0**52
+    error = np.zeros(n_sets) if whole else (sizes + 2.0) * EPS
+    low: Floats = masses * (1.0 - error)
+    high: Floats = masses * (1.0 + error)
+    safe = np.maximum(masses, 1e-300)
+    means = np.zeros((n_sets, rows.shape[1]))
+    means[of_row[::-1]] = rows[::-1]  # the first row of each set
+    squares, lost, drift, apart = [], 0.0, 0.0, False
+    relative = (sizes + 8.0) * EPS
+    for j, column in enumerate(rows.T):
+        for _ in range(2):
+            pull = np.bincount(of_row, weights * (column - means[of_row, j]), n_sets)
+            means[:, j] += pull / safe
+        away = column - means[of_row, j]
+        tug = weights * away
+        apart |= bool(np.any(away != 0.0))
+        squares.append(total(tug * away))
+        signed = np.abs(np.bincount(of_row, tug, n_sets))
+        doubt = relative * np.bincount(of_row, np.abs(tug), n_sets)
+        filled = sizes > 0
+        drift += total(((signed + doubt) ** 2)[filled] / low[filled])
+        lost += total((np.maximum(signed - doubt, 0.0) ** 2)[filled] / high[filled])
+    if not apart:  # every row is its mean: nothing was rounded
+        return Scatter(means, low, 0.0, 0.0, 0.0)
+    operations = BLOCK + 16
+    summed = math.fsum(squares)
+    drift = up(drift, operations + rows.shape[1])
+    lost = down(lost, operations + rows.shape[1])
+    return Scatter(
+        means=means,
+        masses_below=low,
+        below=max(0.0, down(summed, operations) - drift) * (1.0 - EPS),
+        above=max(0.0, up(summed, operations) - lost) * (1.0 + EPS),
+        drift=drift,
+    )
+
+
+def component_labels(n: int, edges: Ints) -> Ints:
+    """Smallest member of everybody's connected component.
+
+    Labels only ever pass along edges, so no two components mix; the loop ends when the ends
+    of every edge agree, so none is divided.
+    """
+    label = np.arange(n)
+    a, b = edges[:, 0], edges[:, 1]
+    while True:
+        first, second = label[a], label[b]
+        differ = first != second
+        if not differ.any():
+            return label
+        a, b, first, second = a[differ], b[differ], first[differ], second[differ]
+        np.minimum.at(label, np.maximum(first, second), np.minimum(first, second))
+        while True:
+            shorter = label[label]
+            if np.array_equal(shorter, label):
+                break
+            label = shorter
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Forest:
+    """A spanning forest of a graph: every edge of it joins a node to its parent."""
+
+    parent: Ints  # (n,); -1 at a root
+    level: Ints  # (n,): number of edges to the root
+    tangled: NDArray[np.bool_]  # (n,): the component has an edge that the forest has not
+
+
+def span(n: int, edges: Ints) -> Forest:
+    """Breadth-first spanning forest of distinct edges without loops."""
+    parent, level = np.full(n, -1), np.full(n, -1)
+    label = component_labels(n, edges)
+    level[label == np.arange(n)] = 0
+    tail = np.concatenate([edges[:, 0], edges[:, 1]])
+    head = np.concatenate([edges[:, 1], edges[:, 0]])
+    reached = 0
+    while len(tail):
+        step = (level[tail] == reached) & (level[head] < 0)
+        if step.any():
+            parent[head[step]] = tail[step]
+            level[head[step]] = reached + 1
+        left = level[head] < 0
+        tail, head = tail[left], head[left]
+        reached += 1
+    nodes = np.bincount(label, minlength=n)
+    links = np.bincount(label[edges[:, 0]], minlength=n)
+    return Forest(parent, level, (links > nodes - 1)[label])

@@ -1,0 +1,305 @@
+"""The certificate file: what it holds, and how it is laid out in bytes.
+
+``docs/certificate-format.md`` is the specification. Reading never trusts a size: whatever the
+file declares is compared with what the other declarations allow before memory is taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+import zlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAGIC = b"certikm\n"
+VERSION = 1
+LARGEST_HEADER = 1 << 16
+LARGEST_PAYLOAD = 1 << 31
+LARGEST_COUNT = (1 << 31) - 1
+_PREFIX = struct.Struct("<8sII")  # magic, version, length of the header
+
+# What stands in `Certificate.kinds`; from ONE_LEAF on, nodes are leaves.
+CENTER_SPLIT, PAIR_SPLIT = 0, 1
+LEAVES = ("cluster", "sample", "one cluster", "infeasible", "trivial")
+ONE_LEAF = 2
+
+
+class Reason(StrEnum):
+    """Why a certificate was refused; `ACCEPTED` if it was not."""
+
+    ACCEPTED = "accepted"
+    DAMAGED = "damaged file"
+    VERSION = "unknown version"
+    TOO_LARGE = "too large"
+    FIELD = "impossible field"
+    DATA = "other data"
+    PAIRS = "pairs"
+    LABELS = "labels"
+    COST = "cost"
+    TREE = "tree"
+    BOUND = "bound"
+    LIMIT = "limit"
+
+
+class Refusal(Exception):
+    """Ends a check; carries the reason and a sentence about it."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Certificate:
+    """A claim about a problem, and the evidence for it. Nothing in it is to be trusted."""
+
+    n_points: int
+    n_features: int
+    n_clusters: int
+    cost: float  # infinite: the claim is that no labelling exists
+    lower_bound: float  # infinite: likewise
+    data_sha256: str
+    pairs_sha256: str
+    must_link: NDArray[np.int64]  # (m, 2): i < j, sorted, distinct
+    cannot_link: NDArray[np.int64]
+    weights: NDArray[np.float64] | None  # (n_points,); None: all 1
+    labels: NDArray[np.int64] | None  # (n_points,); None: the claim is that none exist
+    centre: NDArray[np.float64]  # (n_features,)
+    axes: NDArray[np.float64]  # (n_features, n_axes)
+    kinds: NDArray[np.uint8]  # (n_nodes,) in preorder, as are the next three
+    first: NDArray[np.int64]  # cluster, point, or row of multipliers (-1: none)
+    second: NDArray[np.int64]  # axis or point
+    values: NDArray[np.float64]  # where a centre is split
+    lengths: NDArray[np.int64]  # of the rows of multipliers
+    multipliers: NDArray[np.float64]  # the rows, one after the other
+    writer: str = ""
+
+    @property
+    def claims_infeasible(self) -> bool:
+        """Whether the claim is that no labelling exists."""
+        return self.labels is None
+
+    def rows(self) -> list[NDArray[np.float64]]:
+        """Return the rows of multipliers."""
+        return np.split(self.multipliers, np.cumsum(self.lengths)[:-1]) if len(self.lengths) else []
+
+
+def hash_points(points: NDArray[np.float64]) -> str:
+    """SHA-256 over the shape and the rows, as little-endian float64."""
+    return _hash(b"certikmeans-points-1", points.astype("<f8", copy=False))
+
+
+def hash_pairs(must_link: NDArray[np.int64], cannot_link: NDArray[np.int64]) -> str:
+    """SHA-256 over both lists of pairs, as little-endian int64."""
+    return _hash(b"certikmeans-pairs-1", must_link.astype("<i8"), cannot_link.astype("<i8"))
+
+
+def _hash(name: bytes, *arrays: NDArray[Any]) -> str:
+    digest = hashlib.sha256(name)
+    for array in arrays:
+        digest.update(np.asarray(array.shape, dtype="<i8").tobytes())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+# Header keys and the type of each. Counts come first: they decide the size of every array.
+_COUNTS = (
+    "n_points", "n_features", "n_clusters", "n_axes", "n_must_link", "n_cannot_link",
+    "n_nodes", "n_rows", "n_multipliers",
+)  # fmt: skip
+_FLAGS = ("weighted", "labelled")
+_TEXTS = ("data_sha256", "pairs_sha256", "payload_sha256", "writer")
+_NUMBERS = ("cost", "lower_bound")
+
+
+def _layout(header: dict[str, Any]) -> list[tuple[str, str, int]]:
+    """Name, type and length of every array of the payload, in order."""
+    label = "<u1" if header["n_clusters"] <= 256 else "<u4"
+    n, nodes = header["n_points"], header["n_nodes"]
+    return [
+        ("must_steps", "<i4", header["n_must_link"]),
+        ("must_ends", "<i4", header["n_must_link"]),
+        ("cannot_steps", "<i4", header["n_cannot_link"]),
+        ("cannot_ends", "<i4", header["n_cannot_link"]),
+        ("weights", "<f8", n if header["weighted"] else 0),
+        ("labels", label, n if header["labelled"] else 0),
+        ("centre", "<f8", header["n_features"]),
+        ("axes", "<f8", header["n_features"] * header["n_axes"]),
+        ("kinds", "<u1", nodes),
+        ("first", "<i4", nodes),
+        ("second", "<i4", nodes),
+        ("values", "<f8", nodes),
+        ("lengths", "<i4", header["n_rows"]),
+        ("multipliers", "<f8", header["n_multipliers"]),
+    ]
+
+
+def encode(certificate: Certificate) -> bytes:
+    """Write a certificate as bytes."""
+    c = certificate
+    header: dict[str, Any] = {
+        "n_points": c.n_points,
+        "n_features": c.n_features,
+        "n_clusters": c.n_clusters,
+        "n_axes": c.axes.shape[1],
+        "n_must_link": len(c.must_link),
+        "n_cannot_link": len(c.cannot_link),
+        "n_nodes": len(c.kinds),
+        "n_rows": len(c.lengths),
+        "n_multipliers": len(c.multipliers),
+        "weighted": c.weights is not None,
+        "labelled": c.labels is not None,
+        "cost": c.cost if math.isfinite(c.cost) else None,
+        "lower_bound": c.lower_bound if math.isfinite(c.lower_bound) else None,
+        "data_sha256": c.data_sha256,
+        "pairs_sha256": c.pairs_sha256,
+        "writer": c.writer,
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "must_steps": np.diff(c.must_link[:, 0], prepend=0),
+        "must_ends": c.must_link[:, 1],
+        "cannot_steps": np.diff(c.cannot_link[:, 0], prepend=0),
+        "cannot_ends": c.cannot_link[:, 1],
+        "weights": np.empty(0) if c.weights is None else c.weights,
+        "labels": np.empty(0) if c.labels is None else c.labels,
+        "centre": c.centre,
+        "axes": c.axes.ravel(),
+        "kinds": c.kinds,
+        "first": c.first,
+        "second": c.second,
+        "values": c.values,
+        "lengths": c.lengths,
+        "multipliers": c.multipliers,
+    }
+    payload = b"".join(_shuffled(arrays[name].astype(kind)) for name, kind, _ in _layout(header))
+    header["payload_sha256"] = hashlib.sha256(payload).hexdigest()
+    text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
+    return _PREFIX.pack(MAGIC, VERSION, len(text)) + text + zlib.compress(payload, 6)
+
+
+def _shuffled(array: NDArray[Any]) -> bytes:
+    """First bytes of all items, then second bytes: that compresses far better."""
+    return array.view(np.uint8).reshape(len(array), array.itemsize).T.tobytes()
+
+
+def decode(content: bytes) -> Certificate:
+    """Read a certificate; raises `Refusal` for anything but a well-formed one."""
+    header, start = _read_header(content)
+    layout = _layout(header)
+    size = sum(np.dtype(kind).itemsize * length for _, kind, length in layout)
+    if size > LARGEST_PAYLOAD:
+        raise Refusal(Reason.TOO_LARGE, f"the arrays would take {size} bytes")
+    payload = _inflate(content, start, size)
+    if hashlib.sha256(payload).hexdigest() != header["payload_sha256"]:
+        raise Refusal(Reason.DAMAGED, "the checksum of the arrays does not match")
+    arrays: dict[str, Any] = {}
+    position = 0
+    for name, kind, length in layout:
+        item = np.dtype(kind).itemsize
+        raw = np.frombuffer(payload, np.uint8, length * item, position).reshape(item, length)
+        array = np.ascontiguousarray(raw.T).view(kind).reshape(length)
+        native = np.float64 if kind == "<f8" else np.uint8 if name == "kinds" else np.int64
+        arrays[name] = array.astype(native)
+        position += length * item
+    return _assemble(header, arrays)
+
+
+def _read_header(content: bytes) -> tuple[dict[str, Any], int]:
+    if len(content) < _PREFIX.size:
+        raise Refusal(Reason.DAMAGED, "the file is too short to be a certificate")
+    magic, version, length = _PREFIX.unpack_from(content)
+    if magic != MAGIC:
+        raise Refusal(Reason.DAMAGED, "the file does not begin as a certificate does")
+    if version != VERSION:
+        raise Refusal(Reason.VERSION, f"version {version}; this program reads version {VERSION}")
+    if length > LARGEST_HEADER or _PREFIX.size + length > len(content):
+        raise Refusal(Reason.DAMAGED, "the header is longer than the file or than allowed")
+    try:
+        header = json.loads(content[_PREFIX.size : _PREFIX.size + length])
+    except (ValueError, RecursionError) as error:
+        raise Refusal(Reason.DAMAGED, "the header is not JSON") from error
+    expected = {*_COUNTS, *_FLAGS, *_TEXTS, *_NUMBERS}
+    if not isinstance(header, dict) or set(header) != expected:
+        raise Refusal(Reason.FIELD, "the header does not have the fields of this version")
+    for name in _COUNTS:
+        value = header[name]
+        if type(value) is not int or not 0 <= value <= LARGEST_COUNT:
+            raise Refusal(Reason.FIELD, f"{name} is not a count")
+    if any(type(header[name]) is not bool for name in _FLAGS):
+        raise Refusal(Reason.FIELD, "a flag is neither true nor false")
+    if any(not isinstance(header[name], str) for name in _TEXTS):
+        raise Refusal(Reason.FIELD, "a text is not a text")
+    for name in _NUMBERS:
+        header[name] = _number(header[name], name, infinite=not header["labelled"])
+    return header, _PREFIX.size + length
+
+
+def _number(value: Any, name: str, *, infinite: bool) -> float:
+    """A finite number, not negative; None where the claim is that no labelling exists."""
+    if infinite:
+        if value is not None:
+            raise Refusal(Reason.FIELD, f"{name} is given although there are no labels")
+        return math.inf
+    if type(value) not in (int, float) or not 0 <= value <= 1e300:
+        raise Refusal(Reason.FIELD, f"{name} is not a finite number of at least 0")
+    return float(value)
+
+
+def _inflate(content: bytes, start: int, size: int) -> bytes:
+    """Decompress exactly ``size`` bytes, never more, and nothing may be left over."""
+    stream = zlib.decompressobj()
+    try:
+        # Memory grows with what the stream holds, not with what the header says it holds.
+        payload = stream.decompress(memoryview(content)[start:], size + 1)
+    except zlib.error as error:
+        raise Refusal(Reason.DAMAGED, f"the arrays cannot be decompressed ({error})") from error
+    if len(payload) > size:
+        raise Refusal(Reason.DAMAGED, "the arrays are longer than the header says")
+    if len(payload) < size or not stream.eof:
+        raise Refusal(Reason.DAMAGED, "the arrays are shorter than the header says")
+    if stream.unused_data:
+        raise Refusal(Reason.DAMAGED, "there are bytes behind the end")
+    return payload
+
+
+def _assemble(header: dict[str, Any], arrays: dict[str, Any]) -> Certificate:
+    if arrays["lengths"].size and arrays["lengths"].min() < 0:
+        raise Refusal(Reason.FIELD, "a row of multipliers has a negative length")
+    if int(arrays["lengths"].sum()) != header["n_multipliers"]:
+        raise Refusal(Reason.FIELD, "the rows of multipliers do not add up")
+    shape = (header["n_features"], header["n_axes"])
+    return Certificate(
+        n_points=header["n_points"],
+        n_features=header["n_features"],
+        n_clusters=header["n_clusters"],
+        cost=header["cost"],
+        lower_bound=header["lower_bound"],
+        data_sha256=header["data_sha256"],
+        pairs_sha256=header["pairs_sha256"],
+        must_link=_pairs(arrays["must_steps"], arrays["must_ends"]),
+        cannot_link=_pairs(arrays["cannot_steps"], arrays["cannot_ends"]),
+        weights=arrays["weights"] if header["weighted"] else None,
+        labels=arrays["labels"] if header["labelled"] else None,
+        centre=arrays["centre"],
+        axes=arrays["axes"].reshape(shape),
+        kinds=arrays["kinds"],
+        first=arrays["first"],
+        second=arrays["second"],
+        values=arrays["values"],
+        lengths=arrays["lengths"],
+        multipliers=arrays["multipliers"],
+        writer=header["writer"],
+    )
+
+
+def _pairs(steps: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.column_stack([np.cumsum(steps), ends])

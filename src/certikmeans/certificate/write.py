@@ -1,0 +1,161 @@
+"""From a finished run to a certificate in a file."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans._version import __version__
+from certikmeans.certificate import format as form
+from certikmeans.certificate.format import Certificate
+from certikmeans.errors import InputError
+from certikmeans.proof import CenterSplit, Leaf, PairSplit, Proof
+
+if TYPE_CHECKING:
+    from certikmeans.problem import Problem
+    from certikmeans.result import Result
+
+# Solver and checker round differently. The claims are weaker than what the solver proved by
+# this share of the cost, far below any gap that is asked for.
+COST_MARGIN = 1e-13
+LEAST_COST = 1e-199  # unless it is 0
+BOUND_MARGIN = 1e-9
+
+
+def write_certificate(path: str | os.PathLike[str], problem: Problem, result: Result) -> None:
+    """Write what ``result`` claims about ``problem``, and its proof, to a file.
+
+    Parameters
+    ----------
+    path : path-like
+        Replaced in one piece: a reader sees the old file or the whole new one.
+    problem : Problem
+    result : Result
+        Of ``solve(problem, keep_proof=True)``.
+
+    Raises
+    ------
+    InputError
+        If the result has no proof, or one that cannot be written.
+    """
+    content = form.encode(make_certificate(problem, result))
+    target = Path(os.path.realpath(path))
+    beside = target.parent / f".{target.name[:100]}.{secrets.token_hex(6)}.partial"
+    try:
+        try:
+            with open(beside, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise
+    except OSError as error:
+        raise InputError(
+            f"{path}: could not be written ({error.strerror or error})",
+            hint="choose a place where files can be created",
+        ) from error
+
+
+def make_certificate(problem: Problem, result: Result) -> Certificate:
+    """Return the certificate of a result."""
+    proof = result.proof
+    if proof is None and result.infeasibility is not None:
+        proof = infeasible_proof(problem)
+    if proof is None:
+        raise InputError(
+            "the result has no proof to write",
+            hint="solve with keep_proof=True, and until a labelling is found",
+        )
+    infeasible = result.infeasibility is not None
+    if result.labels is None and not infeasible:
+        raise InputError(
+            "no labelling was found, so there is nothing to certify",
+            hint="give the solver more time",
+        )
+    cost = math.inf if infeasible else result.cost * (1.0 + COST_MARGIN)
+    if cost > 0.0:
+        cost += LEAST_COST
+    lower = math.inf if infeasible else max(0.0, proof.lower_bound - BOUND_MARGIN * result.cost)
+    tree = _Tree(proof)
+    return Certificate(
+        n_points=problem.n_points,
+        n_features=problem.n_features,
+        n_clusters=problem.n_clusters,
+        cost=cost,
+        lower_bound=lower,
+        data_sha256=form.hash_points(problem.points),
+        pairs_sha256=form.hash_pairs(problem.must_link, problem.cannot_link),
+        must_link=problem.must_link,
+        cannot_link=problem.cannot_link,
+        weights=None if np.all(problem.weights == 1.0) else problem.weights,
+        labels=None if infeasible else result.labels,
+        centre=np.asarray(proof.centre, dtype=np.float64),
+        axes=np.asarray(proof.axes, dtype=np.float64),
+        kinds=np.array(tree.kinds, dtype=np.uint8),
+        first=np.array(tree.first, dtype=np.int64),
+        second=np.array(tree.second, dtype=np.int64),
+        values=np.array(tree.values, dtype=np.float64),
+        lengths=np.array([len(row) for row in tree.rows], dtype=np.int64),
+        multipliers=np.concatenate([np.empty(0), *tree.rows]),
+        writer=f"certikmeans {__version__}",
+    )
+
+
+def infeasible_proof(problem: Problem) -> Proof:
+    """Return the proof that the pairs contradict each other: the checker finds out itself."""
+    axes = np.eye(problem.n_features, 1)
+    return Proof(math.inf, np.zeros(problem.n_features), axes, (Leaf("infeasible"),))
+
+
+class _Tree:
+    """The nodes as columns; equal multipliers are stored once."""
+
+    def __init__(self, proof: Proof) -> None:
+        self.kinds: list[int] = []
+        self.first: list[int] = []
+        self.second: list[int] = []
+        self.values: list[float] = []
+        self.rows: list[NDArray[np.float64]] = []
+        self._row_of: dict[bytes, int] = {}
+        for node in proof.nodes:
+            match node:
+                case CenterSplit(cluster, axis, value):
+                    self._add(form.CENTER_SPLIT, cluster, axis, value)
+                case PairSplit(first, second):
+                    self._add(form.PAIR_SPLIT, first, second, 0.0)
+                case Leaf(bound, multipliers):
+                    self._add(_kind_of(bound), self._row(multipliers), -1, 0.0)
+
+    def _add(self, kind: int, first: int, second: int, value: float) -> None:
+        self.kinds.append(kind)
+        self.first.append(first)
+        self.second.append(second)
+        self.values.append(value)
+
+    def _row(self, multipliers: NDArray[np.float64] | None) -> int:
+        if multipliers is None:
+            return -1
+        row = np.ascontiguousarray(multipliers, dtype=np.float64)
+        place = self._row_of.setdefault(row.tobytes(), len(self.rows))
+        if place == len(self.rows):
+            self.rows.append(row)
+        return place
+
+
+def _kind_of(bound: str) -> int:
+    if bound not in form.LEAVES:
+        raise InputError(
+            f"certificates cannot hold the evidence of the {bound} bound",
+            hint="solve with --bound cluster (bound='cluster'), or without a certificate",
+        )
+    return form.ONE_LEAF + form.LEAVES.index(bound)

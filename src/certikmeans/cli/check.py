@@ -1,0 +1,135 @@
+"""``certikmeans check``: is what a certificate claims about these points true?"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from certikmeans.cli.exits import ExitCode, to_stdout
+from certikmeans.errors import InputError
+
+if TYPE_CHECKING:
+    from certikmeans.certificate import Verdict
+
+CertificatePath = Annotated[
+    Path,
+    typer.Argument(metavar="CERTIFICATE", help="Written by solve --certificate."),
+]
+DataPath = Annotated[
+    Path,
+    typer.Option("--data", metavar="DATA", help="The points: the file that was solved."),
+]
+LabelsColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="As in solve: a column that is no feature.")
+]
+MustLink = Annotated[
+    Path | None, typer.Option(metavar="F", help="Must-links the certificate has to be about.")
+]
+CannotLink = Annotated[
+    Path | None, typer.Option(metavar="F", help="Cannot-links the certificate has to be about.")
+]
+ConstraintFile = Annotated[
+    Path | None,
+    typer.Option("--constraints", metavar="F", help="Pairs of both kinds, likewise."),
+]
+PartialLabels = Annotated[
+    Path | None, typer.Option(metavar="F", help="Known labels that imply the pairs, likewise.")
+]
+OneBased = Annotated[bool, typer.Option("--one-based", help="Pair files count points from 1.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")]
+
+
+def check_command(
+    certificate: CertificatePath,
+    data: DataPath,
+    labels_column: LabelsColumn = None,
+    must_link: MustLink = None,
+    cannot_link: CannotLink = None,
+    constraints: ConstraintFile = None,
+    partial_labels: PartialLabels = None,
+    one_based: OneBased = False,
+    as_json: AsJson = False,
+) -> ExitCode:
+    """Check a certificate against the points, with code that shares nothing with the solver.
+
+    Prints ACCEPTED (exit code 0) or REFUSED and the reason (exit code 4). Without files of pairs
+    the answer is about the pairs in the certificate; with them, these must be the same.
+    """
+    content = _read(certificate)
+
+    from certikmeans.certificate import check_certificate
+    from certikmeans.cli.inputs import Inputs, load
+
+    loaded = load(
+        Inputs(
+            data=data,
+            n_clusters=1,
+            must_link=must_link,
+            cannot_link=cannot_link,
+            constraints=constraints,
+            partial_labels=partial_labels,
+            labels_column=labels_column,
+            one_based=one_based,
+        )
+    ).problem
+    asked = any(path is not None for path in (must_link, cannot_link, constraints, partial_labels))
+    verdict = check_certificate(
+        loaded.points,
+        content,
+        must_link=loaded.must_link if asked else None,
+        cannot_link=loaded.cannot_link if asked else None,
+    )
+    to_stdout(_document(verdict) if as_json else _sentences(verdict))
+    return ExitCode.GAP_REACHED if verdict.accepted else ExitCode.REFUSED
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror or error})",
+            hint="name a file written by certikmeans solve --certificate",
+        ) from error
+
+
+def _document(verdict: Verdict) -> str:
+    document: dict[str, Any] = {
+        "accepted": verdict.accepted,
+        "reason": str(verdict.reason),
+        "message": verdict.message,
+        "cost": _finite(verdict.cost),
+        "lower_bound": _finite(verdict.lower_bound),
+        "gap": verdict.gap,
+        **verdict.details,
+    }
+    return json.dumps(document, allow_nan=False) + "\n"
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _sentences(verdict: Verdict) -> str:
+    if not verdict.accepted:
+        return f"REFUSED ({verdict.reason}): {verdict.message}\n"
+    details = verdict.details
+    facts = (
+        f"  {details['n_points']} points in {details['n_clusters']} clusters, "
+        f"{details['n_must_link']} must-links and {details['n_cannot_link']} cannot-links"
+        f"{', weighted' if details['weighted'] else ''}\n"
+    )
+    if verdict.gap is None:
+        return f"ACCEPTED: no labelling respects every pair\n{facts}"
+    work = f"{details['leaves']} leaves, {details['boxes']} boxes, {details['seconds']:.2f} s"
+    return (
+        f"ACCEPTED: the claim is proven for these points\n{facts}"
+        f"  cost         {verdict.cost!r}\n"
+        f"  lower bound  {verdict.lower_bound!r}\n"
+        f"  gap          {100.0 * verdict.gap:.6f} %\n"
+        f"  checked      {work}\n"
+    )

@@ -1,0 +1,92 @@
+"""From a run to a file and back."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from certikmeans import Problem, solve
+from certikmeans.certificate import check_certificate
+from certikmeans.certificate.write import make_certificate, write_certificate
+from certikmeans.errors import InputError
+from certikmeans.proof import Leaf, Proof
+from tests.published import published, stated
+
+
+@pytest.mark.parametrize("row", published()[::12], ids=lambda row: row["dataset"] + row["instance"])
+def test_published_instances(row, tmp_path):
+    problem = stated(row)
+    result = solve(problem, keep_proof=True)
+    write_certificate(tmp_path / "proof", problem, result)
+    content = (tmp_path / "proof").read_bytes()
+    answer = check_certificate(
+        problem.points, content, must_link=problem.must_link, cannot_link=problem.cannot_link
+    )
+    assert answer.accepted, answer.message
+    assert answer.gap <= result.gap + 2e-9
+    assert answer.lower_bound <= float(row["best_known_sse"]) * (1 + 1e-9)
+    assert len(content) <= 8 * problem.n_points + 8 * problem.n_points + 2000
+
+
+@pytest.mark.parametrize("bound", ["cluster", "sample"])
+@pytest.mark.parametrize("branching", ["centers", "pairs"])
+def test_trees_of_the_solver(bound, branching):
+    rng = np.random.default_rng(3)
+    points = np.round(rng.normal(size=(9, 2)), 1)
+    problem = Problem.from_data(points, 3, cannot_link=[(0, 1), (1, 2)], must_link=[(3, 4)])
+    result = solve(
+        problem, bound=bound, branching=branching, keep_proof=True, node_limit=300, time_limit=20
+    )
+    made = make_certificate(problem, result)
+    from certikmeans.certificate import format as form
+
+    answer = check_certificate(points, form.encode(made))
+    assert answer.accepted, answer.message
+
+
+@pytest.mark.parametrize(
+    ("cannot_link", "must_link"),
+    [([(0, 1), (1, 2), (0, 2)], []), ([(0, 2)], [(0, 1), (1, 2)])],
+)
+def test_infeasible(tmp_path, cannot_link, must_link):
+    problem = Problem.from_data(
+        np.arange(4.0)[:, None], 2, cannot_link=cannot_link, must_link=must_link
+    )
+    result = solve(problem, keep_proof=True)
+    assert result.infeasibility is not None
+    write_certificate(tmp_path / "proof", problem, result)
+    answer = check_certificate(problem.points, (tmp_path / "proof").read_bytes())
+    assert answer.accepted, answer.message
+    assert answer.gap is None
+    assert answer.cost == np.inf
+
+
+def test_what_cannot_be_written(tmp_path):
+    problem = Problem.from_data(np.arange(4.0)[:, None], 2)
+    nothing = SimpleNamespace(proof=None, infeasibility=None, labels=np.zeros(4, int), cost=5.0)
+    with pytest.raises(InputError, match="no proof"):
+        write_certificate(tmp_path / "proof", problem, nothing)
+    grouped = Proof(1.0, np.zeros(1), np.eye(1), (Leaf("grouped"),))
+    nothing.proof = grouped
+    with pytest.raises(InputError, match="grouped") as caught:
+        write_certificate(tmp_path / "proof", problem, nothing)
+    assert "--bound cluster" in caught.value.hint
+    nothing.proof = Proof(0.0, np.zeros(1), np.eye(1), (Leaf("trivial"),))
+    with pytest.raises(InputError, match="could not be written"):
+        write_certificate(tmp_path / "absent" / "proof", problem, nothing)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("scale", [1e-55, 1e-20, 1.0, 1e20, 1e55])
+def test_scales(scale):
+    rng = np.random.default_rng(0)
+    points = np.vstack([rng.normal(size=(8, 2)), rng.normal(size=(8, 2)) + 9.0]) * scale
+    problem = Problem.from_data(points, 2, cannot_link=[(0, 9)], weights=rng.uniform(0.1, 2.0, 16))
+    result = solve(problem, keep_proof=True)
+    from certikmeans.certificate import format as form
+
+    answer = check_certificate(points, form.encode(make_certificate(problem, result)))
+    assert answer.accepted, answer.message
+    assert answer.gap <= 1e-3 + 1e-8
