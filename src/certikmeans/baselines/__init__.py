@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from certikmeans.baselines.encode_kmeans_post import EncodeKMeansPost
     from certikmeans.baselines.misocp import MISOCP
     from certikmeans.baselines.pckmeans import PCKMeans
+    from certikmeans.baselines.sdp import PengWeiSDP
     from certikmeans.baselines.sensitivity_coreset import SensitivityCoreset
 
 _HOMES = {
@@ -22,6 +23,7 @@ _HOMES = {
     "EncodeKMeansPost": "encode_kmeans_post",
     "MISOCP": "misocp",
     "PCKMeans": "pckmeans",
+    "PengWeiSDP": "sdp",
     "SensitivityCoreset": "sensitivity_coreset",
 }
 
@@ -31,6 +33,7 @@ __all__ = [
     "COPKMeans",
     "EncodeKMeansPost",
     "PCKMeans",
+    "PengWeiSDP",
     "SensitivityCoreset",
 ]
 

@@ -1,0 +1,235 @@
+"""The SDP bound: what is solved, when cuts are added, when it ends, and what is claimed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from certikmeans.bounds.base import AbstractBound, BoundResult
+from certikmeans.bounds.sdp.admm import Admm, Start
+from certikmeans.bounds.sdp.cuts import NO_CUTS, merged, most_violated
+from certikmeans.bounds.sdp.interior import load_clarabel, solve_interior
+from certikmeans.bounds.sdp.model import SdpModel
+from certikmeans.bounds.sdp.safe import Multipliers, safe_bound
+from certikmeans.bounds.sdp.suggest import soft_clusters, suggested_centers
+from certikmeans.errors import InputError
+from certikmeans.problem import ReducedProblem
+from certikmeans.problem.subproblem import Subproblem
+from certikmeans.stop import StopSignal
+
+MOST_GROUPS = 1_000
+CHECK_EVERY = 25  # iterations between two safe bounds
+CUTS_EVERY = 2  # checks between two rounds of cuts
+CUTS_PER_GROUP = 10  # in one round
+LEAST_VIOLATION = 1e-4
+CONVERGED = 1e-7
+# Not worth going on if so many checks bring less than these parts of the way and of the value.
+PATIENCE = 6
+LEAST_OF_THE_WAY = 0.04
+LEAST_OF_THE_VALUE = 1e-6
+# Unless the relaxation itself seems to reach the cutoff: then the proof is only late.
+LONGER = 4
+NEARLY_FEASIBLE = 1e-3
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SdpRestart:
+    """What a smaller part starts from: the best proof, and where the solver was."""
+
+    proof: Multipliers
+    last: Start
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Climbed:
+    value: float
+    proof: Multipliers
+    last: Start
+    iterations: int
+    rounds: int
+
+
+@final
+class SdpBound(AbstractBound[SdpModel, Subproblem]):
+    """The Peng-Wei semidefinite relaxation with pair and triangle cuts, made safe.
+
+    Valid for any multipliers (`safe_bound`), so nothing depends on how well the relaxation was
+    solved. Boxes and viable pairs of a part are not used: what holds for all labellings holds for
+    those of a part. So in a tree it pays with branching on pairs, which changes the problem.
+
+    Parameters
+    ----------
+    solver : {"admm", "clarabel"}
+        Who finds the multipliers. ``admm`` is our own and takes up to 1,000 groups; ``clarabel``,
+        from the extra ``sdp``, is the reference for small problems.
+    cuts : bool
+        Whether to add pair and triangle cuts.
+    max_iterations : int
+        Of ``admm``; each is an eigendecomposition.
+    max_rounds : int
+        Rounds of cuts for ``clarabel``.
+    """
+
+    name: ClassVar[str] = "sdp"
+
+    def __init__(
+        self,
+        *,
+        solver: Literal["admm", "clarabel"] = "admm",
+        cuts: bool = True,
+        max_iterations: int = 2_000,
+        max_rounds: int = 6,
+    ) -> None:
+        if solver not in ("admm", "clarabel"):
+            raise InputError(f"solver: {solver!r} is unknown", hint="choose admm or clarabel")
+        if solver == "clarabel":
+            load_clarabel()
+        self._solver = solver
+        self._cuts = cuts
+        self._max_iterations = max_iterations
+        self._max_rounds = max_rounds
+
+    def prepare(self, problem: ReducedProblem) -> SdpModel:
+        """Build the matrices; refuse problems that are too large."""
+        if problem.n_groups > MOST_GROUPS:
+            raise InputError(
+                f"bound 'sdp': {problem.n_groups} groups are too many for dense matrices, "
+                f"at most {MOST_GROUPS}",
+                hint="use bound 'cluster' (the default), or state more must-links",
+            )
+        return SdpModel.of(problem)
+
+    def evaluate(
+        self,
+        state: SdpModel,
+        part: Subproblem,
+        cutoff: float,
+        stop: StopSignal,
+        restart: Any = None,
+    ) -> BoundResult:
+        """Bound the reduced cost of every labelling in ``part``."""
+        # Matrices are too small for threads of their own: they would only wait for each other.
+        with threadpool_limits(limits=1):
+            found = self._climb(state, cutoff, stop, restart)
+            problem = state.problem
+            return BoundResult(
+                value=found.value,
+                evidence={
+                    "bound": self.name,
+                    "iterations": found.iterations,
+                    "rounds": found.rounds,
+                    "entries": found.proof.entries,
+                    "cuts": found.proof.cuts,
+                    "amounts": found.proof.amounts,
+                },
+                restart=SdpRestart(found.proof, found.last),
+                centers=(suggested_centers(problem, found.last.z),),
+                mixture=soft_clusters(problem, found.last.z),
+            )
+
+    def _climb(
+        self, model: SdpModel, cutoff: float, stop: StopSignal, restart: SdpRestart | None
+    ) -> _Climbed:
+        n = model.n_groups
+        if restart is None:
+            proof = Multipliers.none(n)
+            start = Start(proof, np.full((n, n), 1.0 / model.mass))
+        else:
+            proof, start = restart.proof, restart.last
+        value = safe_bound(model, proof)
+        first = _Climbed(value, proof, start, 0, 0)
+        # One cluster: the bound is exact. As many as groups, or all in one place: the cost is 0.
+        trivial = model.n_clusters == 1 or model.n_clusters >= n or model.total <= 0.0
+        if trivial or value >= cutoff or stop.cause() is not None:
+            return first
+        if self._solver == "clarabel":
+            return self._by_interior(model, cutoff, stop, first)
+        return self._by_admm(model, cutoff, stop, first)
+
+    def _by_admm(
+        self, model: SdpModel, cutoff: float, stop: StopSignal, best: _Climbed
+    ) -> _Climbed:
+        admm = Admm(model, best.last)
+        history = [best.value]
+        rounds = 0
+        while True:
+            residual = admm.run(min(CHECK_EVERY, self._max_iterations - admm.iterations), stop)
+            best = _better(model, best, admm.state, admm.iterations, rounds)
+            history.append(best.value)
+            if best.value >= cutoff or stop.cause() is not None:
+                return best
+            within_reach = residual <= NEARLY_FEASIBLE and admm.objective >= cutoff
+            patience = PATIENCE * (LONGER if within_reach else 1)
+            if _stalled(history[-1 - patience :], patience, cutoff):
+                return best
+            if admm.iterations >= self._max_iterations:
+                return best
+            added = 0
+            if self._cuts and len(history) % CUTS_EVERY == 1:
+                added = admm.add_cuts(LEAST_VIOLATION, CUTS_PER_GROUP * model.n_groups)
+                rounds += 1
+            if residual <= CONVERGED and added == 0:
+                return best
+
+    def _by_interior(
+        self, model: SdpModel, cutoff: float, stop: StopSignal, best: _Climbed
+    ) -> _Climbed:
+        cuts = NO_CUTS
+        for rounds in range(self._max_rounds + 1 if self._cuts else 1):
+            answer = solve_interior(model, cuts, stop)
+            last = Start(answer.multipliers, answer.z)
+            best = _better(model, best, last, rounds + 1, rounds)
+            if best.value >= cutoff or stop.cause() is not None:
+                break
+            count = CUTS_PER_GROUP * model.n_groups
+            extra = most_violated(answer.z, LEAST_VIOLATION, count)
+            before = len(cuts)
+            cuts = merged(cuts, np.zeros(before), extra, model.n_groups)[0]
+            if len(cuts) == before:
+                break
+        return best
+
+
+def _better(model: SdpModel, best: _Climbed, last: Start, iterations: int, rounds: int) -> _Climbed:
+    """The better of two proofs, and where the solver is."""
+    value = safe_bound(model, last.multipliers)
+    if value > best.value:
+        return _Climbed(value, last.multipliers, last, iterations, rounds)
+    return _Climbed(best.value, best.proof, last, iterations, rounds)
+
+
+def _stalled(history: list[float], patience: int, cutoff: float) -> bool:
+    """Whether the last checks brought too little to hope for the cutoff."""
+    if len(history) <= patience:
+        return False
+    gain = history[-1] - history[0]
+    way = cutoff - history[-1]
+    needed = LEAST_OF_THE_WAY * way if math.isfinite(way) else 0.0
+    return gain <= max(needed, LEAST_OF_THE_VALUE * history[-1])
+
+
+def translate_restart(
+    restart: SdpRestart,
+    before: ReducedProblem,
+    after: ReducedProblem,
+    joined: NDArray[np.int64],
+) -> SdpRestart:
+    """Carry a start over to a problem in which group s has become part of ``joined[s]``.
+
+    Multipliers add up, which costs nothing of the bound (`Multipliers.joined`); entries of Z are
+    averaged by weight, which keeps ``Z w = 1``.
+    """
+    shares = np.zeros((after.n_groups, before.n_groups))
+    shares[joined, np.arange(before.n_groups)] = before.weights / after.weights[joined]
+    last = restart.last
+    moved = Start(
+        last.multipliers.joined(joined, after.n_groups), shares @ last.z @ shares.T, last.penalty
+    )
+    return SdpRestart(restart.proof.joined(joined, after.n_groups), moved)

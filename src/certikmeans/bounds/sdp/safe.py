@@ -1,0 +1,182 @@
+"""A bound that holds for any multipliers, however they were found, rounding included.
+
+**The bound.** Take a labelling, ``Z`` and ``M = D^(1/2) Z D^(1/2)`` as in `SdpModel`, and any
+multipliers: ``L`` symmetric, non-negative but on cannot-links, and ``mu >= 0`` for cuts
+``<A_c, Z> <= 0``. With ``S = C - L + sum_c mu_c A_c``,
+
+    cost = <C, Z> >= <S, Z>          because  <L, Z> >= 0  and  <A_c, Z> <= 0.
+
+``M`` is a projection of rank at most K with ``M v = v``, so ``M = v v^T / W + N`` with ``W`` the
+total weight and N a projection of rank at most ``m = K - 1`` with ``N v = 0``. Let
+``T = D^(-1/2) S D^(-1/2)``, so that ``<S, Z> = <T, M>``; then for any vector y
+
+    <S, Z> = sum_st S_st / W  +  <T', N>,      T' = T - y v^T - v y^T,
+    <T', N> >= sum of the m least eigenvalues of T', as far as they are negative.
+
+The multipliers of ``Z w = 1`` and of the trace are gone: y only serves to take v out of T, and
+the best choice is known in closed form. Status and objective of a solver are never looked at.
+
+**Rounding.** ``EPS = 2 u``; d, n, and k for the numbers of axes, groups, and cuts in one entry.
+
+* ``C`` errs by ``(d + 5) u`` of itself, the sums of multipliers by ``k u``, and four more
+  operations lead to S: entrywise, S errs by ``g B``, ``g = (d + k + 16) EPS``,
+  ``B = C + |L| + sum_c mu_c |A_c|``.
+* ``sum S / W``: rows of n terms, then one sum rounded once; W errs by ``n u`` of itself. In all by
+  ``(g + (n + 8) EPS) sum B / W``.
+* ``T'``: with v rounded, S divided by two of its entries, and the outer products, at most
+  ``h F`` entrywise, ``h = g + 8 EPS``, ``F = D^(-1/2) B D^(-1/2) + |y| v^T + v |y|^T``.
+  ``|N|_F <= sqrt(m)``, so ``<T', N>`` moves by at most ``sqrt(m) h |F|_F``.
+* Eigenvalues. Let A be T' as computed, ``Q`` and ``lam`` what the eigensolver returns, right or
+  wrong; ``|Q^T Q - I|_F <= delta`` and ``|A - Q diag(lam) Q^T|_F <= rho``. ``H = Q^T N Q`` has
+  ``0 <= H <= (1 + delta) I`` and trace at most ``(1 + delta) m``, so
+
+      <A, N> >= <diag(lam), H> - rho |N|_F >= (1 + delta) (sum of m least, if < 0) - rho sqrt(m).
+
+  A product of matrices, in any order of summation, errs entrywise by ``(n + 2) u`` of the product
+  of absolute values; for ``Q^T Q`` the norm of that is at most ``|Q|_F^2``, and for
+  ``Q diag(lam) Q^T`` at most ``sum_i |lam_i| |q_i|^2 <= (1 + delta) sum |lam_i|``.
+
+Norms and sums of non-negative terms that only enter error terms are raised by 1 %, far more than
+their own rounding. Underflow: entries of matrices lose less than ``TINY`` in all, norms (roots of
+sums of squares) less than ``n 1.5e-154``, which `_norm` adds. Overflow ends in a bound of 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.bounds.sdp.cuts import NO_CUTS, CutTable, Triples, cut_table, joined
+from certikmeans.bounds.sdp.model import Matrix, SdpModel, Vector
+
+EPS = float(np.finfo(np.float64).eps)
+TINY = 1e-280
+LARGEST = 1e200
+GENEROUS = 1.01
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Multipliers:
+    """Multipliers of the relaxation in terms of Z: all that a proof needs."""
+
+    entries: Matrix  # (n, n) symmetric; >= 0, of any sign on cannot-links
+    cuts: Triples
+    amounts: Vector  # (m,) >= 0
+
+    @classmethod
+    def none(cls, n_groups: int) -> Multipliers:
+        """All zero."""
+        return cls(np.zeros((n_groups, n_groups)), NO_CUTS, np.empty(0))
+
+    def joined(self, group_of: NDArray[np.int64], n_groups: int) -> Multipliers:
+        """The same on a problem in which group s has become part of ``group_of[s]``.
+
+        ``Z`` of the smaller problem, repeated, is feasible for the larger, so multipliers add up.
+        """
+        halfway = np.zeros((n_groups, len(self.entries)))
+        np.add.at(halfway, group_of, self.entries)
+        entries = np.zeros((n_groups, n_groups))
+        np.add.at(entries, group_of, halfway.T)
+        cuts, amounts = joined(self.cuts, self.amounts, group_of, n_groups)
+        return Multipliers(0.5 * (entries + entries.T), cuts, amounts)
+
+
+def safe_bound(model: SdpModel, given: Multipliers) -> float:
+    """At most the reduced cost of every labelling, for any multipliers whatsoever.
+
+    Multipliers of the wrong sign count as 0; those that are not finite prove nothing but 0.
+
+    Examples
+    --------
+    >>> from certikmeans.presolve.pipeline import presolve
+    >>> from certikmeans.problem import Problem
+    >>> from certikmeans.stop import StopSignal
+    >>> done = presolve(Problem.from_data([[0.0], [2.0], [9.0]], 2), StopSignal())
+    >>> model = SdpModel.of(done.reduced)
+    >>> 0.0 <= safe_bound(model, Multipliers.none(3)) <= 2.0  # the optimum is {0, 2}, {9}
+    True
+    """
+    if not (np.isfinite(given.entries).all() and np.isfinite(given.amounts).all()):
+        return 0.0
+    # What overflows makes the error infinite, or the value no number: it proves 0 then.
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = _value(model, given)
+    return value if 0.0 < value < math.inf else 0.0
+
+
+def _value(model: SdpModel, given: Multipliers) -> float:
+    slack, size, cuts_per_entry = _slack(model, given)
+    n = model.n_groups
+    g = (model.problem.n_axes + cuts_per_entry + 16) * EPS
+    if not float(size.max()) < LARGEST:
+        return 0.0
+    level = math.fsum(slack.sum(axis=1).tolist()) / model.mass
+    level_error = (g + (n + 8) * EPS) * GENEROUS * float(size.sum()) / model.mass
+    rank = min(model.n_clusters, n) - 1
+    spent, spent_error = (0.0, 0.0) if rank == 0 else _least(model, slack, size, g, rank)
+    value = level - spent - (level_error + spent_error) * GENEROUS - TINY
+    return value - 4.0 * EPS * (abs(level) + spent)
+
+
+def _slack(model: SdpModel, given: Multipliers) -> tuple[Matrix, Matrix, int]:
+    """``S``, ``B``, and the largest number of cuts in an entry."""
+    n = model.n_groups
+    upper = np.triu(given.entries)
+    upper = np.where(model.fixed, upper, np.maximum(upper, 0.0))
+    entries = upper + np.triu(upper, 1).T
+    slack = model.costs - entries
+    size = model.costs + np.abs(entries)
+    amounts = np.maximum(given.amounts, 0.0)
+    if not amounts.any():
+        return slack, size, 0
+    table = cut_table(given.cuts, n)
+    taken, count = _summed(table, amounts, np.maximum(-table.shares, 0.0), n)
+    added, more = _summed(table, amounts, np.maximum(table.shares, 0.0), n)
+    return slack + (added - taken), size + (added + taken), count + more
+
+
+def _summed(table: CutTable, amounts: Vector, shares: Vector, n: int) -> tuple[Matrix, int]:
+    """Sum the cuts' matrices, each times its multiplier; shares are halves and ones: exact."""
+    used = shares.ravel() > 0.0
+    places = table.places.ravel()[used]
+    terms = (amounts[:, None] * shares).ravel()[used]
+    upper = np.bincount(places, terms, n * n).astype(np.float64).reshape(n, n)
+    return upper + np.triu(upper, 1).T, int(np.bincount(places, minlength=1).max())
+
+
+def _least(
+    model: SdpModel, slack: Matrix, size: Matrix, g: float, rank: int
+) -> tuple[float, float]:
+    """Minus the sum of the least eigenvalues of ``T'``, and what it may be too small by."""
+    v, mass = model.roots, model.mass
+    scale = np.outer(v, v)
+    t = slack / scale
+    pull = t @ v
+    y = pull / mass - (0.5 * float(v @ pull) / mass / mass) * v
+    outer = np.outer(y, v)
+    a = t - (outer + outer.T)
+    if not np.isfinite(a).all():
+        return math.inf, 0.0
+    outer = np.abs(outer)
+    astray = (g + 8.0 * EPS) * GENEROUS * _norm(size / scale + (outer + outer.T))
+    try:
+        values, vectors = np.linalg.eigh(a)
+    except np.linalg.LinAlgError:
+        return math.inf, 0.0
+    n = len(a)
+    square = GENEROUS * float(np.sum(vectors * vectors))
+    delta = GENEROUS * (_norm(vectors.T @ vectors - np.eye(n)) + (n + 4) * EPS * square)
+    spread = (n + 4) * EPS * (1.0 + delta) * float(np.abs(values).sum())
+    rho = GENEROUS * (_norm(a - (vectors * values) @ vectors.T) + spread)
+    least = np.sort(values)[:rank]
+    spent = (1.0 + delta) * math.fsum(np.maximum(-least, 0.0).tolist())
+    return spent, math.sqrt(rank) * (astray + rho) + 4.0 * EPS * spent
+
+
+def _norm(matrix: Matrix) -> float:
+    return float(np.linalg.norm(matrix)) + len(matrix) * 1.5e-154

@@ -1,0 +1,341 @@
+"""The SDP bound: below every labelling, whatever the multipliers; tight where it should be."""
+
+from __future__ import annotations
+
+import sys
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from certikmeans import Problem
+from certikmeans.bounds.sdp import SdpBound, translate_restart
+from certikmeans.bounds.sdp.admm import Admm
+from certikmeans.bounds.sdp.interior import solve_interior
+from certikmeans.bounds.sdp.model import SdpModel
+from certikmeans.bounds.sdp.safe import Multipliers, safe_bound
+from certikmeans.errors import InputError, MissingExtraError
+from certikmeans.presolve.infeasible import InfeasibilityProof
+from certikmeans.presolve.pipeline import presolve
+from certikmeans.problem.subproblem import Subproblem
+from certikmeans.stop import StopSignal
+from certikmeans.testing.contracts import check_bound
+from certikmeans.testing.instances import random_problem
+from certikmeans.testing.oracle import brute_force, exact_cost, feasible_labellings
+from tests.published import published, stated
+
+
+def reduced_of(problem):
+    done = presolve(problem, StopSignal())
+    return None if isinstance(done, InfeasibilityProof) else done
+
+
+def exact_costs(problem, done):
+    reduced = done.reduced
+    return [
+        exact_cost(reduced.points, reduced.weights, done.reduce_labels(np.array(labels)))
+        for labels in feasible_labellings(problem)
+    ]
+
+
+def root_bound(done, cutoff=np.inf, stop=None, restart=None, **options):
+    bound = SdpBound(**options)
+    state = bound.prepare(done.reduced)
+    part = Subproblem.root(done.reduced)
+    return bound.evaluate(state, part, cutoff, stop or StopSignal(), restart)
+
+
+def noise(n, d=5, k=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return reduced_of(Problem.from_data(rng.normal(size=(n, d)), k))
+
+
+@pytest.mark.parametrize("seed", range(90))
+def test_below_every_labelling(seed):
+    check_bound(lambda done: SdpBound(max_iterations=200), random_problem(seed, largest=6))
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 4))
+def test_below_every_labelling_by_clarabel(seed):
+    pytest.importorskip("clarabel")
+    check_bound(lambda done: SdpBound(solver="clarabel"), random_problem(seed, largest=6))
+
+
+def garbage(rng, model):
+    """Multipliers that no solver would return: any sign, any size, cuts in any number."""
+    n = model.n_groups
+    unit = model.total * 10.0 ** rng.integers(-8, 3) / max(model.mass, 1e-300)
+    entries = rng.normal(size=(n, n)) * unit * model.mass / n
+    if rng.random() < 0.5:
+        entries = np.maximum(entries, 0.0)
+    if rng.random() < 0.3:
+        entries[rng.random((n, n)) < 0.2] *= 1e6
+    cuts = np.empty((0, 3), dtype=np.int64)
+    if n >= 3:
+        cuts = np.array([rng.choice(n, 3, replace=False) for _ in range(rng.integers(0, 30))])
+        cuts = cuts.reshape(-1, 3).astype(np.int64)
+        cuts[rng.random(len(cuts)) < 0.3, 2] = -1
+    return Multipliers(entries, cuts, rng.normal(size=len(cuts)) * unit * model.mass)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_any_multipliers_prove_a_bound(seed):
+    problem = random_problem(seed, largest=6)
+    done = reduced_of(problem)
+    if done is None:
+        return
+    least = min(exact_costs(problem, done))
+    model = SdpModel.of(done.reduced)
+    rng = np.random.default_rng(seed)
+    for _ in range(15):
+        value = safe_bound(model, garbage(rng, model))
+        assert np.isfinite(value)
+        assert Fraction(value) <= least
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_multipliers_near_the_best_prove_a_bound(seed):
+    # Here the bound meets the optimum, so that an error of a few units in the last place shows.
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(4, 8)), int(rng.integers(2, 4))
+    middle = rng.normal(scale=20.0, size=(k, 2))
+    points = middle[rng.integers(k, size=n)] + rng.normal(scale=0.1, size=(n, 2)) + 1e6 * (seed % 2)
+    problem = Problem.from_data(points, k, weights=10.0 ** rng.uniform(-6, 6, size=n))
+    done = reduced_of(problem)
+    least = min(exact_costs(problem, done))
+    model = SdpModel.of(done.reduced)
+    if k >= n:
+        return
+    admm = Admm(model)
+    for _ in range(8):
+        admm.run(50, StopSignal())
+        admm.add_cuts(1e-6, 1000)
+        best = admm.multipliers
+        assert Fraction(safe_bound(model, best)) <= least
+        for size in (1e-15, 1e-12, 1e-6):
+            shaken = Multipliers(
+                best.entries * (1.0 + size * rng.normal(size=(n, n))),
+                best.cuts,
+                best.amounts * (1.0 + size * rng.normal(size=len(best.cuts))),
+            )
+            assert Fraction(safe_bound(model, shaken)) <= least
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_wrong_eigensolver_does_not_make_a_wrong_bound(seed, monkeypatch):
+    problem = random_problem(seed, largest=6)
+    done = reduced_of(problem)
+    if done is None:
+        return
+    least = min(exact_costs(problem, done))
+    model = SdpModel.of(done.reduced)
+    rng = np.random.default_rng(seed)
+    right = np.linalg.eigh
+
+    def wrong(matrix):
+        values, vectors = right(matrix)
+        if rng.random() < 0.5:  # the product is right, the vectors are not of length 1
+            return values / 4.0, 2.0 * vectors
+        size = 10.0 ** rng.integers(-12, 1)
+        noise = rng.normal(size=vectors.shape) * size
+        return values + np.abs(values).max() * np.abs(rng.normal()) * size, vectors + noise
+
+    monkeypatch.setattr(np.linalg, "eigh", wrong)
+    for _ in range(10):
+        assert Fraction(safe_bound(model, garbage(rng, model))) <= least
+        assert Fraction(safe_bound(model, Multipliers.none(model.n_groups))) <= least
+
+
+def test_what_is_not_finite_or_overflows_proves_nothing():
+    done = noise(5)
+    model = SdpModel.of(done.reduced)
+    cuts = np.array([[0, 1, 2]])
+    for bad in (np.nan, np.inf, 1e308, 1e200):
+        entries = np.zeros((5, 5))
+        entries[0, 1] = entries[1, 0] = bad
+        assert safe_bound(model, Multipliers(entries, cuts, np.zeros(1))) == 0.0
+        assert safe_bound(model, Multipliers(np.zeros((5, 5)), cuts, np.array([bad]))) == 0.0
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e8])
+def test_one_cluster_is_exact(shift):
+    rng = np.random.default_rng(1)
+    problem = Problem.from_data(rng.normal(size=(30, 3)) + shift, 1, weights=rng.uniform(1, 5, 30))
+    done = reduced_of(problem)
+    exact = exact_cost(done.reduced.points, done.reduced.weights, np.zeros(30, dtype=int))
+    value = root_bound(done).value
+    assert Fraction(value) <= exact
+    assert value == pytest.approx(float(exact), rel=1e-12)
+
+
+@pytest.mark.parametrize("n_clusters", [5, 6])
+def test_as_many_clusters_as_groups(n_clusters):
+    done = reduced_of(Problem.from_data(np.eye(6), n_clusters, must_link=[(0, 1)]))
+    assert root_bound(done).value == 0.0
+
+
+def test_points_in_one_place():
+    done = reduced_of(Problem.from_data(np.ones((6, 2)), 3, cannot_link=[(0, 1)]))
+    assert root_bound(done).value == 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_agrees_with_clarabel(seed):
+    pytest.importorskip("clarabel")
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(3, size=16)
+    cannot = [(s, t) for s, t in rng.integers(16, size=(8, 2)) if truth[s] != truth[t]]
+    problem = Problem.from_data(
+        rng.normal(size=(16, 3)), 3, cannot_link=cannot, weights=rng.uniform(0.2, 4.0, size=16)
+    )
+    done = reduced_of(problem)
+    model = SdpModel.of(done.reduced)
+    cuts = np.array([[0, 1, -1], [3, 4, 5], [2, 7, 9], [5, 6, 8]])
+    for given in (cuts[:0], cuts):
+        answer = solve_interior(model, given, StopSignal())
+        assert safe_bound(model, answer.multipliers) <= answer.objective * (1.0 + 1e-6)
+        assert safe_bound(model, answer.multipliers) == pytest.approx(answer.objective, rel=1e-5)
+    ours = root_bound(done, cuts=False)
+    theirs = root_bound(done, cuts=False, solver="clarabel")
+    assert ours.value == pytest.approx(theirs.value, rel=1e-4)
+    assert root_bound(done).value == pytest.approx(
+        root_bound(done, solver="clarabel").value, rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tight_on_separated_clusters(seed):
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(np.arange(4), 12)
+    points = 8.0 * np.eye(4)[truth] + rng.normal(size=(48, 4))
+    must = [(0, 1), (12, 13)]
+    done = reduced_of(Problem.from_data(points, 4, must_link=must, cannot_link=[(0, 12), (20, 30)]))
+    found = root_bound(done)
+    groups = done.reduce_labels(truth)
+    cost = float(exact_cost(done.reduced.points, done.reduced.weights, groups))
+    assert cost * (1.0 - 1e-3) <= found.value <= cost
+    means = [np.average(done.reduced.points[groups == k], axis=0,
+                        weights=done.reduced.weights[groups == k]) for k in range(4)]  # fmt: skip
+    centers = found.centers[0]
+    assert np.allclose(sorted(centers.tolist()), sorted(np.array(means).tolist()), atol=1e-6)
+    assert sorted(found.mixture.weights) == pytest.approx([1.0] * 4, abs=1e-2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cuts_never_lower_the_bound(seed):
+    done = noise(30, seed=seed)
+    without = root_bound(done, cuts=False)
+    assert len(without.evidence["cuts"]) == 0
+    with_cuts = root_bound(done)
+    assert with_cuts.value >= without.value * (1.0 - 1e-6)
+    assert with_cuts.value > without.value  # noise is where they are needed
+
+
+def test_a_restart_keeps_what_was_proven():
+    done = noise(40)
+    first = root_bound(done, max_iterations=100)
+    again = root_bound(done, cutoff=0.999 * first.value, restart=first.restart)
+    assert again.value >= first.value
+    assert again.evidence["iterations"] == 0
+    assert root_bound(done, restart=first.restart, max_iterations=25).value >= first.value
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_a_restart_is_carried_over_to_a_part_with_one_more_pair(seed):
+    rng = np.random.default_rng(seed)
+    points, weights = rng.normal(size=(10, 3)), rng.uniform(0.5, 2.0, size=10)
+    pairs = {"cannot_link": [(0, 1), (1, 2), (3, 4)], "weights": weights}
+    before = reduced_of(Problem.from_data(points, 3, must_link=[(5, 6)], **pairs))
+    parent = root_bound(before, max_iterations=200)
+    must, cannot = [(5, 6), (5, 7), (8, 0), (1, 9)][: 2 + seed % 3], pairs["cannot_link"]
+    after = reduced_of(
+        Problem.from_data(points, 3, must_link=must, cannot_link=[*cannot, (6, 9)], weights=weights)
+    )
+    group_of = np.empty(before.reduced.n_groups, dtype=np.int64)
+    group_of[before.row_of_point] = after.row_of_point
+    moved = translate_restart(parent.restart, before.reduced, after.reduced, group_of)
+    value = safe_bound(SdpModel.of(after.reduced), moved.proof)
+    lost = after.reduced.offset - before.reduced.offset
+    assert value + lost >= parent.value - 1e-9 * abs(parent.value)
+    assert np.allclose(moved.last.z @ after.reduced.weights, 1.0, atol=0.01)
+    exact = min(
+        exact_cost(after.reduced.points, after.reduced.weights, labels)
+        for labels in _proper_labellings(after.reduced)
+    )
+    assert Fraction(root_bound(after, restart=moved).value) <= exact
+
+
+def _proper_labellings(reduced):
+    edges = reduced.graph.edges()
+    stack = [()]
+    while stack:
+        labels = stack.pop()
+        if len(labels) == reduced.n_groups:
+            yield labels
+            continue
+        for k in range(min(max(labels, default=-1) + 2, reduced.n_clusters)):
+            s = len(labels)
+            if all(labels[u] != k for u, v in edges if v == s):
+                stack.append((*labels, k))
+
+
+def test_ends_at_the_cutoff():
+    done = noise(40)
+    full = root_bound(done)
+    early = root_bound(done, cutoff=0.9 * full.value)
+    assert early.value >= 0.9 * full.value
+    assert early.evidence["iterations"] < full.evidence["iterations"]
+
+
+def test_ends_when_told():
+    done = noise(300)
+    stop = StopSignal()
+    stop.interrupt()
+    found = root_bound(done, stop=stop)
+    assert found.evidence["iterations"] == 0
+    assert found.value > 0.0  # the spectral bound comes for free
+    began = time.monotonic()
+    assert root_bound(done, stop=StopSignal(0.3)).value >= found.value
+    assert time.monotonic() - began < 5.0
+
+
+def test_missing_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "clarabel", None)
+    with pytest.raises(MissingExtraError, match="needs clarabel") as error:
+        SdpBound(solver="clarabel")
+    assert "certikmeans[sdp]" in error.value.hint
+    assert root_bound(noise(6)).value >= 0.0  # our own solver needs nothing
+
+
+def test_wrong_use_is_named():
+    with pytest.raises(InputError, match="solver: 'mosek'"):
+        SdpBound(solver="mosek")
+    large = Problem.from_data(np.random.default_rng(0).normal(size=(1001, 2)), 2)
+    with pytest.raises(InputError, match="1001 groups") as error:
+        SdpBound().prepare(reduced_of(large).reduced)
+    assert "cluster" in error.value.hint
+
+
+def test_optimum_of_a_small_problem_is_met():
+    problem = Problem.from_data([[0.0], [1.0], [5.0], [6.0], [20.0]], 3, cannot_link=[(0, 1)])
+    done = reduced_of(problem)
+    optimum = float(brute_force(problem)[0])
+    assert done.restore_bound(root_bound(done).value) == pytest.approx(optimum, rel=1e-4)
+
+
+CHOSEN = {"iris/ml_50_cl_50_0", "seeds/ml_0_cl_50_0", "wine/ml_0_cl_50_0", "wine/ml_100_cl_0_0"}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in published() if f"{row['dataset']}/{row['instance']}" in CHOSEN],
+    ids=lambda row: f"{row['dataset']}/{row['instance']}",
+)
+def test_published_optima(row):
+    done = reduced_of(stated(row))
+    known = float(row["best_known_sse"])
+    found = root_bound(done, cutoff=done.reduce_bound(known * (1.0 - 5e-4)), stop=StopSignal(20.0))
+    lower = done.restore_bound(found.value)
+    assert lower <= known * (1.0 + 1e-9)
+    assert lower >= known * (1.0 - 1e-3)
