@@ -22,7 +22,8 @@ ALLOWED: dict[str, set[str]] = {
     "heuristics": LEAFS | {"problem", "kernels", "assignment"},
     "bounds": LEAFS | {"problem", "kernels", "assignment"},
     "baselines": LEAFS
-    | {"problem", "presolve", "assignment", "kernels", "options", "status", "bounds"},
+    | {"problem", "presolve", "assignment", "kernels", "options", "status", "bounds"}
+    | {"tolerances"},
     "certificate": LEAFS | {"problem", "result"},
     "generate": LEAFS | {"options"},
     "incumbent": LEAFS | {"problem", "kernels"},
@@ -40,7 +41,8 @@ ALLOWED: dict[str, set[str]] = {
     "testing": LEAFS | {"problem", "assignment", "heuristics", "bounds", "presolve"},
     "report": LEAFS | {"problem", "result", "events", "status", "tolerances"},
     "cli": LEAFS
-    | {"problem", "solver", "result", "status", "options", "events", "report", "generate"},
+    | {"problem", "solver", "result", "status", "options", "events", "report", "generate"}
+    | {"certificate"},
     "__main__": {"cli"},
 }
 

@@ -10,7 +10,7 @@ from typing import Any, final
 
 from certikmeans.errors import InputError
 
-BOUNDS = ("auto", "cluster", "grouped", "sample")
+BOUNDS = ("auto", "cluster", "grouped", "sample", "sdp")
 BRANCHINGS = ("auto", "centers", "pairs")
 SELECTIONS = ("best", "depth", "mixed")
 DEFAULT_GAP = 1e-3
@@ -28,7 +28,7 @@ class Options:
         Stop when ``(cost - lower_bound) / cost`` is at most this.
     time_limit_seconds : float or None
         Wall time for the whole run. None: no limit.
-    bound : {"auto", "cluster", "grouped", "sample"}
+    bound : {"auto", "cluster", "grouped", "sample", "sdp"}
         Which lower bound to compute.
     branching : {"auto", "centers", "pairs"}
         How to split when the bound does not close the gap at the root.

@@ -43,13 +43,14 @@ def solve(
         Stop as soon as ``(cost - lower_bound) / cost`` is proven to be at most this.
     time_limit : float, optional
         Seconds for the whole run. What is known by then is returned.
-    bound : {"auto", "cluster", "grouped", "sample"}
-        Which lower bound to compute; ``auto`` is ``cluster``. In the tree the sample bound comes
+    bound : {"auto", "cluster", "grouped", "sample", "sdp"}
+        Which lower bound to compute. ``auto`` is ``cluster``; where that leaves more than 1 % at
+        the root, with at most 400 groups, ``sdp`` takes over. In the tree the sample bound comes
         with each of them.
     branching : {"auto", "centers", "pairs"}
         How to split the solution set when the bound alone does not close the gap: on the box of
         a centre, or on a pair of points, together or apart. ``auto``: pairs for the cluster bound
-        up to 20,000 groups, otherwise centres.
+        up to 20,000 groups and for ``sdp``, otherwise centres.
     jobs : int, optional
         Number of threads; by default one per core. The answer does not depend on it.
     seed : int

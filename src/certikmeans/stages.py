@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,14 +44,19 @@ from certikmeans.proof import Proof
 from certikmeans.result import Result
 from certikmeans.search.bounding import BoundMaker
 from certikmeans.search.loop import Hooks, Search, TreeState
-from certikmeans.search.node import Door, Node
+from certikmeans.search.node import Answer, Door, Node, Task
 from certikmeans.search.tree import Tree, chosen_branching
 from certikmeans.status import Status, StopReason
 from certikmeans.stop import StopCause, StopSignal
-from certikmeans.tolerances import check_bound, gap_reached
+from certikmeans.tolerances import check_bound, gap_reached, relative_gap, target_bound
 
 # Of a time limit, heuristics get at most this much, so that there is time for a proof.
 HEURISTICS_SHARE = 0.5
+# Where the cluster bound leaves more than this at the root, with at most so many groups, the
+# semidefinite bound takes over: many axes without structure are no obstacle to it.
+SWITCH_GAP = 0.01
+SWITCH_UP_TO = 400
+SWITCH_SHARE = 0.25  # of a time limit, for the cluster bound where another may take over
 
 
 @final
@@ -155,7 +160,24 @@ class Run:
                 found = self._cluster_bound(reduced, workshop)
         if workshop.finished() and not options.keep_proof:
             return
-        tree = Tree(
+        with self._stage("search"):
+            if self._may_switch(reduced) and self._gap() > SWITCH_GAP:
+                tree = self._tree("sdp", reduced, assigner)
+                root = tree.root_worker.evaluate(self._root_task(tree))
+                if root.bound > self._lower:
+                    self._grow(tree, lambda _: root, reduced)
+                    return
+            tree = self._tree(bound, reduced, assigner)
+            proof = found
+            self._grow(
+                tree,
+                tree.root_worker.evaluate if proof is None else lambda _: tree.root_from(proof),
+                reduced,
+            )
+
+    def _tree(self, bound: str, reduced: Presolved, assigner: Assigner) -> Tree:
+        options = self._options
+        return Tree(
             self._problem,
             reduced,
             assigner,
@@ -164,8 +186,10 @@ class Run:
             executor=self._crews.bounds,
             keep_proof=options.keep_proof,
         )
-        with self._stage("search"):
-            self._grow(tree, found, reduced)
+
+    def _root_task(self, tree: Tree) -> Task[Any]:
+        cost, labels = self._known()
+        return Task(tree.root, 0, None, target_bound(cost, self._options.gap), labels, self._stop)
 
     def _sample_bound(self, reduced: Presolved, assigner: Assigner) -> None:
         bound = SampleBound(assigner)
@@ -192,7 +216,19 @@ class Run:
             good_enough=self._gap_reached,
         )
 
-    def _grow(self, tree: Tree, found: ClusterProof | None, reduced: Presolved) -> None:
+    def _may_switch(self, reduced: Presolved) -> bool:
+        """Whether the semidefinite bound may take over from the cluster bound."""
+        options = self._options
+        small = reduced.reduced.n_groups <= SWITCH_UP_TO
+        free = options.bound == "auto" and options.branching != "centers"
+        return small and free and not options.keep_proof
+
+    def _gap(self) -> float:
+        return relative_gap(self._incumbent.cost, self._lower)
+
+    def _grow(
+        self, tree: Tree, root: Callable[[Task[Any]], Answer[Any]], reduced: Presolved
+    ) -> None:
         """Branch and bound until the gap is proven or something stops it."""
         options = self._options
         search = Search(
@@ -205,13 +241,8 @@ class Run:
             crew=Crew(self._crews.bounds),
             keep_proof=options.keep_proof,
         )
+        search.start(tree.root, root, self._stop, known=self._lower)
         try:
-            search.start(
-                tree.root,
-                tree.root_worker.evaluate if found is None else lambda _: tree.root_from(found),
-                self._stop,
-                known=self._lower,
-            )
             self._node_limit_reached = search.run(self._stop)
         finally:
             self._nodes = search.nodes
@@ -243,15 +274,18 @@ class Run:
             assert self._incumbent.labels is not None
             return reduced.reduce_labels(self._incumbent.labels)
 
+        may_switch = self._may_switch(reduced)
+        share = SWITCH_SHARE if may_switch else 1.0
         found = cluster_bound(
             reduced.reduced,
             incumbent(),
             target_gap=self._options.gap,
-            stop=self._stop,
+            stop=self._stop.within(share * self._stop.remaining),
             executor=self._crews.bounds,
             improve=improve,
             on_bound=lambda value: self.raise_bound(reduced.restore_bound(value), "cluster"),
             seed=self._options.seed,
+            patient=not may_switch,
         )
         self.raise_bound(reduced.restore_bound(found.value), "cluster")
         numbers = dataclasses.asdict(found.statistics)

@@ -12,7 +12,7 @@ class Sums(NamedTuple):
     mass: np.ndarray  # (K,)
     moment: np.ndarray  # (K, d)
     square: np.ndarray  # (K,)
-    count: np.ndarray  # (K,) int64
+    count: np.ndarray  # type: ignore[assignment]  # (K,) int64
 
 
 @njit(cache=True, nogil=True)

@@ -21,7 +21,7 @@ from certikmeans.problem.subproblem import Subproblem
 class BoundMaker:
     """Makes the bound of a given name; ``sample`` is part of every node and needs none."""
 
-    name: str  # cluster, grouped or sample
+    name: str  # cluster, grouped, sample or sdp
     gap: float
     seed: int
 
@@ -36,6 +36,10 @@ class BoundMaker:
                 from certikmeans.bounds.grouped import GroupedBound
 
                 return GroupedBound(executor=executor)
+            case "sdp":
+                from certikmeans.bounds.sdp import SdpBound
+
+                return SdpBound()
             case "sample":
                 return None
             case _:
@@ -45,9 +49,13 @@ class BoundMaker:
         self, restart: Any, before: Presolved, after: Presolved, centers: NDArray[np.float64]
     ) -> Any:
         """Carry a start over to a part with more pairs; None where the bound has no way to."""
-        if self.name != "cluster":
+        if self.name not in ("cluster", "sdp"):
             return None
         joined = np.empty(before.reduced.n_groups, dtype=np.int64)
         joined[before.row_of_point] = after.row_of_point
+        if self.name == "sdp":
+            from certikmeans.bounds.sdp import translate_restart as translate_sdp
+
+            return translate_sdp(restart, before.reduced, after.reduced, joined)
         moved = translate_restart(restart, before.reduced, after.reduced, joined)
         return replace(moved, centers=centers)

@@ -112,7 +112,7 @@ class Search(Generic[Part]):
         *,
         known: float,
     ) -> None:
-        """Bound the root; ``known`` is a bound of the whole from elsewhere."""
+        """Bound the root; ``known`` is the sample bound of the whole, or less than this one."""
         cost, labels = self._incumbent()
         target = target_bound(cost, self._gap)
         found = answer(Task(root, 0, None, target, labels, stop))
@@ -124,7 +124,7 @@ class Search(Generic[Part]):
             depth=0,
             part=found.part,
             bound=max(known, found.bound),
-            leaf=found.leaf,
+            leaf=found.leaf if found.bound >= known else Leaf("sample"),
             restart=found.restart,
             split=found.split,
         )

@@ -28,10 +28,14 @@ PAIRS_UP_TO = 20_000
 
 
 def chosen_branching(branching: str, bound: str, problem: ReducedProblem) -> str:
-    """Resolve ``auto``: pairs where the bound says which, and nodes are cheap; else centres."""
+    """Resolve ``auto``: pairs where the bound says which, and nodes are cheap; else centres.
+
+    Boxes of centres mean nothing to the semidefinite bound.
+    """
     if branching != "auto":
         return branching
-    return "pairs" if bound == "cluster" and problem.n_groups <= PAIRS_UP_TO else "centers"
+    says_which = bound in ("cluster", "sdp")
+    return "pairs" if says_which and problem.n_groups <= PAIRS_UP_TO else "centers"
 
 
 @final

@@ -64,6 +64,7 @@ def cluster_bound(
     improve: Improve | None = None,
     on_bound: Callable[[float], None] = lambda value: None,
     seed: int = 0,
+    patient: bool = True,
 ) -> ClusterProof:
     """Prove that ``labels`` are within ``target_gap`` of the optimum, or come close.
 
@@ -85,6 +86,9 @@ def cluster_bound(
         Told every proven improvement.
     seed : int
         For the choice of starting points.
+    patient : bool
+        Spend up to half of what is left of a time limit on one exact pricing. Otherwise a
+        pricing that makes no progress is given up.
 
     Examples
     --------
@@ -107,7 +111,14 @@ def cluster_bound(
         )  # fmt: skip
     with threadpool_limits(limits=1):  # small products: more threads only get in the way
         return _raise_bound(
-            Pricer(reduced, executor), labels, target_gap, stop, improve, _Best(on_bound), seed
+            Pricer(reduced, executor),
+            labels,
+            target_gap,
+            stop,
+            improve,
+            _Best(on_bound),
+            seed,
+            patient,
         )
 
 
@@ -119,6 +130,7 @@ def _raise_bound(
     improve: Improve | None,
     best: _Best,
     seed: int,
+    patient: bool,
 ) -> ClusterProof:
     """Run the bundle of the labels; where the goal is out of reach, of better ones."""
     reduced = pricer.reduced
@@ -126,7 +138,7 @@ def _raise_bound(
     cost = sum(column.cost for column in incumbent)
     families = [Family(pricer.everywhere, tuple(range(reduced.n_clusters)))]
     space = multiplier_space(reduced, labels)
-    bundle = LevelBundle(pricer, space, families, incumbent, seed, best.offer, patient=True)
+    bundle = LevelBundle(pricer, space, families, incumbent, seed, best.offer, patient=patient)
     while True:
         aim = _aim(cost, target_gap * (cost + reduced.offset))
         outcome = bundle.run(aim, stop, pause_if_unreachable=improve is not None)
@@ -142,7 +154,7 @@ def _raise_bound(
         columns, statistics = bundle.model.columns, bundle.statistics
         space = multiplier_space(reduced, labels)
         bundle = LevelBundle(
-            pricer, space, families, incumbent, seed, best.offer, columns, patient=True
+            pricer, space, families, incumbent, seed, best.offer, columns, patient=patient
         )
         bundle.statistics = statistics
     if best.value >= aim.goal:

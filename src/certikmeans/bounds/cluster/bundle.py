@@ -110,6 +110,7 @@ class LevelBundle:
         self._centre = self._position  # the best position so far, by the model
         self._level = np.inf
         self._last_boxes = 0  # of an exact pricing
+        self._lost = False  # exact pricing makes no progress here: no use in trying again
 
     def run(
         self,
@@ -129,6 +130,8 @@ class LevelBundle:
                 outcome = Outcome.STOPPED
             if outcome is not None:
                 break
+            if self._lost:
+                return Outcome.EXHAUSTED
             if pause_if_unreachable and self.ceiling < aim.goal:
                 return Outcome.UNREACHABLE
             if reserved and stop.remaining < RESERVED * (time.monotonic() - began):
@@ -247,6 +250,7 @@ class LevelBundle:
             self.statistics.exact_pricings += 1
             self.statistics.boxes += priced.boxes
             self._last_boxes = priced.boxes
+            self._lost |= not (priced.complete or priced.centres or stop.cause() is not None)
             if priced.centres:
                 starts = priced.centres[:MOST_NEW_CUTS]
                 self.model.add(self.pricer.climb(lam, starts, region=family.region), number)
