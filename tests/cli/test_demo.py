@@ -27,7 +27,8 @@ def test_the_demo_runs_and_says_where_things_are(tmp_path):
     assert "40 pairs of flowers" in done.stderr
     assert "Proven" in done.stdout
     assert "40 must-links and 40 cannot-links, all respected" in done.stdout
-    for name in ("iris.json", "iris.png"):
+    assert "The independent checker says ACCEPTED" in done.stdout
+    for name in ("iris.json", "iris.png", "iris.certificate"):
         assert f"wrote new/demo-output/{name}" in done.stderr
         assert (tmp_path / "new" / "demo-output" / name).stat().st_size > 1000
     result = json.loads((tmp_path / "new" / "demo-output" / "iris.json").read_text())

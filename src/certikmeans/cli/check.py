@@ -83,7 +83,7 @@ def check_command(
         must_link=loaded.must_link if asked else None,
         cannot_link=loaded.cannot_link if asked else None,
     )
-    to_stdout(_document(verdict) if as_json else _sentences(verdict))
+    to_stdout(_document(verdict) if as_json else describe(verdict))
     return ExitCode.GAP_REACHED if verdict.accepted else ExitCode.REFUSED
 
 
@@ -114,7 +114,8 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _sentences(verdict: Verdict) -> str:
+def describe(verdict: Verdict) -> str:
+    """Say it in a few lines."""
     if not verdict.accepted:
         return f"REFUSED ({verdict.reason}): {verdict.message}\n"
     details = verdict.details

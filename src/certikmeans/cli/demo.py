@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from certikmeans.cli.exits import ExitCode, to_stderr
+from certikmeans.cli.exits import ExitCode, to_stderr, to_stdout
 from certikmeans.cli.outputs import check_outputs
 from certikmeans.errors import InputError, MissingExtraError
 from certikmeans.options import Options
@@ -31,7 +31,7 @@ def demo_command(
         Path, typer.Option(metavar="DIR", help="Where the result and the picture go.")
     ] = Path("demo-output"),
 ) -> ExitCode:
-    """Solve a bundled example: iris with 80 pairs. Writes the result and a picture."""
+    """Solve a bundled example, iris with 80 pairs: result, picture and certificate."""
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -40,7 +40,8 @@ def demo_command(
             hint="choose another directory with --output-dir",
         ) from error
     json_file, picture_file = output_dir / "iris.json", output_dir / "iris.png"
-    check_outputs([json_file, picture_file])
+    certificate_file = output_dir / "iris.certificate"
+    check_outputs([json_file, picture_file, certificate_file])
 
     from certikmeans.cli.run import Delivery, run_and_deliver
 
@@ -51,17 +52,29 @@ def demo_command(
     can_draw = _can_draw()
     code = run_and_deliver(
         problem,
-        Options(),
+        Options(keep_proof=True),
         Delivery(
             json_file=json_file,
             picture_file=picture_file if can_draw else None,
             json_to_stdout=False,
             quiet=False,
+            certificate_file=certificate_file,
         ),
         classes=species,
     )
+    if code is not ExitCode.BAD_INPUT:
+        _check(problem, certificate_file)
     # A demo that ran is a success, whatever it could prove.
     return code if code is ExitCode.BAD_INPUT else ExitCode.GAP_REACHED
+
+
+def _check(problem: Problem, certificate_file: Path) -> None:
+    """Let the independent checker have the last word."""
+    from certikmeans.certificate import check_certificate
+    from certikmeans.cli.check import describe
+
+    verdict = check_certificate(problem.points, certificate_file.read_bytes())
+    to_stdout(f"\nThe independent checker says {describe(verdict)}")
 
 
 def iris_with_pairs() -> tuple[Problem, NDArray[np.int64]]:

@@ -149,9 +149,11 @@ class PairWorker(AbstractWorker[PairPart]):
         if before is not None and before.inner is not None:
             inner = self._maker.translate(before.inner, before.presolved, presolved, centers)
         other = bound.evaluate(bound.prepare(reduced), root, cutoff, task.stop, inner)
-        better = other if other.value > found.value else found
+        # The witness is in the part: an infinite bound can only mean "nothing below the cutoff".
+        value = min(other.value, cutoff) if np.isinf(other.value) else other.value
+        better = other if value > found.value else found
         return BoundResult(
-            max(found.value, other.value), better.evidence, other.restart, (), other.mixture
+            max(found.value, value), better.evidence, other.restart, (), other.mixture
         )
 
 

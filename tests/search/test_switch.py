@@ -1,0 +1,72 @@
+"""Where the cluster bound is lost, the semidefinite one takes over; certificates of trees check."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from certikmeans import Problem, Status, solve
+from certikmeans.certificate import check_certificate
+from certikmeans.certificate.format import encode
+from certikmeans.certificate.write import make_certificate
+from certikmeans.events import TreeProgress
+from certikmeans.generate import random_pairs
+from certikmeans.search.tree import chosen_branching
+
+
+def noise(n, d, k, seed=0):
+    return Problem.from_data(np.random.default_rng(seed).normal(size=(n, d)), k)
+
+
+def test_many_axes_without_structure():
+    problem = noise(40, 10, 3)
+    result = solve(problem, time_limit=30)
+    assert result.bound == "sdp"
+    assert result.gap < 0.02
+    alone = solve(problem, bound="cluster", time_limit=5, node_limit=1)
+    assert alone.bound != "sdp"
+    assert result.lower_bound > alone.lower_bound
+    assert result.lower_bound <= alone.cost
+
+
+def test_sdp_asked_for():
+    result = solve(noise(25, 4, 3), bound="sdp", time_limit=30, gap=1e-4)
+    assert result.status is Status.OPTIMAL
+    assert result.bound == "sdp"
+
+
+def test_rule_for_branching():
+    class Size:
+        def __init__(self, n_groups):
+            self.n_groups = n_groups
+
+    assert chosen_branching("auto", "cluster", Size(20_000)) == "pairs"
+    assert chosen_branching("auto", "cluster", Size(20_001)) == "centers"
+    assert chosen_branching("auto", "sdp", Size(300)) == "pairs"
+    assert chosen_branching("auto", "grouped", Size(300)) == "centers"
+    assert chosen_branching("centers", "cluster", Size(10)) == "centers"
+
+
+@pytest.mark.parametrize("branching", ["centers", "pairs"])
+@pytest.mark.parametrize("node_limit", [1, 6, 5_000_000])
+def test_the_certificate_of_a_tree_is_accepted(branching, node_limit):
+    rng = np.random.default_rng(0)
+    points, classes = rng.uniform(size=(30, 2)), rng.integers(4, size=30)
+    _, cannot = random_pairs(classes, 0, 60, seed=0)
+    problem = Problem.from_data(points, 4, cannot_link=cannot)
+    nodes = []
+    result = solve(
+        problem,
+        gap=1e-4,
+        branching=branching,
+        node_limit=node_limit,
+        keep_proof=True,
+        time_limit=30,
+        callbacks=[lambda e: nodes.append(e.nodes) if isinstance(e, TreeProgress) else None],
+    )
+    assert nodes[-1] >= min(node_limit, 3)
+    certificate = make_certificate(problem, result)
+    verdict = check_certificate(problem.points, encode(certificate))
+    assert verdict.accepted, verdict.message
+    assert verdict.lower_bound == pytest.approx(result.lower_bound, rel=1e-8)
+    assert verdict.cost >= result.cost
