@@ -34,7 +34,7 @@ def test_example_runs(path, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["scikit-learn"])
+@pytest.mark.parametrize("name", ["baselines", "certificates", "executors", "scikit-learn"])
 def test_code_of_the_guide_runs(name):
     text = (ROOT / "docs" / "guides" / f"{name}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
