@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 COST_MARGIN = 1e-13
 LEAST_COST = 1e-199  # unless it is 0
 BOUND_MARGIN = 1e-9
+# Rounding is proportional to the scatter of the data, which can be far larger than the cost.
+SCATTER_MARGIN = 256 * 2.0**-52
 
 
 def write_certificate(path: str | os.PathLike[str], problem: Problem, result: Result) -> None:
@@ -85,7 +87,7 @@ def make_certificate(problem: Problem, result: Result) -> Certificate:
     cost = math.inf if infeasible else result.cost * (1.0 + COST_MARGIN)
     if cost > 0.0:
         cost += LEAST_COST
-    lower = math.inf if infeasible else max(0.0, proof.lower_bound - BOUND_MARGIN * result.cost)
+    lower = math.inf if infeasible else max(0.0, proof.lower_bound - _margin(problem, result))
     tree = _Tree(proof)
     return Certificate(
         n_points=problem.n_points,
@@ -115,6 +117,16 @@ def infeasible_proof(problem: Problem) -> Proof:
     """Return the proof that the pairs contradict each other: the checker finds out itself."""
     axes = np.eye(problem.n_features, 1)
     return Proof(math.inf, np.zeros(problem.n_features), axes, (Leaf("infeasible"),))
+
+
+def _margin(problem: Problem, result: Result) -> float:
+    """By how much the claim is weaker than what the solver proved."""
+    away = problem.points - np.average(problem.points, axis=0, weights=problem.weights)
+    farthest = math.sqrt(float(np.sum(np.max(np.abs(away), axis=0) ** 2)))
+    norms = np.sqrt(np.einsum("ij,ij->i", away, away))
+    scatter = float(problem.weights @ (norms + farthest) ** 2)
+    roundings = min(problem.n_points, 1_000) + problem.n_features + 16
+    return BOUND_MARGIN * result.cost + SCATTER_MARGIN * roundings * scatter
 
 
 class _Tree:
