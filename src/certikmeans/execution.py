@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from typing import TypeVar, final
 
-from certikmeans.errors import BoundError, WorkerError
+from certikmeans.errors import CertikmeansError, WorkerError
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -18,7 +18,7 @@ class Crew:
 
     Functions are defined at the top of a module and take and return plain data, so that threads,
     processes and machines elsewhere can run them alike. Whatever goes wrong in a worker comes
-    out as a `WorkerError`; only a `BoundError`, which is a bug of ours, comes out as itself.
+    out as a `WorkerError`; only our own errors (wrong input, a `BoundError`) come out as they are.
 
     Examples
     --------
@@ -31,16 +31,19 @@ class Crew:
 
     def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
         """Return ``[function(item) for item in items]``."""
+        running: list[Future[Answer]] = []
         try:
             if self._executor is None or len(items) < 2:
                 return [function(item) for item in items]
-            running = [self._executor.submit(function, item) for item in items]
+            running += [self._executor.submit(function, item) for item in items]
             return [task.result() for task in running]
-        except (BoundError, WorkerError):
+        except CertikmeansError:
             raise
         except Exception as error:
             raise WorkerError(
                 f"a worker failed: {type(error).__name__}: {error}",
-                hint="the labelling and the bound from before are returned; run again, with "
-                "jobs=1 and without an executor to see the error where it happens",
+                hint="the labelling and the bound from before are returned",
             ) from error
+        finally:
+            for task in running:
+                task.cancel()  # those that wait behind one that failed

@@ -163,7 +163,7 @@ class Run:
         with self._stage("search"):
             if self._may_switch(reduced) and self._gap() > SWITCH_GAP:
                 tree = self._tree("sdp", reduced, assigner)
-                root = tree.root_worker.evaluate(self._root_task(tree))
+                root = Crew().map(tree.root_worker.evaluate, [self._root_task(tree)])[0]
                 if root.bound > self._lower:
                     self._grow(tree, lambda _: root, reduced)
                     return
@@ -244,10 +244,11 @@ class Run:
         search.start(tree.root, root, self._stop, known=self._lower)
         try:
             self._node_limit_reached = search.run(self._stop)
-        finally:
-            self._nodes = search.nodes
-            if options.keep_proof:
-                self._proof = Proof(self._lower, reduced.centre, reduced.axes, search.proof_nodes())
+        except WorkerError as failure:
+            self._failure = failure
+        self._nodes = search.nodes
+        if options.keep_proof:
+            self._proof = Proof(self._lower, reduced.centre, reduced.axes, search.proof_nodes())
 
     def _known(self) -> tuple[float, Labels]:
         assert self._incumbent.labels is not None

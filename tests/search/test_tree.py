@@ -279,3 +279,37 @@ def test_kept_proof_is_a_tree():
     for one in result.proof.nodes:
         depth += -1 if isinstance(one, Leaf) else 1
     assert depth == 0
+
+
+def test_a_proof_kept_with_a_bound_that_has_no_certificate_does_no_harm():
+    result = solve(hard(40, 4), bound="grouped", keep_proof=True, node_limit=5, gap=1e-9)
+    assert result.labels is not None
+    assert result.proof is not None
+
+
+def test_an_error_of_ours_is_not_hidden_by_the_proof():
+    def broken(event):
+        if isinstance(event, TreeProgress) and event.nodes > 1:
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        solve(
+            hard(40, 4),
+            bound="sample",
+            branching="centers",
+            keep_proof=True,
+            node_limit=50,
+            callbacks=[broken],
+        )
+
+
+def test_no_part_claims_more_than_its_target():
+    # Pairs removed further up are removed for labellings that cost at least the target of then.
+    targets = []
+
+    def listen(event):
+        if isinstance(event, NodeClosed):
+            targets.append(event.lower_bound)
+
+    result = solve(hard(40, 4), bound="grouped", branching="centers", gap=0.02, callbacks=[listen])
+    assert max(bound for bound in targets if np.isfinite(bound)) <= result.cost

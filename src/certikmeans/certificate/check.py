@@ -28,6 +28,7 @@ LARGEST_VALUE, SMALLEST_SPREAD = 1e60, 1e-60
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-12, 1e12
 LARGEST_MULTIPLIER = 1e145
 DEEPEST_TREE = 10_000
+MOST_CHOICES = 1 << 28  # tables of a number for each point and cluster are made
 
 
 @final
@@ -64,6 +65,7 @@ def check_certificate(
     must_link: ArrayLike | None = None,
     cannot_link: ArrayLike | None = None,
     weights: ArrayLike | None = None,
+    n_clusters: int | None = None,
     limits: Limits | None = None,
 ) -> Verdict:
     """Accept or refuse a certificate; any bytes are fine, and none make it raise.
@@ -76,6 +78,8 @@ def check_certificate(
         The certificate.
     must_link, cannot_link, weights : array-like, optional
         If given, the certificate must be about exactly these (pairs in any order).
+    n_clusters : int, optional
+        Likewise.
     limits : Limits, optional
         How much work to do before refusing with `Reason.LIMIT`.
     """
@@ -84,9 +88,14 @@ def check_certificate(
     details: dict[str, Any] = {}
     try:
         with np.errstate(all="ignore"):  # comparisons below are written so that NaN refuses
-            certificate = form.decode(content)
-            stated = _stated(np.asarray(points, dtype=np.float64), certificate)
+            table = np.asarray(points, dtype=np.float64)
+            certificate = form.decode(content, table.shape)
+            stated = _stated(table, certificate)
             _compare(certificate, must_link, cannot_link, weights)
+            if n_clusters is not None and n_clusters != certificate.n_clusters:
+                raise Refusal(
+                    Reason.FIELD, f"the certificate is about {certificate.n_clusters} clusters"
+                )
             _check_labels(stated, certificate)
             _check_cost(stated, certificate)
             _check_bound(stated, certificate, limits or Limits(), details)
@@ -134,6 +143,8 @@ def _stated(points: Floats, certificate: Certificate) -> Stated:
         raise Refusal(Reason.FIELD, "a weight is out of range")
     if not 1 <= certificate.n_clusters <= len(points):
         raise Refusal(Reason.FIELD, f"{certificate.n_clusters} clusters of {len(points)} points")
+    if len(points) * certificate.n_clusters > MOST_CHOICES:
+        raise Refusal(Reason.LIMIT, "too many choices of a point and a cluster for this checker")
     for pairs in (certificate.must_link, certificate.cannot_link):
         _check_pairs(pairs, len(points))
     if form.hash_pairs(certificate.must_link, certificate.cannot_link) != certificate.pairs_sha256:
@@ -199,6 +210,8 @@ def _check_labels(stated: Stated, certificate: Certificate) -> None:
 def _check_cost(stated: Stated, certificate: Certificate) -> None:
     if certificate.labels is None:
         return
+    if certificate.lower_bound > certificate.cost:
+        raise Refusal(Reason.BOUND, "the lower bound is above the cost")
     spent = scatter(stated.points, stated.weights, certificate.labels, stated.n_clusters)
     if not spent.above <= certificate.cost:
         raise Refusal(
@@ -217,17 +230,20 @@ def _check_bound(
     """
     if not np.all(np.abs(certificate.multipliers) <= LARGEST_MULTIPLIER):
         raise Refusal(Reason.FIELD, "a multiplier is not a number of reasonable size")
-    rows = certificate.rows()
+    ends = np.cumsum(certificate.lengths)
     root = collapse(stated, Cuts(), certificate.lower_bound)
     checker = LeafChecker(stated, root, certificate.labels, certificate.lower_bound, limits)
     leaves = 0
     for node, cuts in _leaves(certificate, root.points.shape[1]):
         kind = form.LEAVES[certificate.kinds[node] - form.ONE_LEAF]
         row = int(certificate.first[node])
-        if not -1 <= row < len(rows):
+        if not -1 <= row < len(ends):
             raise Refusal(Reason.TREE, f"node {node} names multipliers that are not there")
+        multipliers = None
+        if row >= 0:
+            multipliers = certificate.multipliers[ends[row] - certificate.lengths[row] : ends[row]]
         try:
-            checker.check(kind, cuts, rows[row] if row >= 0 else None)
+            checker.check(kind, cuts, multipliers)
         except Refusal as refusal:
             raise Refusal(refusal.reason, f"node {node}, {kind}: {refusal.message}") from refusal
         leaves += 1

@@ -47,6 +47,11 @@ class Boxes:
     sizes: Ints  # (b,): undecided groups
     ids: NDArray[np.int32]  # their numbers, box after box
 
+    @property
+    def entries(self) -> int:
+        """Numbers held, about."""
+        return len(self.ids) + len(self.sizes) * (3 * int(self.low.shape[1]) + 5)
+
     def take(self, chosen: NDArray[np.bool_]) -> Boxes:
         """Return the chosen boxes."""
         kept = np.repeat(chosen, self.sizes)

@@ -19,7 +19,7 @@ def divide(look: Look, alive: NDArray[np.bool_]) -> list[Boxes]:
     boxes = look.boxes
     low, high = boxes.low.copy(), boxes.high.copy()
     _shrink_to_objective(look, low, high)
-    alive &= np.all(low <= high, axis=1)
+    alive &= ~np.any(low > high, axis=1)
     look.undecided = look.undecided[alive[look.box[look.undecided]]]
     alive &= _shrink_to_means(look, low, high)
     side = boxes.high - boxes.low
@@ -90,7 +90,7 @@ def _shrink_to_means(look: Look, low: Floats, high: Floats) -> NDArray[np.bool_]
         )
         low[:, j] = np.where(helps, np.maximum(a, bottom), a)
         high[:, j] = np.where(helps, np.minimum(c, top), c)
-        some &= low[:, j] <= high[:, j]
+        some &= ~(low[:, j] > high[:, j])
     return some
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import final
 
@@ -50,6 +51,8 @@ class LeafChecker:
         """Return if the leaf is proven, else raise `Refusal`."""
         if self._lower_bound <= 0.0:
             return  # no cost is negative
+        if time.monotonic() > self._limits.deadline:
+            raise Refusal(Reason.LIMIT, "not proven within the time allowed")
         part = self._root
         if any(link.paired for link in cuts.links()):
             part = collapse(self._stated, cuts, self._lower_bound)

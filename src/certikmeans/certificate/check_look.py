@@ -69,7 +69,7 @@ class Look:
         far *= weight
         doubt = (pricing.r + 8) * EPS * (lam + far) + 1e-300
         highest = lam - near + doubt
-        kept = np.flatnonzero(highest > 0.0)
+        kept = np.flatnonzero(~(highest <= 0.0))  # written so that NaN proves nothing
         box = np.repeat(np.arange(self.count), boxes.sizes)
         self.ids, self.box, self.weight = ids[kept], box[kept], weight[kept]
         self.highest, self.lowest = highest[kept], (lam - far - doubt)[kept]

@@ -129,13 +129,14 @@ def collapse(stated: Stated, cuts: Cuts, lower_bound: float) -> Part:
     means = inside.means
     points = np.einsum("ij,jk->ik", means, axes)
     # |fl(x Q) - x Q| <= (d + 1) u |x| |Q|_F, row by row.
-    frobenius = up(math.sqrt(total(axes * axes)), BLOCK + 4)
-    norm = up(math.sqrt(total(inside.masses_below[:, None] * means * means)), BLOCK + 8)
+    # Rounded up before the root is taken: squares that underflow are not small after it.
+    frobenius = up(math.sqrt(up(total(axes * axes), BLOCK + 4)))
+    norm = up(math.sqrt(up(total(inside.masses_below[:, None] * means * means), BLOCK + 8)))
     turning = up((d + 2) * EPS * frobenius * norm)
     # |Q|_2^2 is at most the largest row sum of |Q^T Q|.
     gram = np.abs(np.einsum("ji,jk->ik", axes, axes))
     doubt = (d + 2) * EPS * np.einsum("ji,jk->ik", np.abs(axes), np.abs(axes))
-    stretch = up(math.sqrt(float((gram + doubt).sum(axis=1).max())), r + 6)
+    stretch = up(math.sqrt(up(float((gram + doubt).sum(axis=1).max()), r + 6)))
 
     needed = lower_bound
     if 0.0 < lower_bound < math.inf:

@@ -6,7 +6,9 @@ closed by a look. The order does not matter for what is proven.
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import final
@@ -34,6 +36,7 @@ class Limits:
     boxes: int = 20_000_000
     pending_entries: int = 1 << 28
     threads: int = min(4, os.cpu_count() or 1)
+    deadline: float = math.inf  # by `time.monotonic`
 
 
 @final
@@ -80,9 +83,11 @@ class Pricing:
 
     def _count(self, batches: list[Boxes], stack: list[Boxes]) -> None:
         self.looks += sum(len(batch.sizes) for batch in batches)
+        if time.monotonic() > self._limits.deadline:
+            raise Refusal(Reason.LIMIT, "not proven within the time allowed")
         if self.looks > self._limits.boxes:
             raise Refusal(Reason.LIMIT, f"not proven within {self._limits.boxes} boxes")
-        if sum(len(boxes.ids) for boxes in stack) > self._limits.pending_entries:
+        if sum(boxes.entries for boxes in stack) > self._limits.pending_entries:
             raise Refusal(Reason.LIMIT, "not proven within the memory allowed")
 
     def _next_batch(self, stack: list[Boxes]) -> Boxes:
@@ -164,7 +169,7 @@ def _look(
 ) -> tuple[list[Boxes], Floats]:
     """Return what is left to be shown of the boxes, and a place where a good cluster may be."""
     look = Look(worths, batch, region, cutoff)
-    alive = look.upper > cutoff
+    alive = ~(look.upper <= cutoff)  # written so that NaN proves nothing
     best = look.best[look.upper.argmax()]
     if not alive.any():
         return [], best

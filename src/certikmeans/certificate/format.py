@@ -88,10 +88,6 @@ class Certificate:
         """Whether the claim is that no labelling exists."""
         return self.labels is None
 
-    def rows(self) -> list[NDArray[np.float64]]:
-        """Return the rows of multipliers."""
-        return np.split(self.multipliers, np.cumsum(self.lengths)[:-1]) if len(self.lengths) else []
-
 
 def hash_points(points: NDArray[np.float64]) -> str:
     """SHA-256 over the shape and the rows, as little-endian float64."""
@@ -191,9 +187,14 @@ def _shuffled(array: NDArray[Any]) -> bytes:
     return array.view(np.uint8).reshape(len(array), array.itemsize).T.tobytes()
 
 
-def decode(content: bytes) -> Certificate:
-    """Read a certificate; raises `Refusal` for anything but a well-formed one."""
+def decode(content: bytes, shape: tuple[int, ...] | None = None) -> Certificate:
+    """Read a certificate; raises `Refusal` for anything but a well-formed one.
+
+    ``shape`` is that of the points it has to be about: nothing larger than they allow is
+    decompressed.
+    """
     header, start = _read_header(content)
+    _check_counts(header, shape)
     layout = _layout(header)
     size = sum(np.dtype(kind).itemsize * length for _, kind, length in layout)
     if size > LARGEST_PAYLOAD:
@@ -243,6 +244,19 @@ def _read_header(content: bytes) -> tuple[dict[str, Any], int]:
     return header, _PREFIX.size + length
 
 
+def _check_counts(header: dict[str, Any], shape: tuple[int, ...] | None) -> None:
+    """Refuse sizes that no honest certificate of such points has."""
+    n, d = header["n_points"], header["n_features"]
+    if shape is not None and shape != (n, d):
+        raise Refusal(Reason.DATA, f"the data have shape {shape}, not {(n, d)}")
+    if not 1 <= header["n_axes"] <= max(1, d):
+        raise Refusal(Reason.FIELD, f"{header['n_axes']} axes of {d} features")
+    if header["n_rows"] > header["n_nodes"]:
+        raise Refusal(Reason.TREE, "there are more rows of multipliers than nodes")
+    if not header["n_rows"] <= header["n_multipliers"] <= header["n_rows"] * n:
+        raise Refusal(Reason.FIELD, "the rows of multipliers are too long or too short")
+
+
 def _number(value: Any, name: str, *, infinite: bool) -> float:
     """A finite number, not negative; None where the claim is that no labelling exists."""
     if infinite:
@@ -272,8 +286,8 @@ def _inflate(content: bytes, start: int, size: int) -> bytes:
 
 
 def _assemble(header: dict[str, Any], arrays: dict[str, Any]) -> Certificate:
-    if arrays["lengths"].size and arrays["lengths"].min() < 0:
-        raise Refusal(Reason.FIELD, "a row of multipliers has a negative length")
+    if arrays["lengths"].size and arrays["lengths"].min() < 1:
+        raise Refusal(Reason.FIELD, "a row of multipliers is empty")
     if int(arrays["lengths"].sum()) != header["n_multipliers"]:
         raise Refusal(Reason.FIELD, "the rows of multipliers do not add up")
     shape = (header["n_features"], header["n_axes"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,6 +41,17 @@ PartialLabels = Annotated[
     Path | None, typer.Option(metavar="F", help="Known labels that imply the pairs, likewise.")
 ]
 OneBased = Annotated[bool, typer.Option("--one-based", help="Pair files count points from 1.")]
+Clusters = Annotated[
+    int | None,
+    typer.Option("-k", "--n-clusters", metavar="K", help="K the certificate has to be about."),
+]
+Weights = Annotated[
+    Path | None,
+    typer.Option(metavar="F", help="Weights of the points, one per line; without, all are 1."),
+]
+TimeLimit = Annotated[
+    float | None, typer.Option(metavar="S", help="Refuse if it takes longer than this.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")]
 
 
@@ -52,6 +64,9 @@ def check_command(
     constraints: ConstraintFile = None,
     partial_labels: PartialLabels = None,
     one_based: OneBased = False,
+    n_clusters: Clusters = None,
+    weights: Weights = None,
+    time_limit: TimeLimit = None,
     as_json: AsJson = False,
 ) -> ExitCode:
     """Check a certificate against the points, with code that shares nothing with the solver.
@@ -61,7 +76,7 @@ def check_command(
     """
     content = _read(certificate)
 
-    from certikmeans.certificate import check_certificate
+    from certikmeans.certificate import Limits, check_certificate
     from certikmeans.cli.inputs import Inputs, load
 
     loaded = load(
@@ -77,14 +92,39 @@ def check_command(
         )
     ).problem
     asked = any(path is not None for path in (must_link, cannot_link, constraints, partial_labels))
+    limits = Limits()
+    if time_limit is not None:
+        limits = Limits(deadline=time.monotonic() + time_limit)
     verdict = check_certificate(
         loaded.points,
         content,
+        n_clusters=n_clusters,
+        weights=_read_weights(weights, loaded.n_points),
+        limits=limits,
         must_link=loaded.must_link if asked else None,
         cannot_link=loaded.cannot_link if asked else None,
     )
     to_stdout(_document(verdict) if as_json else describe(verdict))
     return ExitCode.GAP_REACHED if verdict.accepted else ExitCode.REFUSED
+
+
+def _read_weights(path: Path | None, n_points: int) -> Any:
+    """Weights from a file; all 1 without one: the file to be checked does not choose them."""
+    import numpy as np
+
+    if path is None:
+        return np.ones(n_points)
+    try:
+        weights = np.array(path.read_text().split(), dtype=np.float64)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path}: weights cannot be read ({error})", hint="one number per line, no header"
+        ) from error
+    if len(weights) != n_points:
+        raise InputError(
+            f"{path}: {len(weights)} weights for {n_points} points", hint="one number per point"
+        )
+    return weights
 
 
 def _read(path: Path) -> bytes:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from certikmeans.cli.exits import ExitCode, exit_code_of, show_error, to_stderr, to_stdout
 from certikmeans.cli.outputs import write_atomically
+from certikmeans.errors import CertikmeansError
 from certikmeans.stop import StopSignal
 
 if TYPE_CHECKING:
@@ -202,6 +203,9 @@ def _save(path: Path | None, content: Callable[[], bytes], quiet: bool) -> bool:
         write_atomically(path, content())
     except OSError as error:
         show_error(f"{path}: could not be written ({error.strerror or error})")
+        return False
+    except CertikmeansError as error:
+        show_error(f"{path}: could not be written: {error.message}", hint=error.hint)
         return False
     if not quiet:
         to_stderr(f"wrote {path}\n")

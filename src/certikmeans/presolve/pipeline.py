@@ -67,8 +67,17 @@ class Presolved:
         return np.ascontiguousarray((centers - self.centre) @ self.axes)
 
 
-def presolve(problem: Problem, stop: StopSignal) -> Presolved | InfeasibilityProof:
+def presolve(
+    problem: Problem,
+    stop: StopSignal,
+    *,
+    feasibility_seconds: float = FEASIBILITY_SECONDS,
+    explanation_seconds: float = EXPLANATION_SECONDS,
+) -> Presolved | InfeasibilityProof:
     """Collapse, centre, turn, order; or show why no labelling can exist.
+
+    A search for a proper labelling that takes longer than ``feasibility_seconds`` is called
+    undecided; a proof that there is none is made smaller for ``explanation_seconds``.
 
     Examples
     --------
@@ -90,7 +99,7 @@ def presolve(problem: Problem, stop: StopSignal) -> Presolved | InfeasibilityPro
     position[order] = np.arange(len(order))
     row_of_point = position[groups]
 
-    colouring = find_colouring(graph, problem.n_clusters, stop.within(FEASIBILITY_SECONDS))
+    colouring = find_colouring(graph, problem.n_clusters, stop.within(feasibility_seconds))
     if colouring.answer == "no":
         return explain_uncolourable(
             problem,
@@ -98,7 +107,7 @@ def presolve(problem: Problem, stop: StopSignal) -> Presolved | InfeasibilityPro
             graph,
             problem.n_clusters,
             colouring.component,
-            stop.within(EXPLANATION_SECONDS),
+            stop.within(explanation_seconds),
             witness=colouring.witness,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from certikmeans.assignment import Assigner
 from certikmeans.bounds.base import AbstractBound, BoundResult
 from certikmeans.bounds.determination import SampleDetermination
+from certikmeans.bounds.sample import EPS, least_costs
 from certikmeans.bounds.settled import settled_bound
 from certikmeans.presolve.pipeline import Presolved
 from certikmeans.problem.subproblem import Subproblem
@@ -18,8 +20,11 @@ from certikmeans.proof import CenterSplit, Leaf
 from certikmeans.search.center_splits import CenterSplitter, is_empty
 from certikmeans.search.node import AbstractWorker, Answer, Split, Task
 from certikmeans.search.rows import leaf_of
+from certikmeans.stop import StopSignal
 
 LLOYD_STEPS = 30
+# Components with cycles of up to so many groups are coloured exactly by the checker.
+CHECKED_CYCLES = 12
 
 
 @final
@@ -43,10 +48,10 @@ class CenterWorker(AbstractWorker[Subproblem]):
         self._assigner = assigner
         self._bound = bound
         self._state = None if bound is None else bound.prepare(presolved.reduced)
-        # The checker of certificates repeats elimination, not the rule about nearest centres.
-        self._determination = SampleDetermination(
-            presolved.reduced, assigner, forced=not keep_proof
-        )
+        self._determination = SampleDetermination(presolved.reduced, assigner, forced=True)
+        sizes = np.diff(presolved.reduced.graph.starts)
+        cyclic = presolved.reduced.graph.extra_edges > 0
+        self._checkable = bool((sizes[cyclic] <= CHECKED_CYCLES).all())
         self._splitter = CenterSplitter(presolved.reduced)
         self._keep_proof = keep_proof
 
@@ -56,22 +61,13 @@ class CenterWorker(AbstractWorker[Subproblem]):
         if is_empty(part):
             return Answer(np.inf, Leaf("infeasible"), None, None, (), part)
         cutoff = presolved.reduce_bound(task.target)
-        determined = self._determination.determine(part, cutoff, task.stop)
-        part = Subproblem(part.lower, part.upper, determined.viable)
-        sample = determined.lower
-        if determined.n_fixed > 0 and sample < cutoff and not self._keep_proof:
-            reduced = presolved.reduced
-            sample = max(sample, settled_bound(reduced, self._assigner, part, task.stop))
-        sample = min(cutoff, sample)  # labellings left out cost at least the cutoff
+        part, sample = self._sampled(part, cutoff, task.stop)
         found = BoundResult(sample, {"bound": "sample"}, task.restart)
         middle = 0.5 * (part.lower + part.upper)
         centers: tuple[NDArray[np.float64], ...] = (middle,)
         if self._bound is not None and sample < cutoff:
-            # A leaf of a certificate carries multipliers alone, good for every set of groups.
-            bare = Subproblem(part.lower, part.upper)
-            asked = bare if self._keep_proof else part
-            other = self._bound.evaluate(self._state, asked, cutoff, task.stop, task.restart)
-            value = min(cutoff, other.value)
+            other = self._bound.evaluate(self._state, part, cutoff, task.stop, task.restart)
+            value = min(cutoff, other.value) if other.value > 0.0 else 0.0
             centers = (*other.centers, middle)
             if value > sample:
                 found = other
@@ -81,8 +77,13 @@ class CenterWorker(AbstractWorker[Subproblem]):
         split = None
         if found.value < cutoff:
             split = self._splitter.choose(part, found.mixture, task.depth)
+        bound = presolved.restore_bound(found.value)
+        if not self._keep_proof:
+            # Pairs of group and cluster were removed here for a labelling that costs at least the
+            # target, and further up for one that costs at least a target that was no smaller.
+            bound = min(bound, task.target)
         return Answer(
-            bound=presolved.restore_bound(found.value),
+            bound=bound,
             leaf=leaf_of(presolved, found.evidence, self._keep_proof),
             restart=found.restart,
             split=split,
@@ -94,6 +95,31 @@ class CenterWorker(AbstractWorker[Subproblem]):
         """Cut the box of one centre."""
         assert isinstance(split, CenterSplit)
         return self._splitter.parts(part, split)
+
+    def _sampled(
+        self, part: Subproblem, cutoff: float, stop: StopSignal
+    ) -> tuple[Subproblem, float]:
+        """Sample determination and the sample bound: the part with viable sets, and the value.
+
+        Where a proof is kept, only what the checker of certificates repeats: no viable sets, and
+        no cannot-links in components with cycles that are too large for it.
+        """
+        reduced = self._presolved.reduced
+        if self._keep_proof:
+            costs = least_costs(reduced, part)
+            if not self._checkable:
+                return part, math.fsum(costs.min(axis=1).tolist()) * (1.0 - 4.0 * EPS)
+            return part, self._assigner.assign_costs(costs, stop=stop).lower
+        determined = self._determination.determine(part, cutoff, stop)
+        part = Subproblem(part.lower, part.upper, determined.viable)
+        sample = determined.lower
+        if determined.n_fixed > 0 and sample < cutoff:
+            sample = max(sample, settled_bound(reduced, self._assigner, part, stop))
+        return part, min(cutoff, sample)  # labellings left out cost at least the cutoff
+
+    def inherited(self, leaf: Leaf, part: Subproblem, child: Subproblem) -> Leaf:
+        """The same: groups do not change, and boxes only shrink."""
+        return leaf
 
     def _labellings(
         self, centers: Sequence[NDArray[np.float64]], task: Task[Subproblem]

@@ -97,6 +97,7 @@ class Search(Generic[Part]):
         self._numbers = itertools.count(1)
         self._root = 0
         self._deepest = 0
+        self._least_target = np.inf
         self.nodes = 1
 
     @property
@@ -113,9 +114,9 @@ class Search(Generic[Part]):
         known: float,
     ) -> None:
         """Bound the root; ``known`` is the sample bound of the whole, or less than this one."""
-        cost, labels = self._incumbent()
-        target = target_bound(cost, self._gap)
-        found = answer(Task(root, 0, None, target, labels, stop))
+        target, labels = self._target()
+        task = Task(root, 0, None, target, labels, stop)
+        found = Crew().map(answer, [task])[0]
         for candidate in found.labels:
             self._hooks.offer(candidate)
         node = Node(
@@ -163,8 +164,7 @@ class Search(Generic[Part]):
                 self._close(node, Door.UNSPLITTABLE)
             else:
                 nodes.append(node)
-        cost, labels = self._incumbent()
-        target = target_bound(cost, self._gap)
+        target, labels = self._target()
         tasks = []
         for node in nodes:
             assert node.split is not None
@@ -193,7 +193,7 @@ class Search(Generic[Part]):
                     depth=node.depth + 1,
                     part=answer.part,
                     bound=max(answer.bound, node.bound),
-                    leaf=answer.leaf if better else node.leaf,
+                    leaf=answer.leaf if better else self._inherited(node, answer.part),
                     restart=answer.restart,
                     split=answer.split,
                 )
@@ -206,14 +206,23 @@ class Search(Generic[Part]):
         for child, answer in zip(children, answers, strict=True):
             self._settle(child, answer)
 
+    def _inherited(self, node: Node[Part], part: Part) -> Leaf:
+        return self._worker.inherited(node.leaf, node.part, part)
+
     def _settle(self, node: Node[Part], answer: Answer[Part]) -> None:
         """Close a node that has just been bounded, or keep it open."""
-        if np.isinf(answer.bound):
+        if answer.bound == np.inf:
             self._close(node, Door.INFEASIBLE)
         elif self._prunable(node):
             self._close(node, Door.BOUND)
         else:
             self._store.push(node)
+
+    def _target(self) -> tuple[float, NDArray[np.int64]]:
+        """Bound that closes a part, and the best labelling. Targets never rise."""
+        cost, labels = self._incumbent()
+        self._least_target = min(self._least_target, target_bound(cost, self._gap))
+        return self._least_target, labels
 
     def _prunable(self, node: Node[Part]) -> bool:
         return gap_reached(self._incumbent()[0], node.bound, self._gap)

@@ -79,3 +79,7 @@ class AbstractWorker(ABC, Generic[Part]):
     @abstractmethod
     def parts(self, part: Part, split: Split) -> tuple[Part, Part]:
         """Split; together the two hold every labelling of the part."""
+
+    @abstractmethod
+    def inherited(self, leaf: Leaf, part: Part, child: Part) -> Leaf:
+        """What proved the bound of a part, in terms of one of its parts."""

@@ -13,8 +13,10 @@ from certikmeans.assignment import Assigner
 from certikmeans.bounds.base import BoundResult, Mixture
 from certikmeans.bounds.sample import SampleBound
 from certikmeans.presolve.infeasible import InfeasibilityProof
+from certikmeans.presolve.must_link import must_link_groups
 from certikmeans.presolve.pipeline import Presolved, presolve
 from certikmeans.problem import Problem
+from certikmeans.problem.numbering import number_by_appearance
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import Leaf, PairSplit
 from certikmeans.search.bounding import BoundMaker
@@ -23,6 +25,7 @@ from certikmeans.search.pair_splits import Pair, doubtful_pair, undecided_pair
 from certikmeans.search.rows import leaf_of
 
 LLOYD_STEPS = 30
+COLOURING_SECONDS = 5.0
 
 
 @final
@@ -75,7 +78,9 @@ class PairWorker(AbstractWorker[PairPart]):
         """Bound a part, suggest labellings, choose how to split it."""
         part = task.part
         stated = self._stated(part)
-        presolved = presolve(stated, task.stop)
+        presolved = presolve(
+            stated, task.stop, feasibility_seconds=COLOURING_SECONDS, explanation_seconds=0.0
+        )
         if isinstance(presolved, InfeasibilityProof):
             return Answer(np.inf, Leaf("infeasible"), None, None, (), part)
         if presolved.witness is None:  # time is up, or colouring is too hard: nothing is known
@@ -115,6 +120,40 @@ class PairWorker(AbstractWorker[PairPart]):
             PairPart((*part.together, pair), part.apart),
             PairPart(part.together, (*part.apart, pair)),
         )
+
+    def inherited(self, leaf: Leaf, part: PairPart, child: PairPart) -> Leaf:
+        """Multipliers of groups that have become one add up, less what it costs inside.
+
+        Then the joined group is worth to every centre what its parts were worth together.
+        """
+        if leaf.multipliers is None or part.together == child.together:
+            return leaf
+        before, after = (self._groups(one) for one in (part, child))
+        first = np.unique(before, return_index=True)[1]  # a point of every group
+        joined = after[first]
+        n_joined = int(after.max()) + 1
+        inside = self._within(after, n_joined)
+        inside -= np.bincount(joined, self._within(before, len(first)), n_joined)
+        lam = np.bincount(joined, leaf.multipliers, n_joined).astype(np.float64)
+        return Leaf(leaf.bound, lam - np.maximum(inside, 0.0))
+
+    def _groups(self, part: PairPart) -> NDArray[np.int64]:
+        """Group of every point, numbered by the smallest point of each."""
+        pairs = np.array(part.together, dtype=np.int64).reshape(-1, 2)
+        groups = must_link_groups(
+            self._problem.n_points, np.concatenate([self._problem.must_link, pairs])
+        )
+        return number_by_appearance(groups)
+
+    def _within(self, groups: NDArray[np.int64], count: int) -> NDArray[np.float64]:
+        """Sum of squares inside every group."""
+        points, weights = self._problem.points, self._problem.weights
+        masses = np.bincount(groups, weights, count)
+        total = np.zeros(count)
+        for column in points.T:
+            means = np.bincount(groups, weights * column, count) / masses
+            total += np.bincount(groups, weights * (column - means[groups]) ** 2, count)
+        return total
 
     def _stated(self, part: PairPart) -> Problem:
         problem = self._problem

@@ -24,7 +24,7 @@ def groups_by_first_row(row_of_point: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def leaf_of(presolved: Presolved, evidence: dict[str, Any], keep_proof: bool) -> Leaf:
     """What proves a bound, with multipliers only where they are wanted."""
-    multipliers = evidence.get("multipliers") if keep_proof else None
-    if multipliers is not None:
-        multipliers = multipliers[groups_by_first_row(presolved.row_of_point)]
-    return Leaf(evidence["bound"], multipliers)
+    if not keep_proof or evidence["bound"] != "cluster":
+        return Leaf(evidence["bound"])
+    order = groups_by_first_row(presolved.row_of_point)
+    return Leaf("cluster", evidence["multipliers"][order])

@@ -144,7 +144,7 @@ class _Progress:
 
 @final
 class Pricer:
-    """Prices clusters of one reduced problem; safe to use from one thread at a time.
+    """Prices clusters of one reduced problem. Holds nothing that changes: threads may share it.
 
     Parameters
     ----------
