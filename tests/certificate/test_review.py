@@ -81,7 +81,7 @@ def test_rows_without_multipliers(honest):
     empty = np.zeros(100_000, dtype=np.int64)
     many = dataclasses.replace(made, lengths=np.concatenate([made.lengths, empty]))
     verdict = check_certificate(problem.points, form.encode(many))
-    assert (verdict.accepted, verdict.reason) == (False, Reason.FIELD)
+    assert (verdict.accepted, verdict.reason) == (False, Reason.TREE)
 
 
 def test_a_bound_above_the_cost(honest):
