@@ -87,11 +87,7 @@ class LocalSearch:
 
 def means_of(problem: ReducedProblem, labels: Labels) -> Centers:
     """Weighted means of the clusters; an empty cluster sits at the origin, the overall mean."""
-    n_clusters = problem.n_clusters
-    masses = np.asarray(np.bincount(labels, problem.weights, n_clusters), dtype=np.float64)
-    sums = np.empty((n_clusters, problem.n_axes))
-    for j, column in enumerate(problem.points.T):
-        sums[:, j] = np.bincount(labels, problem.weights * column, n_clusters)
+    sums, masses = problem.cluster_sums(labels)
     return _means(sums, masses, np.zeros_like(sums))
 
 

@@ -219,3 +219,13 @@ class ReducedProblem:
     def n_axes(self) -> int:
         """Number of columns; at least 1."""
         return int(self.points.shape[1])
+
+    def cluster_sums(
+        self, labels: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Weighted sums of the points of every cluster, and the weights of the clusters."""
+        k = self.n_clusters
+        sums = np.empty((k, self.n_axes))
+        for j, column in enumerate(self.points.T):
+            sums[:, j] = np.bincount(labels, self.weights * column, k)
+        return sums, np.bincount(labels, self.weights, k).astype(np.float64)

@@ -210,7 +210,5 @@ def _centers(presolved: Presolved, labels: NDArray[np.int64]) -> NDArray[np.floa
     reduced = presolved.reduced
     groups = np.empty(reduced.n_groups, dtype=np.int64)
     groups[presolved.row_of_point] = labels
-    masses = np.bincount(groups, reduced.weights, reduced.n_clusters)
-    sums = np.zeros((reduced.n_clusters, reduced.n_axes))
-    np.add.at(sums, groups, reduced.weights[:, None] * reduced.points)
+    sums, masses = reduced.cluster_sums(groups)
     return sums / np.maximum(masses, 1e-300)[:, None]

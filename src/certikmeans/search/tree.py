@@ -110,9 +110,7 @@ def _root_mixture(found: ClusterProof, n_clusters: int) -> Mixture | None:
 
 def _ordered_means(reduced: ReducedProblem, labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """Means in the order of axis 0; an empty cluster sits on the last of the others."""
-    masses = np.bincount(labels, reduced.weights, reduced.n_clusters)
-    sums = np.zeros((reduced.n_clusters, reduced.n_axes))
-    np.add.at(sums, labels, reduced.weights[:, None] * reduced.points)
+    sums, masses = reduced.cluster_sums(labels)
     means = sums[masses > 0.0] / masses[masses > 0.0, None]
     means = means[np.argsort(means[:, 0], kind="stable")]
     return np.concatenate([means, np.repeat(means[-1:], reduced.n_clusters - len(means), axis=0)])

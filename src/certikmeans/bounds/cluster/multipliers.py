@@ -57,11 +57,8 @@ def cluster_means(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Means of the clusters that are not empty, and labels renumbered to them."""
     used, compact = np.unique(labels, return_inverse=True)
-    masses = np.bincount(compact, reduced.weights)
-    means = np.empty((len(used), reduced.n_axes))
-    for j, column in enumerate(reduced.points.T):
-        means[:, j] = np.bincount(compact, reduced.weights * column) / masses
-    return means, compact
+    sums, masses = reduced.cluster_sums(labels)
+    return sums[used] / masses[used, None], compact
 
 
 def multiplier_space(

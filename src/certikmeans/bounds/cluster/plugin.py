@@ -149,9 +149,7 @@ def _settle(
             found = assigner.assign_costs(np.where(part.viable, costs, np.inf), stop=stop)
             changed = int(np.count_nonzero(found.labels != labels))
             labels = found.labels
-            masses = np.asarray(np.bincount(labels, reduced.weights, reduced.n_clusters), float)
-            sums = np.zeros_like(centers)
-            np.add.at(sums, labels, reduced.weights[:, None] * reduced.points)
+            sums, masses = reduced.cluster_sums(labels)
         if changed == 0 or stop.cause() is not None:
             break
         filled = masses > 0.0
