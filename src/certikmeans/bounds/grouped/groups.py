@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.kernels.grouped_order import order_farthest_first
+from certikmeans.kernels.grouped_order import order_farthest_first, order_nearby
 from certikmeans.problem import ReducedProblem
 
 # Points this close in order are not told apart further.
@@ -115,18 +115,9 @@ def near_order(points: NDArray[np.float64]) -> Order:
     >>> near_order(np.array([[3.0], [0.0], [2.0], [1.0]]))
     array([1, 3, 2, 0])
     """
-    done: list[int] = []
-    waiting = [np.arange(len(points))]
-    while waiting:
-        rows = waiting.pop()
-        axis = int(np.argmax(np.ptp(points[rows], axis=0)))
-        rows = rows[np.argsort(points[rows, axis], kind="stable")]
-        if len(rows) <= NEIGHBOURS:
-            done.extend(rows.tolist())
-            continue
-        half = len(rows) // 2
-        waiting += [rows[half:], rows[:half]]
-    return np.array(done, dtype=np.int64)
+    order = np.arange(len(points))
+    order_nearby(np.ascontiguousarray(points), NEIGHBOURS, order)
+    return order
 
 
 def farthest_first(points: NDArray[np.float64]) -> Order:
