@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.kernels.grouped_order import order_farthest_first, order_nearby
+from certikmeans.kernels.grouped_order import order_farthest_first
 from certikmeans.problem import ReducedProblem
 
 # Points this close in order are not told apart further.
@@ -116,8 +116,18 @@ def near_order(points: NDArray[np.float64]) -> Order:
     array([1, 3, 2, 0])
     """
     order = np.arange(len(points))
-    order_nearby(np.ascontiguousarray(points), NEIGHBOURS, order)
-    return order
+    starts = np.array([0])
+    while True:  # all runs of a level at once: sorted along their widest axis, then halved
+        sizes = np.diff(np.append(starts, len(points)))
+        run = np.repeat(np.arange(len(starts)), sizes)
+        here = points[order]
+        spans = np.maximum.reduceat(here, starts) - np.minimum.reduceat(here, starts)
+        keys = here[np.arange(len(points)), np.argmax(spans, axis=1)[run]]
+        order = order[np.lexsort((keys, run))]
+        large = sizes > NEIGHBOURS
+        if not large.any():
+            return order
+        starts = np.sort(np.concatenate([starts, starts[large] + sizes[large] // 2]))
 
 
 def farthest_first(points: NDArray[np.float64]) -> Order:
