@@ -39,15 +39,33 @@ class PairSplit:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class MatrixMultipliers:
+    """Multipliers of the semidefinite bound: of entries of ``Z``, and of cuts of three groups."""
+
+    entries: NDArray[np.float64]  # (n, n) symmetric; >= 0, of any sign on cannot-links
+    cuts: NDArray[np.int64]  # (m, 3): s, t, u; u = -1 for a pair cut
+    amounts: NDArray[np.float64]  # (m,) >= 0
+
+    @classmethod
+    def none(cls, n_groups: int) -> MatrixMultipliers:
+        """All zero."""
+        no_cuts = np.empty((0, 3), dtype=np.int64)
+        return cls(np.zeros((n_groups, n_groups)), no_cuts, np.empty(0))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
     """A part that was not split, and why no labelling in it is cheaper than the bound.
 
     ``bound`` names the method: ``cluster`` (with ``multipliers``, one per group of the part),
-    ``sample``, ``one cluster``, ``grouped``, ``infeasible`` (the part is empty) or ``trivial``.
+    ``sdp`` (with a ``matrix`` of them), ``sample``, ``one cluster``, ``grouped``, ``infeasible``
+    (the part is empty) or ``trivial``.
     """
 
     bound: str
     multipliers: NDArray[np.float64] | None = None
+    matrix: MatrixMultipliers | None = None
 
 
 @final

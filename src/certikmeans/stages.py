@@ -221,7 +221,7 @@ class Run:
         options = self._options
         small = reduced.reduced.n_groups <= SWITCH_UP_TO
         free = options.bound == "auto" and options.branching != "centers"
-        return small and free and not options.keep_proof
+        return small and free
 
     def _gap(self) -> float:
         return relative_gap(self._incumbent.cost, self._lower)

@@ -14,11 +14,12 @@ from certikmeans.bounds.sdp import SdpBound, translate_restart
 from certikmeans.bounds.sdp.admm import Admm
 from certikmeans.bounds.sdp.interior import solve_interior
 from certikmeans.bounds.sdp.model import SdpModel
-from certikmeans.bounds.sdp.safe import Multipliers, safe_bound
+from certikmeans.bounds.sdp.safe import safe_bound
 from certikmeans.errors import InputError, MissingExtraError
 from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem.subproblem import Subproblem
+from certikmeans.proof import MatrixMultipliers
 from certikmeans.stop import StopSignal
 from certikmeans.testing.contracts import check_bound
 from certikmeans.testing.instances import random_problem
@@ -76,7 +77,7 @@ def garbage(rng, model):
         cuts = np.array([rng.choice(n, 3, replace=False) for _ in range(rng.integers(0, 30))])
         cuts = cuts.reshape(-1, 3).astype(np.int64)
         cuts[rng.random(len(cuts)) < 0.3, 2] = -1
-    return Multipliers(entries, cuts, rng.normal(size=len(cuts)) * unit * model.mass)
+    return MatrixMultipliers(entries, cuts, rng.normal(size=len(cuts)) * unit * model.mass)
 
 
 @pytest.mark.parametrize("seed", range(100))
@@ -114,7 +115,7 @@ def test_multipliers_near_the_best_prove_a_bound(seed):
         best = admm.multipliers
         assert Fraction(safe_bound(model, best)) <= least
         for size in (1e-15, 1e-12, 1e-6):
-            shaken = Multipliers(
+            shaken = MatrixMultipliers(
                 best.entries * (1.0 + size * rng.normal(size=(n, n))),
                 best.cuts,
                 best.amounts * (1.0 + size * rng.normal(size=len(best.cuts))),
@@ -144,7 +145,7 @@ def test_a_wrong_eigensolver_does_not_make_a_wrong_bound(seed, monkeypatch):
     monkeypatch.setattr(np.linalg, "eigh", wrong)
     for _ in range(10):
         assert Fraction(safe_bound(model, garbage(rng, model))) <= least
-        assert Fraction(safe_bound(model, Multipliers.none(model.n_groups))) <= least
+        assert Fraction(safe_bound(model, MatrixMultipliers.none(model.n_groups))) <= least
 
 
 def test_what_is_not_finite_or_overflows_proves_nothing():
@@ -154,8 +155,8 @@ def test_what_is_not_finite_or_overflows_proves_nothing():
     for bad in (np.nan, np.inf, 1e308, 1e200):
         entries = np.zeros((5, 5))
         entries[0, 1] = entries[1, 0] = bad
-        assert safe_bound(model, Multipliers(entries, cuts, np.zeros(1))) == 0.0
-        assert safe_bound(model, Multipliers(np.zeros((5, 5)), cuts, np.array([bad]))) == 0.0
+        assert safe_bound(model, MatrixMultipliers(entries, cuts, np.zeros(1))) == 0.0
+        assert safe_bound(model, MatrixMultipliers(np.zeros((5, 5)), cuts, np.array([bad]))) == 0.0
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e8])
@@ -226,7 +227,7 @@ def test_tight_on_separated_clusters(seed):
 def test_cuts_never_lower_the_bound(seed):
     done = noise(30, seed=seed)
     without = root_bound(done, cuts=False)
-    assert len(without.evidence["cuts"]) == 0
+    assert len(without.evidence["matrix"].cuts) == 0
     with_cuts = root_bound(done)
     assert with_cuts.value >= without.value * (1.0 - 1e-6)
     assert with_cuts.value > without.value  # noise is where they are needed

@@ -18,6 +18,7 @@ from certikmeans.certificate.check_colouring import (
     least_costs,
     viable_colours,
 )
+from certikmeans.certificate.check_matrix import least_by_matrix
 from certikmeans.certificate.check_parts import Cuts, Part, Stated, collapse
 from certikmeans.certificate.check_pricing import Limits, Pricing
 from certikmeans.certificate.format import Reason, Refusal
@@ -75,6 +76,8 @@ class LeafChecker:
             case "cluster":
                 regions = [Region(*row) for row in zip(low, high, cut_low, cut_high, strict=True)]
                 self._cluster(part, regions, low, high, multipliers)
+            case "sdp":
+                self._matrix(part, multipliers)
             case _:
                 raise Refusal(Reason.BOUND, "a bound above 0 needs evidence")
 
@@ -99,6 +102,16 @@ class LeafChecker:
             viable = viable_colours(costs, part.edges, part.needed)
             costs[~viable] = part.needed
             value = max(value, Colourings(costs, part.edges).least())
+        if not value >= part.needed:
+            raise Refusal(Reason.BOUND, f"proven {value!r} of {part.needed!r} (reduced)")
+
+    def _matrix(self, part: Part, multipliers: Floats | None) -> None:
+        """What holds for all labellings holds for those of the part: boxes are not looked at."""
+        if multipliers is None:
+            raise Refusal(Reason.BOUND, "there are no multipliers")
+        value = least_by_matrix(
+            part.points, part.weights, part.edges, self._stated.n_clusters, multipliers
+        )
         if not value >= part.needed:
             raise Refusal(Reason.BOUND, f"proven {value!r} of {part.needed!r} (reduced)")
 

@@ -16,7 +16,7 @@ from certikmeans._version import __version__
 from certikmeans.certificate import format as form
 from certikmeans.certificate.format import Certificate
 from certikmeans.errors import InputError
-from certikmeans.proof import CenterSplit, Leaf, PairSplit, Proof
+from certikmeans.proof import CenterSplit, Leaf, MatrixMultipliers, PairSplit, Proof
 
 if TYPE_CHECKING:
     from certikmeans.problem import Problem
@@ -145,8 +145,9 @@ class _Tree:
                     self._add(form.CENTER_SPLIT, cluster, axis, value)
                 case PairSplit(first, second):
                     self._add(form.PAIR_SPLIT, first, second, 0.0)
-                case Leaf(bound, multipliers):
-                    self._add(_kind_of(bound), self._row(multipliers), -1, 0.0)
+                case Leaf(bound, multipliers, matrix):
+                    row = multipliers if matrix is None else _flat(matrix)
+                    self._add(_kind_of(bound), self._row(row), -1, 0.0)
 
     def _add(self, kind: int, first: int, second: int, value: float) -> None:
         self.kinds.append(kind)
@@ -162,6 +163,13 @@ class _Tree:
         if place == len(self.rows):
             self.rows.append(row)
         return place
+
+
+def _flat(matrix: MatrixMultipliers) -> NDArray[np.float64]:
+    """The upper triangle, then every cut that counts."""
+    used = matrix.amounts > 0.0
+    cuts = np.column_stack([matrix.cuts[used].astype(np.float64), matrix.amounts[used]])
+    return np.concatenate([matrix.entries[np.triu_indices(len(matrix.entries))], cuts.ravel()])
 
 
 def _kind_of(bound: str) -> int:

@@ -106,7 +106,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")]
 
 
-UNCERTIFIED = ("grouped", "sdp")
+UNCERTIFIED = ("grouped",)
 
 
 def solve_command(

@@ -124,14 +124,20 @@ class PairWorker(AbstractWorker[PairPart]):
     def inherited(self, leaf: Leaf, part: PairPart, child: PairPart) -> Leaf:
         """Multipliers of groups that have become one add up, less what it costs inside.
 
-        Then the joined group is worth to every centre what its parts were worth together.
+        Then the joined group is worth to every centre what its parts were worth together. Those
+        of a matrix add up as they are: what it costs inside is taken out by the proof itself.
         """
-        if leaf.multipliers is None or part.together == child.together:
+        known = leaf.multipliers is not None or leaf.matrix is not None
+        if not known or part.together == child.together:
             return leaf
         before, after = (self._groups(one) for one in (part, child))
         first = np.unique(before, return_index=True)[1]  # a point of every group
         joined = after[first]
         n_joined = int(after.max()) + 1
+        if leaf.matrix is not None:
+            from certikmeans.bounds.sdp.safe import joined_multipliers
+
+            return Leaf(leaf.bound, matrix=joined_multipliers(leaf.matrix, joined, n_joined))
         inside = self._within(after, n_joined)
         inside -= np.bincount(joined, self._within(before, len(first)), n_joined)
         lam = np.bincount(joined, leaf.multipliers, n_joined).astype(np.float64)

@@ -24,7 +24,13 @@ def groups_by_first_row(row_of_point: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def leaf_of(presolved: Presolved, evidence: dict[str, Any], keep_proof: bool) -> Leaf:
     """What proves a bound, with multipliers only where they are wanted."""
-    if not keep_proof or evidence["bound"] != "cluster":
-        return Leaf(evidence["bound"])
+    bound = evidence["bound"]
+    if not keep_proof or bound not in ("cluster", "sdp"):
+        return Leaf(bound)
     order = groups_by_first_row(presolved.row_of_point)
-    return Leaf("cluster", evidence["multipliers"][order])
+    if bound == "cluster":
+        return Leaf(bound, evidence["multipliers"][order])
+    from certikmeans.bounds.sdp.safe import joined_multipliers
+
+    renumbered = joined_multipliers(evidence["matrix"], np.argsort(order), len(order))
+    return Leaf(bound, matrix=renumbered)

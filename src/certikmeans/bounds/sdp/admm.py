@@ -21,8 +21,8 @@ from scipy.linalg import eigh
 
 from certikmeans.bounds.sdp.cuts import NO_CUTS, cut_table, merged, most_violated
 from certikmeans.bounds.sdp.model import Matrix, SdpModel, Vector
-from certikmeans.bounds.sdp.safe import Multipliers
 from certikmeans.kernels.sdp_cuts import project_on_cuts
+from certikmeans.proof import MatrixMultipliers
 from certikmeans.stop import StopSignal
 
 RELAXATION = 1.6
@@ -38,7 +38,7 @@ BALANCE = 4.0
 class Start:
     """Where to go on from."""
 
-    multipliers: Multipliers
+    multipliers: MatrixMultipliers
     z: Matrix  # (n, n)
     penalty: float = FIRST_PENALTY
 
@@ -70,11 +70,11 @@ class Admm:
             self._resume(start.multipliers)
 
     @property
-    def multipliers(self) -> Multipliers:
+    def multipliers(self) -> MatrixMultipliers:
         """In units of the cost, for Z."""
         unit = self._penalty * self._model.total
         entries = unit * self._scale * (self.entrywise - self._unclipped)
-        return Multipliers(entries, self.cuts, unit * self._model.mass * self._amounts)
+        return MatrixMultipliers(entries, self.cuts, unit * self._model.mass * self._amounts)
 
     @property
     def state(self) -> Start:
@@ -180,7 +180,7 @@ class Admm:
         total: Matrix = upper + np.triu(upper, 1).T
         return total
 
-    def _resume(self, start: Multipliers) -> None:
+    def _resume(self, start: MatrixMultipliers) -> None:
         unit = self._penalty * self._model.total
         self.cuts = start.cuts
         self._amounts = start.amounts / (unit * self._model.mass)

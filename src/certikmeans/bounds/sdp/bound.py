@@ -15,11 +15,12 @@ from certikmeans.bounds.sdp.admm import Admm, Start
 from certikmeans.bounds.sdp.cuts import NO_CUTS, merged, most_violated
 from certikmeans.bounds.sdp.interior import load_clarabel, solve_interior
 from certikmeans.bounds.sdp.model import SdpModel
-from certikmeans.bounds.sdp.safe import Multipliers, safe_bound
+from certikmeans.bounds.sdp.safe import joined_multipliers, safe_bound
 from certikmeans.bounds.sdp.suggest import soft_clusters, suggested_centers
 from certikmeans.errors import InputError
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
+from certikmeans.proof import MatrixMultipliers
 from certikmeans.stop import StopSignal
 
 MOST_GROUPS = 1_000
@@ -42,7 +43,7 @@ NEARLY_FEASIBLE = 1e-3
 class SdpRestart:
     """What a smaller part starts from: the best proof, and where the solver was."""
 
-    proof: Multipliers
+    proof: MatrixMultipliers
     last: Start
 
 
@@ -50,7 +51,7 @@ class SdpRestart:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Climbed:
     value: float
-    proof: Multipliers
+    proof: MatrixMultipliers
     last: Start
     iterations: int
     rounds: int
@@ -125,9 +126,7 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
                     "bound": self.name,
                     "iterations": found.iterations,
                     "rounds": found.rounds,
-                    "entries": found.proof.entries,
-                    "cuts": found.proof.cuts,
-                    "amounts": found.proof.amounts,
+                    "matrix": found.proof,
                 },
                 restart=SdpRestart(found.proof, found.last),
                 centers=(suggested_centers(problem, found.last.z),),
@@ -139,7 +138,7 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
     ) -> _Climbed:
         n = model.n_groups
         if restart is None:
-            proof = Multipliers.none(n)
+            proof = MatrixMultipliers.none(n)
             start = Start(proof, np.full((n, n), 1.0 / model.mass))
         else:
             proof, start = restart.proof, restart.last
@@ -223,13 +222,15 @@ def translate_restart(
 ) -> SdpRestart:
     """Carry a start over to a problem in which group s has become part of ``joined[s]``.
 
-    Multipliers add up, which costs nothing of the bound (`Multipliers.joined`); entries of Z are
+    Multipliers add up, which costs nothing of the bound (`joined_multipliers`); entries of Z are
     averaged by weight, which keeps ``Z w = 1``.
     """
     shares = np.zeros((after.n_groups, before.n_groups))
     shares[joined, np.arange(before.n_groups)] = before.weights / after.weights[joined]
     last = restart.last
     moved = Start(
-        last.multipliers.joined(joined, after.n_groups), shares @ last.z @ shares.T, last.penalty
+        joined_multipliers(last.multipliers, joined, after.n_groups),
+        shares @ last.z @ shares.T,
+        last.penalty,
     )
-    return SdpRestart(restart.proof.joined(joined, after.n_groups), moved)
+    return SdpRestart(joined_multipliers(restart.proof, joined, after.n_groups), moved)

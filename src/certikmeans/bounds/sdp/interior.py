@@ -13,8 +13,8 @@ from scipy.sparse import coo_array, csc_matrix, vstack
 
 from certikmeans.bounds.sdp.cuts import Triples, cut_table
 from certikmeans.bounds.sdp.model import Matrix, SdpModel
-from certikmeans.bounds.sdp.safe import Multipliers
 from certikmeans.errors import MissingExtraError
+from certikmeans.proof import MatrixMultipliers
 from certikmeans.stop import StopSignal
 
 
@@ -23,7 +23,7 @@ from certikmeans.stop import StopSignal
 class InteriorAnswer:
     """What clarabel ended with; its objective is for comparison only."""
 
-    multipliers: Multipliers
+    multipliers: MatrixMultipliers
     z: Matrix
     objective: float
 
@@ -89,7 +89,7 @@ def solve_interior(model: SdpModel, cuts: Triples, stop: StopSignal) -> Interior
     entries[apart] = -on_apart
     entries[free] = on_free[1:]
     matrix = _matrix(entries / stretch, rows, columns, n)
-    multipliers = Multipliers(
+    multipliers = MatrixMultipliers(
         model.total * scale * matrix, cuts, model.total * model.mass * np.maximum(on_cuts, 0.0)
     )
     z = _matrix(np.array(answer.x) / stretch, rows, columns, n) / scale

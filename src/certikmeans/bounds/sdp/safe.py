@@ -44,14 +44,13 @@ sums of squares) less than ``n 1.5e-154``, which `_norm` adds. Overflow ends in 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.sdp.cuts import NO_CUTS, CutTable, Triples, cut_table, joined
+from certikmeans.bounds.sdp.cuts import CutTable, cut_table, joined
 from certikmeans.bounds.sdp.model import Matrix, SdpModel, Vector
+from certikmeans.proof import MatrixMultipliers
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = 1e-280
@@ -59,34 +58,23 @@ LARGEST = 1e200
 GENEROUS = 1.01
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Multipliers:
-    """Multipliers of the relaxation in terms of Z: all that a proof needs."""
+def joined_multipliers(
+    given: MatrixMultipliers, group_of: NDArray[np.int64], n_groups: int
+) -> MatrixMultipliers:
+    """The same on a problem in which group s has become part of ``group_of[s]``.
 
-    entries: Matrix  # (n, n) symmetric; >= 0, of any sign on cannot-links
-    cuts: Triples
-    amounts: Vector  # (m,) >= 0
-
-    @classmethod
-    def none(cls, n_groups: int) -> Multipliers:
-        """All zero."""
-        return cls(np.zeros((n_groups, n_groups)), NO_CUTS, np.empty(0))
-
-    def joined(self, group_of: NDArray[np.int64], n_groups: int) -> Multipliers:
-        """The same on a problem in which group s has become part of ``group_of[s]``.
-
-        ``Z`` of the smaller problem, repeated, is feasible for the larger, so multipliers add up.
-        """
-        halfway = np.zeros((n_groups, len(self.entries)))
-        np.add.at(halfway, group_of, self.entries)
-        entries = np.zeros((n_groups, n_groups))
-        np.add.at(entries, group_of, halfway.T)
-        cuts, amounts = joined(self.cuts, self.amounts, group_of, n_groups)
-        return Multipliers(0.5 * (entries + entries.T), cuts, amounts)
+    ``Z`` of the smaller problem, repeated, is feasible for the larger, so multipliers add up.
+    With a permutation, groups are only numbered anew.
+    """
+    halfway = np.zeros((n_groups, len(given.entries)))
+    np.add.at(halfway, group_of, given.entries)
+    entries = np.zeros((n_groups, n_groups))
+    np.add.at(entries, group_of, halfway.T)
+    cuts, amounts = joined(given.cuts, given.amounts, group_of, n_groups)
+    return MatrixMultipliers(0.5 * (entries + entries.T), cuts, amounts)
 
 
-def safe_bound(model: SdpModel, given: Multipliers) -> float:
+def safe_bound(model: SdpModel, given: MatrixMultipliers) -> float:
     """At most the reduced cost of every labelling, for any multipliers whatsoever.
 
     Multipliers of the wrong sign count as 0; those that are not finite prove nothing but 0.
@@ -98,7 +86,7 @@ def safe_bound(model: SdpModel, given: Multipliers) -> float:
     >>> from certikmeans.stop import StopSignal
     >>> done = presolve(Problem.from_data([[0.0], [2.0], [9.0]], 2), StopSignal())
     >>> model = SdpModel.of(done.reduced)
-    >>> 0.0 <= safe_bound(model, Multipliers.none(3)) <= 2.0  # the optimum is {0, 2}, {9}
+    >>> 0.0 <= safe_bound(model, MatrixMultipliers.none(3)) <= 2.0  # the optimum is {0, 2}, {9}
     True
     """
     if not (np.isfinite(given.entries).all() and np.isfinite(given.amounts).all()):
@@ -109,7 +97,7 @@ def safe_bound(model: SdpModel, given: Multipliers) -> float:
     return value if 0.0 < value < math.inf else 0.0
 
 
-def _value(model: SdpModel, given: Multipliers) -> float:
+def _value(model: SdpModel, given: MatrixMultipliers) -> float:
     slack, size, cuts_per_entry = _slack(model, given)
     n = model.n_groups
     g = (model.problem.n_axes + cuts_per_entry + 16) * EPS
@@ -123,7 +111,7 @@ def _value(model: SdpModel, given: Multipliers) -> float:
     return value - 4.0 * EPS * (abs(level) + spent)
 
 
-def _slack(model: SdpModel, given: Multipliers) -> tuple[Matrix, Matrix, int]:
+def _slack(model: SdpModel, given: MatrixMultipliers) -> tuple[Matrix, Matrix, int]:
     """``S``, ``B``, and the largest number of cuts in an entry."""
     n = model.n_groups
     upper = np.triu(given.entries)
