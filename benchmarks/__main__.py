@@ -17,10 +17,11 @@ BENCHMARKS: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
     "presolve": ("reading the problem and presolve at 1,500,000 points", presolving.main),
     "root": ("gap and time of the root bound, written to docs/benchmarks", root.main),
     "startup": ("time of --help and of the import", startup.main),
-    "tree": ("instances that the root does not close, by what is split", tree.main),
+    "tree": ("what the root does not close, by bound and branching", tree.main),
 }
 OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "bounds": bounds.add_arguments,
+    "certificates": certificates.add_arguments,
     "paper": paper.add_arguments,
     "tree": tree.add_arguments,
     "root": root.add_arguments,

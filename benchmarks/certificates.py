@@ -14,8 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets.paper import KINDS, real, synthetic, with_pairs
+from benchmarks.datasets.paper import KINDS
 from benchmarks.datasets.published import data_dir, published_instances
+from benchmarks.datasets.recipes import (
+    noise,
+    published,
+    real_with_pairs,
+    standardised_wine,
+    synthetic_with_pairs,
+)
 from benchmarks.environment import about
 from benchmarks.tables import show
 from certikmeans import Problem, solve
@@ -24,6 +31,7 @@ from certikmeans.certificate.write import write_certificate
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "certificates.jsonl"
 TIME_LIMIT = 300.0
+MATRIX_LIMIT = 20.0  # where the semidefinite bound proves: it may have to branch
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,7 @@ class Row:
     bounds_seconds: float
     check_seconds: float
     boxes: int
+    bound: str = ""  # which one the proven value came from; rows of old do not say
     about: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -58,44 +67,50 @@ class Row:
         return (self.size - 8 * self.groups) / self.n
 
 
-Make = Callable[[], Problem | None]
+@dataclass(frozen=True)
+class Request:
+    """An instance by recipe, so that it can be made in another process."""
+
+    name: str
+    kind: str
+    make: Callable[[], Problem | None]
+    limit: float = TIME_LIMIT
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"{self.name} {self.kind}"
 
 
-def _published(directory: Path, name: str) -> Problem | None:
-    return next(one.problem for one in published_instances(directory) if one.name == name)
-
-
-def _real(directory: Path, name: str, kind: str) -> Problem | None:
-    data = real(name, directory)
-    return None if data is None else with_pairs(data, kind)
-
-
-def _synthetic(n: int, kind: str) -> Problem | None:
-    return with_pairs(synthetic(n), kind)
-
-
-def requests(directory: Path | None, small: bool) -> Iterator[tuple[str, str, Make]]:
-    """Every row: name, kind of pairs, and how to make the instance in another process."""
+def requests(directory: Path | None, small: bool) -> Iterator[Request]:
+    """Every row."""
     if directory is not None and not small:
         for one in published_instances(directory):
-            yield one.name, "published", partial(_published, directory, one.name)
+            yield Request(one.name, "published", partial(published, directory, one.name))
         for name in ("hemi", "pr2392", "rds_cnt", "htru2", "skin_8"):
             for kind in KINDS:
-                yield name, kind, partial(_real, directory, name, kind)
+                yield Request(name, kind, partial(real_with_pairs, directory, name, kind))
     for n in (1_200,) if small else (12_000, 21_000, 210_000):
         for kind in ("CL", "ML+CL"):
-            yield f"synthetic-{n}", kind, partial(_synthetic, n, kind)
+            yield Request(f"synthetic-{n}", kind, partial(synthetic_with_pairs, n, kind))
     for n in (2_100,) if small else (210_000, 1_500_000):
-        yield f"synthetic-{n}", "ML", partial(_synthetic, n, "ML")
+        yield Request(f"synthetic-{n}", "ML", partial(synthetic_with_pairs, n, "ML"))
+    for n, d in ((20, 10),) if small else ((60, 10),):
+        yield Request(f"normal-{n}", "none", partial(noise, n, d, 3), MATRIX_LIMIT)
+    if not small:
+        yield Request("standardised wine", "none", standardised_wine, MATRIX_LIMIT)
 
 
-def _measure(name: str, kind: str, make: Make, seed: int) -> Row | None:
-    problem = make()
+def measured(request: Request, seed: int) -> Row | None:
+    """Solve, write, check; None where the data are absent."""
+    problem = request.make()
     if problem is None:
         return None
     warm = Problem.from_data(problem.points[:60], 3, cannot_link=[(0, 1), (1, 2), (2, 0)])
     solve(warm, seed=seed, time_limit=60, keep_proof=True)
-    result = solve(problem, seed=seed, time_limit=TIME_LIMIT, keep_proof=True)
+    if request.limit == MATRIX_LIMIT:
+        solve(warm, seed=seed, time_limit=60, node_limit=3, bound="sdp")
+    result = solve(problem, seed=seed, time_limit=request.limit, keep_proof=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "certificate"
         write_certificate(path, problem, result)
@@ -106,8 +121,8 @@ def _measure(name: str, kind: str, make: Make, seed: int) -> Row | None:
     )
     seconds = time.perf_counter() - began
     return Row(
-        name=name,
-        kind=kind,
+        name=request.name,
+        kind=request.kind,
         n=problem.n_points,
         d=problem.n_features,
         K=problem.n_clusters,
@@ -121,21 +136,23 @@ def _measure(name: str, kind: str, make: Make, seed: int) -> Row | None:
         bounds_seconds=sum(v for k, v in result.seconds.items() if k in ("bounds", "search")),
         check_seconds=seconds,
         boxes=verdict.details.get("boxes", 0),
+        bound=result.bound,
         about=about(seed),
     )
 
 
 def _table(rows: list[Row]) -> str:
-    header = ["instance", "pairs", "n", "d", "K", "leaves", "gap %", "verdict", "bytes",
+    header = ["instance", "pairs", "n", "d", "K", "bound", "leaves", "gap %", "verdict", "bytes",
               "bytes per point beyond multipliers", "solve s", "bounds s", "check s",
               "check / bounds", "boxes"]  # fmt: skip
     body = [
         [
-            row.name, row.kind, f"{row.n:,}", row.d, row.K, row.leaves,
+            row.name, row.kind, f"{row.n:,}", row.d, row.K, row.bound, row.leaves,
             "" if row.gap is None else f"{100 * row.gap:.4f}",
             "accepted" if row.accepted else f"REFUSED: {row.reason}", f"{row.size:,}",
-            f"{row.spare_bytes:.2f}", f"{row.solve_seconds:.2f}", f"{row.bounds_seconds:.3f}",
-            f"{row.check_seconds:.3f}", f"{row.ratio:.2f}", f"{row.boxes:,}",
+            "" if row.bound == "sdp" else f"{row.spare_bytes:.2f}", f"{row.solve_seconds:.2f}",
+            f"{row.bounds_seconds:.3f}", f"{row.check_seconds:.3f}", f"{row.ratio:.2f}",
+            f"{row.boxes:,}",
         ]
         for row in rows
     ]  # fmt: skip
@@ -143,36 +160,56 @@ def _table(rows: list[Row]) -> str:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Run, append to the results, and write the page."""
+    """Run, append to the results, and write the page from all of them."""
     directory = data_dir(arguments.data_dir)
     if directory is None:
-        print("the real data sets are not here (--data-dir): synthetic rows only")
-    wanted = getattr(arguments, "only", None)
+        print("the real data sets are not here (--data-dir): the other rows only")
+    small = arguments.small
+    if small or not arguments.report_only:
+        only = None if small else arguments.only
+        for request in requests(directory, small):
+            if only is None or only.lower() in request.title.lower():
+                _run(request, arguments.seed, None if small else RESULTS)
+    if not small:
+        print(f"wrote {write_report(RESULTS)}")
+
+
+def _run(request: Request, seed: int, results: Path | None) -> None:
     context = multiprocessing.get_context("spawn")
-    rows = []
-    for name, kind, make in requests(directory, arguments.small):
-        if wanted and wanted not in f"{name} {kind}":
-            continue
-        with ProcessPoolExecutor(1, mp_context=context) as pool:
-            row = pool.submit(_measure, name, kind, make, arguments.seed).result()
-        if row is None:
-            print(f"{name} {kind}: skipped, its file is not here")
-            continue
-        rows.append(row)
-        print(
-            f"{name} {kind}: {'accepted' if row.accepted else 'REFUSED: ' + row.reason}, "
-            f"{row.size:,} bytes, bounds {row.bounds_seconds:.3f} s, "
-            f"check {row.check_seconds:.3f} s ({row.ratio:.2f} x)",
-            flush=True,
-        )
-        if not arguments.small:
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(asdict(row)) + "\n")
-    if not arguments.small and not wanted:
-        page = RESULTS.with_suffix(".md")
-        page.write_text(
-            "# Certificates\n\nWritten by `python -m benchmarks certificates`. `bounds s` is the "
-            "solver's own time for bounds and search, `check s` that of the checker, on the same "
-            f"machine, compilation excluded.\n\n{_table(rows)}\n"
-        )
-        print(f"wrote {page}")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        row = pool.submit(measured, request, seed).result()
+    if row is None:
+        print(f"{request.title}: skipped, its file is not here")
+        return
+    print(
+        f"{request.title}: {'accepted' if row.accepted else 'REFUSED: ' + row.reason}, "
+        f"{row.bound}, {row.leaves} leaves, {row.size:,} bytes, "
+        f"bounds {row.bounds_seconds:.3f} s, check {row.check_seconds:.3f} s ({row.ratio:.2f} x)",
+        flush=True,
+    )
+    if results is not None:
+        with results.open("a") as file:
+            file.write(json.dumps(asdict(row)) + "\n")
+
+
+def write_report(results: Path) -> Path:
+    """Write the page beside the results; of rows measured twice, the last."""
+    rows = [Row(**json.loads(line)) for line in results.read_text().splitlines()]
+    latest = {(row.name, row.kind): row for row in rows}
+    commits = ", ".join(dict.fromkeys(str(row.about.get("commit", "")) for row in latest.values()))
+    page = results.with_suffix(".md")
+    page.write_text(
+        "# Certificates\n\nWritten by `python -m benchmarks certificates` from "
+        f"`certificates.jsonl`, commit {commits}. `bound` is the one that the proven value came "
+        f"from. Limits: {MATRIX_LIMIT:g} s where there are no pairs, {TIME_LIMIT:g} s elsewhere. "
+        "`bounds s` is the solver's own time for bounds and search, `check s` that of the checker, "
+        "on the same machine, compilation excluded.\n\n"
+        f"{_table(list(latest.values()))}\n"
+    )
+    return page
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    command.add_argument("--only", default=None, help="rows whose title contains this")
+    command.add_argument("--report-only", action="store_true", help="write the page, run nothing")

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import rows as measured
-from benchmarks.datasets.paper import KINDS, real, synthetic, with_pairs
+from benchmarks.datasets.paper import KINDS
 from benchmarks.datasets.published import data_dir, published_instances
+from benchmarks.datasets.recipes import published, real_with_pairs, synthetic_with_pairs
 from benchmarks.root_report import write_report
 from benchmarks.rows import Request, Row, measure
-from certikmeans import Problem
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "root.jsonl"
 PAPER_ROWS = {
@@ -25,22 +25,9 @@ PAPER_ROWS = {
 }
 
 
-def _published(directory: Path, name: str) -> Problem | None:
-    return next(one.problem for one in published_instances(directory) if one.name == name)
-
-
-def _real(directory: Path, name: str, kind: str) -> Problem | None:
-    data = real(name, directory)
-    return None if data is None else with_pairs(data, kind)
-
-
-def _synthetic(n: int, kind: str, d: int = 2, k: int = 3) -> Problem:
-    return with_pairs(synthetic(n, d, k), kind, k)
-
-
 def _small_requests(directory: Path) -> Iterator[Request]:
     for one in published_instances(directory):
-        make = partial(_published, directory, one.name)
+        make = partial(published, directory, one.name)
         kind = "published"
         if one.name in PAPER_ROWS:
             yield Request("paper rows", one.name, kind, make, one.best_known)
@@ -51,22 +38,24 @@ def _small_requests(directory: Path) -> Iterator[Request]:
 def _real_requests(directory: Path) -> Iterator[Request]:
     for name in ("hemi", "pr2392", "rds_cnt", "htru2", "skin_8"):
         for kind in KINDS:
-            yield Request("real", name, kind, partial(_real, directory, name, kind))
-    yield Request("real", "urbanGB", "ML", partial(_real, directory, "urbanGB", "ML"))
+            yield Request("real", name, kind, partial(real_with_pairs, directory, name, kind))
+    yield Request("real", "urbanGB", "ML", partial(real_with_pairs, directory, "urbanGB", "ML"))
 
 
 def _synthetic_requests(small: bool) -> Iterator[Request]:
     for n in (1_200,) if small else (12_000, 21_000, 42_000, 210_000):
         for kind in ("CL", "ML+CL"):
-            yield Request("synthetic", f"synthetic-{n}", kind, partial(_synthetic, n, kind))
+            yield Request(
+                "synthetic", f"synthetic-{n}", kind, partial(synthetic_with_pairs, n, kind)
+            )
     for n in (2_100,) if small else (21_000, 42_000, 210_000, 420_000, 1_050_000, 1_500_000):
-        yield Request("growth n", f"synthetic-{n}", "ML", partial(_synthetic, n, "ML"))
+        yield Request("growth n", f"synthetic-{n}", "ML", partial(synthetic_with_pairs, n, "ML"))
     base = 1_200 if small else 21_000
     for k in (2, 3) if small else (2, 3, 5, 8, 12):
-        make = partial(_synthetic, base, "CL", 2, k)
+        make = partial(synthetic_with_pairs, base, "CL", 2, k)
         yield Request("growth K", f"synthetic-{base}-K{k}", "CL", make)
     for d in (2, 3) if small else (2, 3, 4, 6, 8, 10):
-        make = partial(_synthetic, base, "CL", d)
+        make = partial(synthetic_with_pairs, base, "CL", d)
         yield Request("growth d", f"synthetic-{base}-d{d}", "CL", make)
 
 

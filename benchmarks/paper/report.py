@@ -21,7 +21,8 @@ rows.
 
 The gap is (UB - lower bound) / UB with the recomputed cost, in percent. Solvers:
 
-- `sdc-gbb/cluster`: certikmeans as a user gets it.
+- `sdc-gbb/cluster`: certikmeans with the bound that it begins with by default, `cluster`; never \
+with the semidefinite bound, which the defaults may turn to on small instances.
 - `sdc-gbb/grouped`: the same tree with the paper's grouping-based Lagrangian bound and \
 branching on centres.
 - `scip`: the paper's cone program as a whole by SCIP, standing in for CPLEX. Its bound holds \
@@ -97,8 +98,20 @@ def _measured_on(rows: Sequence[Row]) -> list[str]:
     ]
     return [
         f"Measured on {about['cores']} cores, commit {', '.join(commits)} (a plus: with changes "
-        f"not committed), seed {', '.join(map(str, seeds))}, {', '.join(versions)}.\n"
+        f"not committed), seed {', '.join(map(str, seeds))}, {', '.join(versions)}.\n",
+        f"Seconds per row at most: {_limits(rows)}.\n",
     ]
+
+
+def _limits(rows: Sequence[Row]) -> str:
+    """The limits of the rows shown, solver by solver."""
+    limits: dict[str, set[float]] = {}
+    for row in latest(list(rows)).values():
+        limits.setdefault(row.solver, set()).add(row.limit)
+    return ", ".join(
+        f"`{solver}` {' or '.join(f'{limit:g}' for limit in sorted(found))}"
+        for solver, found in limits.items()
+    )
 
 
 def _skipped(found: Found) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -78,6 +79,15 @@ class AbstractSolver(ABC):
     @abstractmethod
     def run(self, problem: Problem, limit: float, seed: int) -> Answer:
         """Solve within ``limit`` seconds."""
+
+
+def finite(value: float | None) -> float | None:
+    """The value, or None for what a results file cannot hold.
+
+    >>> finite(1.5), finite(math.inf), finite(None)
+    (1.5, None, None)
+    """
+    return value if value is not None and math.isfinite(value) else None
 
 
 def tiny_problem(must: bool = True, cannot: bool = True) -> Problem:

@@ -12,7 +12,9 @@ from benchmarks.solvers.base import AbstractSolver, Answer, Sizes, tiny_problem
 from certikmeans import Problem
 
 if TYPE_CHECKING:
-    from certikmeans.baselines._base import Baseline
+    from certikmeans.baselines import BLPKMCC, COPKMeans, EncodeKMeansPost, SensitivityCoreset
+
+    Baseline = COPKMeans | EncodeKMeansPost | BLPKMCC | SensitivityCoreset
 
 RESTARTS = 100
 

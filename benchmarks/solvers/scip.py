@@ -6,9 +6,7 @@ import time
 from importlib.util import find_spec
 from typing import ClassVar, final
 
-import numpy as np
-
-from benchmarks.solvers.base import AbstractSolver, Answer, Sizes
+from benchmarks.solvers.base import AbstractSolver, Answer, Sizes, finite
 from benchmarks.solvers.curve import seconds_with_curve, with_curve
 from certikmeans import Problem
 
@@ -48,12 +46,12 @@ class ScipSolver(AbstractSolver):
         began = time.perf_counter()
         model.fit(problem.points, must_link=problem.must_link, cannot_link=problem.cannot_link)
         seconds = time.perf_counter() - began
-        found = bool(np.isfinite(model.inertia_))
+        bound = finite(float(model.lower_bound_))
         return Answer(
-            labels=model.labels_ if found else None,
-            lower_bound=model.lower_bound_,
+            labels=None if finite(model.inertia_) is None else model.labels_,
+            lower_bound=bound,
             nodes=model.nodes_,
             seconds=seconds,
             stop_reason="optimal" if model.status_ == "optimal" else "time_limit",
-            trace=((seconds, model.inertia_ if found else None, model.lower_bound_),),
+            trace=((seconds, finite(model.inertia_), bound),),
         )

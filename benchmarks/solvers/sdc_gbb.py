@@ -6,7 +6,14 @@ import math
 from abc import abstractmethod
 from typing import Any, ClassVar, final
 
-from benchmarks.solvers.base import AbstractSolver, Answer, Sizes, TracePoint, tiny_problem
+from benchmarks.solvers.base import (
+    AbstractSolver,
+    Answer,
+    Sizes,
+    TracePoint,
+    finite,
+    tiny_problem,
+)
 from certikmeans import Problem, solve
 from certikmeans.events import BoundImproved, Event, IncumbentFound, TreeProgress
 
@@ -27,9 +34,9 @@ class Recorder:
     def __call__(self, event: Event) -> None:
         """Take note of an event."""
         if isinstance(event, IncumbentFound):
-            self._cost = event.cost
+            self._cost = finite(event.cost)
         elif isinstance(event, BoundImproved):
-            self._bound = event.lower_bound
+            self._bound = finite(event.lower_bound)
         elif isinstance(event, TreeProgress):
             # The tree reports once before its first round: that is the root.
             if self.root is None:
@@ -72,11 +79,11 @@ class SdcGbb(AbstractSolver):
         result = solve(
             problem, gap=GAP, time_limit=limit, seed=seed, callbacks=[recorder], **self.options
         )
-        end = (result.seconds["total"], _finite(result.cost), _finite(result.lower_bound))
+        end = (result.seconds["total"], finite(result.cost), finite(result.lower_bound))
         root = recorder.root or end
         return Answer(
             labels=result.labels,
-            lower_bound=result.lower_bound,
+            lower_bound=finite(result.lower_bound),
             nodes=result.nodes,
             seconds=result.seconds["total"],
             stop_reason=str(result.stop_reason),
@@ -85,25 +92,21 @@ class SdcGbb(AbstractSolver):
                 "bound": result.bound,
                 "stages": result.seconds,
                 "root": dict(zip(("seconds", "cost", "lower_bound"), root, strict=True)),
-                "claimed": {"cost": _finite(result.cost), "gap": _finite(result.gap)},
+                "claimed": {"cost": finite(result.cost), "gap": finite(result.gap)},
             },
         )
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 @final
 class ClusterSolver(SdcGbb):
-    """As a user gets it."""
+    """With our own bound, `cluster`; unlike the defaults, never with another one."""
 
     name: ClassVar[str] = "sdc-gbb/cluster"
 
     @property
     def options(self) -> dict[str, Any]:
-        """The defaults."""
-        return {}
+        """The bound that ``auto`` begins with, and the branching that ``auto`` chooses."""
+        return {"bound": "cluster"}
 
 
 @final

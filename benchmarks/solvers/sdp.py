@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-from importlib.util import find_spec
 from typing import ClassVar, final
 
-import numpy as np
-
-from benchmarks.solvers.base import AbstractSolver, Answer, Sizes, tiny_problem
+from benchmarks.solvers.base import AbstractSolver, Answer, Sizes, finite, tiny_problem
 from benchmarks.solvers.curve import seconds_with_curve, with_curve
 from certikmeans import Problem
 
@@ -23,8 +20,6 @@ class SdpSolver(AbstractSolver):
 
     def skip(self, sizes: Sizes, limit: float) -> str | None:
         """The matrix has a row and a column per group, and is taken apart in every iteration."""
-        if find_spec("certikmeans.baselines.sdp") is None:
-            return "the SDP baseline is not part of this version"
         if sizes.n_groups > LARGEST:
             return f"more than {LARGEST} groups"
         return None
@@ -42,20 +37,20 @@ class SdpSolver(AbstractSolver):
         return with_curve(self._once, problem, limit)
 
     def _once(self, problem: Problem, limit: float) -> Answer:
-        from certikmeans.baselines.sdp import PengWeiSDP
+        from certikmeans.baselines import PengWeiSDP
 
         model = PengWeiSDP(problem.n_clusters, time_limit=limit)
         began = time.perf_counter()
         model.fit(problem.points, must_link=problem.must_link, cannot_link=problem.cannot_link)
         seconds = time.perf_counter() - began
-        found = bool(np.isfinite(model.inertia_))
+        bound = finite(float(model.lower_bound_))
         late = seconds >= limit and model.status_ != "optimal"
         return Answer(
-            labels=model.labels_ if found else None,
-            lower_bound=float(model.lower_bound_),
+            labels=None if finite(model.inertia_) is None else model.labels_,
+            lower_bound=bound,
             nodes=1,
             seconds=seconds,
             stop_reason="time_limit" if late else str(model.status_),
-            trace=((seconds, model.inertia_ if found else None, model.lower_bound_),),
+            trace=((seconds, finite(model.inertia_), bound),),
             details={"cuts": int(model.n_cuts_), "iterations": int(model.n_iter_)},
         )

@@ -64,7 +64,18 @@ def test_seconds_per_node_come_out_as_printed(dataset, kind, column, per_node):
 
 
 @pytest.mark.parametrize(
-    "name", ["answers", "objective", "datasets.paper", "datasets.instances", "paper.sections"]
+    "name",
+    [
+        "answers",
+        "objective",
+        "datasets.paper",
+        "datasets.instances",
+        "datasets.recipes",
+        "paper.experiments",
+        "paper.run",
+        "paper.sections",
+        "solvers.base",
+    ],
 )
 def test_examples_in_docstrings(name):
     found = doctest.testmod(import_module(f"benchmarks.{name}"))

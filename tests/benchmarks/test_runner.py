@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 import os
 import time
 from typing import ClassVar
@@ -11,8 +13,15 @@ import pytest
 from benchmarks.answers import CRASHED, KILLED, SKIPPED, Request, Row, append, latest, load
 from benchmarks.datasets.instances import Instance, build
 from benchmarks.objective import recomputed_cost
-from benchmarks.paper.experiments import EXPERIMENTS, LIMITS, estimate_minutes, requests
+from benchmarks.paper.experiments import (
+    EXPERIMENTS,
+    LIMITS,
+    estimate_minutes,
+    nominal_sizes,
+    requests,
+)
 from benchmarks.paper.report import write_report
+from benchmarks.paper.run import add_arguments
 from benchmarks.paper.verdict import wrong_bounds
 from benchmarks.solvers.base import AbstractSolver, Answer, Sizes
 from benchmarks.solvers.curve import seconds_with_curve, with_curve
@@ -199,12 +208,67 @@ def test_grouped_answers_have_a_root_gap_and_a_trace():
     assert answer.trace[-1][2] == answer.lower_bound
 
 
+def test_no_labelling_at_all_gives_a_row_that_can_be_written(tmp_path):
+    # Three points apart and two clusters: the bound is infinite, which JSON has no word for.
+    problem = Problem.from_data([[0.0], [1.0], [2.0]], 2, cannot_link=[(0, 1), (1, 2), (2, 0)])
+    answer = ClusterSolver().run(problem, 5.0, 0)
+    assert (answer.labels, answer.lower_bound) == (None, None)
+    row = Row(SMALL, ClusterSolver.name, 5.0, 0, answer.stop_reason,
+              lower_bound=answer.lower_bound, trace=answer.trace, details=answer.details,
+    )  # fmt: skip
+    append(tmp_path / "rows.jsonl", row)
+    assert load(tmp_path / "rows.jsonl")[0].gap is None
+
+
+def test_cluster_does_not_turn_to_the_semidefinite_bound():
+    # Noise in ten axes, where the defaults do.
+    points = np.random.default_rng(0).normal(size=(20, 10))
+    answer = ClusterSolver().run(Problem.from_data(points, 3), 2.0, 0)
+    assert answer.details["bound"] != "sdp"
+
+
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_experiment_has_rows_with_known_solvers(experiment):
     rows = requests(experiment)
     assert rows
     assert {row.solver for row in rows} <= SOLVERS.keys()
     assert all(row.limit == 3.0 for row in requests(experiment, limit=3.0))
+
+
+def test_limits_of_some_solvers_replace_theirs_alone():
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    given = parser.parse_args(["--limit-of", "scip=30", "--limit-of", "heuristics=15"]).limit_of
+    assert given[0] == {"scip": 30.0}
+    limit_of = given[0] | given[1]
+    limits = {one.solver: one.limit for one in requests("1", limit_of=limit_of)}
+    assert limits == LIMITS | limit_of
+    assert limits["cop-kmeans"] == limits["sensitivity-coreset"] == 15.0
+    others = {one.limit for one in requests("1", limit=9.0, limit_of=limit_of)}
+    assert others == {9.0, 15.0, 30.0}
+
+
+@pytest.mark.parametrize("text", ["scip", "scip=", "scip=-1", "cplex=3"])
+def test_a_limit_of_nobody_or_nothing_is_refused(text, capsys):
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--limit-of", text])
+    assert "heuristics" in capsys.readouterr().err
+
+
+def test_the_estimate_leaves_out_what_the_solver_would_skip(monkeypatch):
+    monkeypatch.setitem(SOLVERS, "liar", Liar)
+    small, large = (Request(Instance(name, "ML"), "liar", 60.0) for name in ("Iris", "Hemi"))
+    assert estimate_minutes([small])[1] > 1.0
+    assert estimate_minutes([large]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("instance", [Instance("Syn-1200", "ML+CL"), Instance("Iris", "CL")])
+def test_nominal_sizes_are_about_the_real_ones(instance):
+    nominal, found = nominal_sizes(instance), Sizes.of(build(instance, None).problem)
+    assert nominal.n_groups <= found.n_groups
+    assert dataclasses.replace(nominal, n_groups=found.n_groups) == found
 
 
 def test_everything_fits_into_about_an_hour():
