@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,15 +15,20 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
-from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from certikmeans.errors import CertikmeansError, InfeasibleError, InputError
+from certikmeans.errors import CertikmeansError, InputError
 from certikmeans.options import DEFAULT_NODE_LIMIT, available_cores
 from certikmeans.problem import Problem
 from certikmeans.problem.distances import squared_distances
 from certikmeans.status import Status
 from certikmeans.stop import StopSignal
+from certikmeans.validation import (
+    check_enough_samples,
+    finite_weights,
+    raise_infeasible,
+    seed_from,
+)
 
 if TYPE_CHECKING:  # These bring in numba, which `import certikmeans` must not pay for.
     from certikmeans.events import Listener
@@ -172,7 +177,7 @@ class ConstrainedKMeans(
         """
         points = validate_data(self, X, dtype=np.float64, order="C")
         weights = _checked_weights(sample_weight, len(points))
-        _check_enough_samples(self.n_clusters, len(points), "n_samples")
+        check_enough_samples(self.n_clusters, len(points))
         # Index and range errors must name the caller's rows, so this problem holds them all.
         problem = Problem.from_data(
             points,
@@ -189,10 +194,10 @@ class ConstrainedKMeans(
             from certikmeans.presolve.zero_weights import leave_out_zero_weights
 
             available = int(np.count_nonzero(weights))
-            _check_enough_samples(self.n_clusters, available, "samples of positive weight")
+            check_enough_samples(self.n_clusters, available, "samples of positive weight")
             weighted = leave_out_zero_weights(problem, weights)
             if isinstance(weighted, InfeasibilityProof):
-                _raise_infeasible(weighted)
+                raise_infeasible(weighted)
             result = self._solve(weighted.problem)
             proof = result.infeasibility
             if proof is not None:
@@ -213,7 +218,7 @@ class ConstrainedKMeans(
             branching=self.branching,
             node_limit=self._most_nodes(),
             jobs=_thread_count(self.n_jobs),
-            seed=_seed(self.random_state),
+            seed=seed_from(self.random_state),
             callbacks=() if self.callbacks is None else tuple(self.callbacks),
         )
 
@@ -314,21 +319,13 @@ def _labelling(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Labels and centres of a run, or the error that says why there are none."""
     if proof is not None:
-        _raise_infeasible(proof)
+        raise_infeasible(proof)
     if result.labels is None or result.centers is None:
         raise CertikmeansError(
             f"{Status(result.status).sentence} The run ended because {result.stop_reason.sentence}",
             hint="raise or remove time_limit, or give fewer cannot-links",
         )
     return result.labels, result.centers
-
-
-def _raise_infeasible(proof: InfeasibilityProof) -> NoReturn:
-    raise InfeasibleError(
-        f"no labelling respects every pair: {proof.describe()}",
-        proof=proof,
-        hint="remove one of these pairs, or raise n_clusters if cannot-links are the cause",
-    )
 
 
 def _in_center_order(
@@ -350,13 +347,9 @@ def _in_center_order(
 
 def _checked_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
     """Finite, non-negative weights, one per sample, not all zero; None if none were given."""
-    if sample_weight is None:
+    weights = finite_weights(sample_weight, n_samples)
+    if weights is None:
         return None
-    if isinstance(sample_weight, numbers.Real):
-        sample_weight = np.full(n_samples, sample_weight)
-    weights: NDArray[np.float64] = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-    )
     if weights.shape != (n_samples,):
         raise InputError(
             f"sample_weight: expected shape ({n_samples},), got {weights.shape}",
@@ -375,25 +368,8 @@ def _checked_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] 
     return weights
 
 
-def _check_enough_samples(n_clusters: Any, available: int, what: str) -> None:
-    # Anything that is not a whole number is refused by `Problem`, which says more about it.
-    if isinstance(n_clusters, numbers.Integral) and int(n_clusters) > available:
-        raise InputError(
-            f"n_clusters={n_clusters} is more than {what}={available}",
-            hint=f"choose n_clusters from 1 to {available}",
-        )
-
-
 def _thread_count(n_jobs: Any) -> Any:
     """Turn scikit-learn's convention into that of `solve`: None for all cores, or a number."""
     if isinstance(n_jobs, numbers.Integral) and int(n_jobs) < 0:
         return max(1, available_cores() + 1 + int(n_jobs))
     return n_jobs
-
-
-def _seed(random_state: Any) -> int:
-    """An int as it is; otherwise drawn, as scikit-learn does for its own kernels."""
-    generator = check_random_state(random_state)
-    if isinstance(random_state, numbers.Integral):
-        return int(random_state)
-    return int(generator.randint(np.iinfo(np.int32).max))

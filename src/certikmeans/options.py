@@ -79,9 +79,9 @@ class Options:
                     hint="leave it out for no limit",
                 )
             put(self, "time_limit_seconds", limit)
-        _check_choice("bound", self.bound, BOUNDS)
-        _check_choice("branching", self.branching, BRANCHINGS)
-        _check_choice("selection", self.selection, SELECTIONS)
+        check_choice("bound", self.bound, BOUNDS)
+        check_choice("branching", self.branching, BRANCHINGS)
+        check_choice("selection", self.selection, SELECTIONS)
         put(self, "node_limit", whole_number("node limit", self.node_limit, least=1))
         if self.jobs is not None:
             put(self, "jobs", whole_number("jobs", self.jobs, least=1))
@@ -121,6 +121,7 @@ def whole_number(name: str, value: Any, least: int) -> int:
     return number
 
 
-def _check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
+def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
+    """Refuse a word that is not one of ``known``."""
     if value not in known:
         raise InputError(f"{name}: {value!r} is unknown", hint=f"choose one of {', '.join(known)}")

@@ -102,6 +102,18 @@ def test_weights_are_refused_where_none_were_published(name):
     assert error.value.hint
 
 
+@pytest.mark.parametrize("name", ["SensitivityCoreset", "PengWeiSDP"])
+def test_weights(name):
+    points, _ = blobs(seed=1)
+    one = make(name).fit(points, sample_weight=2.0)
+    many = make(name).fit(points, sample_weight=np.full(len(points), 2.0))
+    assert np.array_equal(one.labels_, many.labels_)
+    assert one.inertia_ == pytest.approx(2.0 * make(name).fit(points).inertia_)
+    for bad in (np.nan, [1.0], np.zeros(len(points))):
+        with pytest.raises(ValueError, match="weight"):
+            make(name).fit(points, sample_weight=bad)
+
+
 @pytest.mark.parametrize(
     ("name", "params", "message"),
     [

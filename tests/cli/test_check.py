@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from certikmeans.certificate.write import write_certificate
 from certikmeans.cli.check import check_command
 from certikmeans.cli.exits import ExitCode
 from certikmeans.errors import InputError
+from tests.cli.process import run
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +68,47 @@ def test_missing_files(solved):
         check_command(solved / "absent", solved / "points.csv")
     with pytest.raises(InputError):
         check_command(solved / "proof", solved / "absent.csv")
+
+
+@pytest.mark.parametrize("seconds", ["nan", "-1", "0", "inf"])
+def test_a_time_limit_that_is_none_is_refused(solved, seconds):
+    done = run("check", "proof", "--data", "points.csv", f"--time-limit={seconds}", cwd=solved)
+    assert done.returncode == ExitCode.BAD_INPUT
+    assert done.stdout == ""
+    assert done.stderr == (
+        f"error: time limit: {float(seconds)} is not a positive number of seconds\n"
+        "hint: leave it out for no limit\n"
+    )
+
+
+def test_a_time_limit_that_is_too_short_refuses_the_certificate(solved, capsys):
+    long, short = 60.0, 1e-9
+    assert check_command(solved / "proof", solved / "points.csv", time_limit=long) == 0
+    assert check_command(solved / "proof", solved / "points.csv", time_limit=short) == 4
+    assert "REFUSED (limit" in capsys.readouterr().out
+
+
+def test_values_no_solver_takes_are_refused_by_the_checker_itself(solved, capsys):
+    points = np.loadtxt(solved / "points.csv", delimiter=",")
+    np.savetxt(solved / "huge.csv", points * 1e70, delimiter=",", fmt="%.17g")
+    assert check_command(solved / "proof", solved / "huge.csv") == ExitCode.REFUSED
+    assert capsys.readouterr().out.startswith("REFUSED (other data)")
+
+
+def test_a_certificate_is_written_as_other_outputs_are(solved):
+    problem = Problem.from_data([[0.0], [1.0], [9.0]], 2)
+    result = solve(problem, keep_proof=True)
+    target = solved / "again"
+    target.touch()
+    target.chmod(0o640)
+    write_certificate(target, problem, result)
+    assert target.stat().st_mode & 0o777 == 0o640
+    pipe = solved / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_certificate(str(pipe), problem, result)
+        assert os.read(reader, 1 << 16) == target.read_bytes()
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()

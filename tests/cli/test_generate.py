@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from certikmeans.cli.inputs import Inputs, load
+from certikmeans.cli.inputs import Inputs, PairFiles, load
 from tests.cli.process import run
 
 
@@ -17,7 +17,7 @@ def test_files_are_named_read_back_and_repeatable(tmp_path):
         Inputs(
             data=tmp_path / "one.csv",
             n_clusters=4,
-            constraints=tmp_path / "one.pairs.txt",
+            pairs=PairFiles(constraints=tmp_path / "one.pairs.txt"),
             start_labels=tmp_path / "one.labels.txt",
         )
     )

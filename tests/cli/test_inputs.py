@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certikmeans.cli.inputs import Inputs, load
+from certikmeans.cli.inputs import Inputs, PairFiles, load
 from certikmeans.errors import InputError
 
 
@@ -25,10 +25,12 @@ def test_pairs_of_all_files_are_joined(tmp_path, data):
         Inputs(
             data=data,
             n_clusters=2,
-            must_link=tmp_path / "ml.txt",
-            cannot_link=tmp_path / "cl.txt",
-            constraints=tmp_path / "both.txt",
-            partial_labels=tmp_path / "labels.txt",
+            pairs=PairFiles(
+                must_link=tmp_path / "ml.txt",
+                cannot_link=tmp_path / "cl.txt",
+                constraints=tmp_path / "both.txt",
+                partial_labels=tmp_path / "labels.txt",
+            ),
             labels_column="kind",
         )
     )
@@ -48,9 +50,8 @@ def test_counting_from_one(tmp_path, data):
     inputs = Inputs(
         data=data,
         n_clusters=2,
-        must_link=tmp_path / "ml.txt",
+        pairs=PairFiles(must_link=tmp_path / "ml.txt", one_based=True),
         labels_column="kind",
-        one_based=True,
     )
     assert load(inputs).problem.must_link.tolist() == [[0, 4]]
 
@@ -63,8 +64,7 @@ def test_an_index_out_of_range_is_found_in_its_own_file(tmp_path, data):
             Inputs(
                 data=data,
                 n_clusters=2,
-                constraints=tmp_path / "a.txt",
-                cannot_link=tmp_path / "b.txt",
+                pairs=PairFiles(constraints=tmp_path / "a.txt", cannot_link=tmp_path / "b.txt"),
                 labels_column="kind",
             )
         )

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from certikmeans.cli.outputs import check_outputs, write_atomically
+from certikmeans._atomic import write_atomically
+from certikmeans.cli.outputs import check_outputs
 from certikmeans.errors import InputError
 
 

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.assignment import Assigner
-from certikmeans.baselines._groups import Groups, raise_if_infeasible, raise_infeasible
+from certikmeans.baselines._groups import Groups, raise_if_infeasible
 from certikmeans.baselines._program import ProgramAnswer, cheapest_labels
 from certikmeans.presolve.conflicts import InfeasibilityProof
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.distances import squared_distances
 from certikmeans.stop import StopSignal
+from certikmeans.validation import raise_infeasible
 
 DISTANCES = ("euclidean", "squared")
 ASSIGNMENTS = ("milp", "exact")

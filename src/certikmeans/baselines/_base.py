@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certikmeans.errors import CertikmeansError, InputError
@@ -22,6 +20,7 @@ from certikmeans.options import Options
 from certikmeans.problem import Problem
 from certikmeans.problem.distances import squared_distances
 from certikmeans.stop import StopSignal
+from certikmeans.validation import check_enough_samples, finite_weights, seed_from
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -102,7 +101,7 @@ class Baseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             Fitted. See ``feasible_`` and ``status_`` before using ``labels_``.
         """
         points = validate_data(self, X, dtype=np.float64, order="C")
-        _check_enough_samples(self.n_clusters, len(points))
+        check_enough_samples(self.n_clusters, len(points))
         problem = Problem.from_data(
             points,
             self.n_clusters,
@@ -111,24 +110,17 @@ class Baseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             weights=self._weights(sample_weight, len(points)),
         )
         limit = Options(time_limit_seconds=self.time_limit).time_limit_seconds
-        outcome = self._search(problem, StopSignal(limit), _seed(self.random_state))
+        outcome = self._search(problem, StopSignal(limit), seed_from(self.random_state))
         self._publish(problem, outcome)
         return self
 
     def _weights(self, sample_weight: Any, n_samples: int) -> FloatArray | None:
-        if sample_weight is None:
-            return None
-        if not self._takes_weights:
+        if sample_weight is not None and not self._takes_weights:
             raise InputError(
                 f"sample_weight: {type(self).__name__} was published without weights",
                 hint="leave sample_weight out, or use ConstrainedKMeans, which takes weights",
             )
-        if isinstance(sample_weight, numbers.Real):
-            return np.full(n_samples, float(sample_weight))
-        weights: FloatArray = check_array(
-            sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-        )
-        return weights
+        return finite_weights(sample_weight, n_samples)
 
     def _publish(self, problem: Problem, outcome: Outcome) -> None:
         """Set the attributes of a fitted estimator."""
@@ -161,6 +153,16 @@ class Baseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return nearest
 
 
+def cost_of(problem: Problem, labels: IntArray) -> float:
+    """Sum of squares about the means of the clusters, rounded up.
+
+    >>> cost_of(Problem.from_data([[0.0], [2.0]], 1), np.array([0, 0])) >= 2.0
+    True
+    """
+    centers = np.empty((problem.n_clusters, problem.n_features))
+    return float(labelling_cost(problem.points, problem.weights, labels, centers))
+
+
 def count_violated(problem: Problem, labels: IntArray) -> int:
     """Count the stated pairs that ``labels`` breaks.
 
@@ -186,7 +188,6 @@ def best_of(
     """
     best: Outcome | None = None
     least, done, failed = math.inf, 0, 0
-    scratch = np.empty((problem.n_clusters, problem.n_features))
     for number in range(n_runs):
         if best is not None and stop.cause() is not None:
             break
@@ -198,19 +199,13 @@ def best_of(
             continue
         cost = outcome.objective
         if cost is None:
-            cost = float(labelling_cost(problem.points, problem.weights, outcome.labels, scratch))
+            cost = cost_of(problem, outcome.labels)
         if cost < least:
             best, least = outcome, cost
     assert best is not None
     if done < n_runs and best.labels is not None:
         best = Outcome(best.labels, best.n_iter, RunStatus.TIME_LIMIT, best.objective)
     return Restarts(best, done, failed)
-
-
-def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
-    """Refuse a word that is not one of ``known``."""
-    if value not in known:
-        raise InputError(f"{name}: {value!r} is unknown", hint=f"choose one of {', '.join(known)}")
 
 
 def number_in(name: str, value: Any, low: float, high: float) -> float:
@@ -225,20 +220,3 @@ def number_in(name: str, value: Any, low: float, high: float) -> float:
             hint="the bounds themselves are excluded",
         )
     return number
-
-
-def _check_enough_samples(n_clusters: Any, n_samples: int) -> None:
-    # Anything that is not a whole number is refused by `Problem`, which says more about it.
-    if isinstance(n_clusters, numbers.Integral) and int(n_clusters) > n_samples:
-        raise InputError(
-            f"n_clusters={n_clusters} is more than n_samples={n_samples}",
-            hint=f"choose n_clusters from 1 to {n_samples}",
-        )
-
-
-def _seed(random_state: Any) -> int:
-    """An int as it is; otherwise drawn, as scikit-learn does for its own kernels."""
-    generator = check_random_state(random_state)
-    if isinstance(random_state, numbers.Integral):
-        return int(random_state)
-    return int(generator.randint(np.iinfo(np.int32).max))

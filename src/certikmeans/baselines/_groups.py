@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from certikmeans.errors import InfeasibleError
 from certikmeans.presolve.conflicts import InfeasibilityProof
 from certikmeans.presolve.must_link import must_link_groups
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
+from certikmeans.validation import raise_infeasible
 
 # Explaining why no labelling exists is a courtesy to the user, not part of any method.
 _EXPLANATION_SECONDS = 60.0
@@ -75,12 +75,3 @@ def raise_if_infeasible(problem: Problem) -> None:
     proof = presolve(problem, StopSignal(_EXPLANATION_SECONDS))
     if isinstance(proof, InfeasibilityProof):
         raise_infeasible(proof)
-
-
-def raise_infeasible(proof: InfeasibilityProof) -> NoReturn:
-    """Raise `InfeasibleError` in the words of the main estimator."""
-    raise InfeasibleError(
-        f"no labelling respects every pair: {proof.describe()}",
-        proof=proof,
-        hint="remove one of these pairs, or raise n_clusters if cannot-links are the cause",
-    )

@@ -13,11 +13,10 @@ from certikmeans.baselines._base import (
     Outcome,
     RunStatus,
     best_of,
-    check_choice,
 )
 from certikmeans.baselines._kernels import cluster_means
 from certikmeans.baselines._starts import INITS, start_centers
-from certikmeans.options import whole_number
+from certikmeans.options import check_choice, whole_number
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
 

@@ -13,12 +13,11 @@ from certikmeans.baselines._base import (
     Outcome,
     RunStatus,
     best_of,
-    check_choice,
     number_in,
 )
 from certikmeans.baselines._kernels import cluster_means
 from certikmeans.baselines._lloyd import best_kmeans
-from certikmeans.options import whole_number
+from certikmeans.options import check_choice, whole_number
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
 

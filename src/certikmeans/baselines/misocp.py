@@ -6,15 +6,15 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from certikmeans.baselines._base import Baseline, Outcome, check_choice
+from certikmeans.baselines._base import Baseline, Outcome, cost_of
 from certikmeans.baselines._conic import ConicModel, solve_with_gurobi, solve_with_scip
 from certikmeans.baselines._groups import Groups, raise_if_infeasible
-from certikmeans.kernels.cost import labelling_cost
-from certikmeans.options import Options
+from certikmeans.options import Options, check_choice
 from certikmeans.presolve.must_link import collapse
 from certikmeans.problem import Problem
 from certikmeans.status import Status
 from certikmeans.stop import StopSignal
+from certikmeans.tolerances import relative_gap
 
 _SOLVERS = {"scip": solve_with_scip, "gurobi": solve_with_gurobi}
 
@@ -147,7 +147,5 @@ class MISOCP(Baseline):
         labels = answer.labels
         if len(weights) < problem.n_points:
             labels = labels[groups.of_point]
-        scratch = np.empty((problem.n_clusters, problem.n_features))
-        cost = float(labelling_cost(problem.points, problem.weights, labels, scratch))
-        self.gap_ = max(0.0, cost - self.lower_bound_) / cost if cost > 0.0 else 0.0
+        self.gap_ = relative_gap(cost_of(problem, labels), self.lower_bound_)
         return Outcome(labels, answer.nodes, Status.OPTIMAL if answer.closed else Status.FEASIBLE)

@@ -7,19 +7,18 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from certikmeans.assignment import Assigner
-from certikmeans.baselines._base import Baseline, FloatArray, IntArray, Outcome, check_choice
-from certikmeans.baselines._groups import raise_infeasible
+from certikmeans.baselines._base import Baseline, FloatArray, IntArray, Outcome, cost_of
 from certikmeans.bounds.base import BoundResult
 from certikmeans.bounds.sdp import SdpBound
-from certikmeans.kernels.cost import labelling_cost
-from certikmeans.options import Options, whole_number
+from certikmeans.options import Options, check_choice, whole_number
 from certikmeans.presolve.conflicts import InfeasibilityProof
 from certikmeans.presolve.pipeline import Presolved, presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.status import Status
 from certikmeans.stop import StopSignal
-from certikmeans.tolerances import relative_gap, target_bound
+from certikmeans.tolerances import gap_reached, relative_gap, target_bound
+from certikmeans.validation import raise_infeasible
 
 SOLVERS = ("admm", "clarabel")
 # Iterations before the first rounding: the incumbent says how far the bound has to go.
@@ -149,20 +148,21 @@ class PengWeiSDP(Baseline):
             restart = found.restart
             spent += found.evidence["iterations"]
             left -= found.evidence["iterations"]
-            self.n_cuts_ = len(found.evidence["cuts"])
+            self.n_cuts_ = len(found.evidence["matrix"].cuts)
             self.lower_bound_ = max(self.lower_bound_, done.restore_bound(found.value))
             better = labels is None
             for centers in found.centers:
                 candidate = done.restore_labels(_settled(done, assigner, centers, stop))
-                value = _cost(problem, candidate)
+                value = cost_of(problem, candidate)
                 if value < cost:
                     labels, cost, better = candidate, value, True
             self.gap_ = relative_gap(cost, self.lower_bound_)
+            closed = gap_reached(cost, self.lower_bound_, gap)
             exhausted = left <= 0 or (turn > 0 and not better)
-            if self.gap_ <= gap or exhausted or stop.cause() is not None:
+            if closed or exhausted or stop.cause() is not None:
                 break
             cutoff = done.reduce_bound(target_bound(cost, gap))
-        return Outcome(labels, spent, Status.OPTIMAL if self.gap_ <= gap else Status.FEASIBLE)
+        return Outcome(labels, spent, Status.OPTIMAL if closed else Status.FEASIBLE)
 
     def _evaluated(
         self, done: Presolved, limit: int, cutoff: float, stop: StopSignal, restart: Any
@@ -182,8 +182,3 @@ def _settled(
     """Labels of the groups after Lloyd with optimal assignments."""
     labels = np.empty(done.reduced.n_groups, dtype=np.int64)
     return assigner.lloyd(centers, labels, stop=stop).labels
-
-
-def _cost(problem: Problem, labels: IntArray) -> float:
-    scratch = np.empty((problem.n_clusters, problem.n_features))
-    return float(labelling_cost(problem.points, problem.weights, labels, scratch))

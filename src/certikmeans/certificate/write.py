@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
-import secrets
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._atomic import write_atomically
 from certikmeans._version import __version__
 from certikmeans.certificate import format as form
 from certikmeans.certificate.format import Certificate
@@ -48,19 +46,8 @@ def write_certificate(path: str | os.PathLike[str], problem: Problem, result: Re
         If the result has no proof, or one that cannot be written.
     """
     content = form.encode(make_certificate(problem, result))
-    target = Path(os.path.realpath(path))
-    beside = target.parent / f".{target.name[:100]}.{secrets.token_hex(6)}.partial"
     try:
-        try:
-            with open(beside, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                beside.unlink()
-            raise
+        write_atomically(path, content)
     except OSError as error:
         raise InputError(
             f"{path}: could not be written ({error.strerror or error})",

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from certikmeans.cli.exits import ExitCode, to_stdout
+from certikmeans.cli.parameters import (
+    AsJson,
+    CannotLink,
+    ConstraintFile,
+    LabelsColumn,
+    MustLink,
+    OneBased,
+    PartialLabels,
+)
 from certikmeans.errors import InputError
+from certikmeans.options import Options
 
 if TYPE_CHECKING:
     from certikmeans.certificate import Verdict
@@ -24,23 +34,6 @@ DataPath = Annotated[
     Path,
     typer.Option("--data", metavar="DATA", help="The points: the file that was solved."),
 ]
-LabelsColumn = Annotated[
-    str | None, typer.Option(metavar="NAME", help="As in solve: a column that is no feature.")
-]
-MustLink = Annotated[
-    Path | None, typer.Option(metavar="F", help="Must-links the certificate has to be about.")
-]
-CannotLink = Annotated[
-    Path | None, typer.Option(metavar="F", help="Cannot-links the certificate has to be about.")
-]
-ConstraintFile = Annotated[
-    Path | None,
-    typer.Option("--constraints", metavar="F", help="Pairs of both kinds, likewise."),
-]
-PartialLabels = Annotated[
-    Path | None, typer.Option(metavar="F", help="Known labels that imply the pairs, likewise.")
-]
-OneBased = Annotated[bool, typer.Option("--one-based", help="Pair files count points from 1.")]
 Clusters = Annotated[
     int | None,
     typer.Option("-k", "--n-clusters", metavar="K", help="K the certificate has to be about."),
@@ -52,7 +45,6 @@ Weights = Annotated[
 TimeLimit = Annotated[
     float | None, typer.Option(metavar="S", help="Refuse if it takes longer than this.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")]
 
 
 def check_command(
@@ -74,35 +66,24 @@ def check_command(
     Prints ACCEPTED (exit code 0) or REFUSED and the reason (exit code 4). Without files of pairs
     the answer is about the pairs in the certificate; with them, these must be the same.
     """
+    seconds = Options(time_limit_seconds=time_limit).time_limit_seconds
     content = _read(certificate)
 
     from certikmeans.certificate import Limits, check_certificate
-    from certikmeans.cli.inputs import Inputs, load
+    from certikmeans.cli.inputs import PairFiles, read_pairs
+    from certikmeans.problem.files import read_points
 
-    loaded = load(
-        Inputs(
-            data=data,
-            n_clusters=1,
-            must_link=must_link,
-            cannot_link=cannot_link,
-            constraints=constraints,
-            partial_labels=partial_labels,
-            labels_column=labels_column,
-            one_based=one_based,
-        )
-    ).problem
-    asked = any(path is not None for path in (must_link, cannot_link, constraints, partial_labels))
-    limits = Limits()
-    if time_limit is not None:
-        limits = Limits(deadline=time.monotonic() + time_limit)
+    points = read_points(data, label_column=labels_column).points
+    files = PairFiles(must_link, cannot_link, constraints, partial_labels, one_based)
+    pairs = read_pairs(files, len(points)) if files.named() else None
     verdict = check_certificate(
-        loaded.points,
+        points,
         content,
         n_clusters=n_clusters,
-        weights=_read_weights(weights, loaded.n_points),
-        limits=limits,
-        must_link=loaded.must_link if asked else None,
-        cannot_link=loaded.cannot_link if asked else None,
+        weights=_read_weights(weights, len(points)),
+        limits=Limits() if seconds is None else Limits(deadline=time.monotonic() + seconds),
+        must_link=None if pairs is None else pairs.must_link,
+        cannot_link=None if pairs is None else pairs.cannot_link,
     )
     to_stdout(_document(verdict) if as_json else describe(verdict))
     return ExitCode.GAP_REACHED if verdict.accepted else ExitCode.REFUSED

@@ -18,18 +18,36 @@ from certikmeans.report.numbers import count
 
 @final
 @dataclass(frozen=True, slots=True)
+class PairFiles:
+    """The files of pairs that were named on the command line."""
+
+    must_link: Path | None = None
+    cannot_link: Path | None = None
+    constraints: Path | None = None
+    partial_labels: Path | None = None
+    one_based: bool = False
+
+    def named(self) -> list[Path]:
+        """Return those that were named."""
+        every = (self.must_link, self.cannot_link, self.constraints, self.partial_labels)
+        return [path for path in every if path is not None]
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Inputs:
     """What was named on the command line."""
 
     data: Path
     n_clusters: int | None = None
-    must_link: Path | None = None
-    cannot_link: Path | None = None
-    constraints: Path | None = None
-    partial_labels: Path | None = None
+    pairs: PairFiles = PairFiles()
     start_labels: Path | None = None
     labels_column: str | None = None
-    one_based: bool = False
+
+    def named(self) -> list[Path]:
+        """Return every file."""
+        start = [] if self.start_labels is None else [self.start_labels]
+        return [self.data, *self.pairs.named(), *start]
 
 
 @final
@@ -57,7 +75,7 @@ def load(inputs: Inputs) -> Loaded:
     """Read every file and check them against each other."""
     table = read_points(inputs.data, label_column=inputs.labels_column)
     n_points = len(table.points)
-    pairs = _pairs(inputs, n_points)
+    pairs = read_pairs(inputs.pairs, n_points)
     n_clusters = inputs.n_clusters if inputs.n_clusters is not None else table.n_clusters_hint
     if n_clusters is None:
         raise InputError(
@@ -73,20 +91,20 @@ def load(inputs: Inputs) -> Loaded:
     return Loaded(problem, table.labels, start)
 
 
-def _pairs(inputs: Inputs, n_points: int) -> Constraints:
-    """Collect the pairs of all files; each is checked alone, so that errors name its lines."""
+def read_pairs(files: PairFiles, n_points: int) -> Constraints:
+    """Collect the pairs of all files; each file is checked alone, so that errors name its lines."""
     kinds: tuple[tuple[Path | None, Literal["must", "cannot"] | None], ...] = (
-        (inputs.must_link, "must"),
-        (inputs.cannot_link, "cannot"),
-        (inputs.constraints, None),
+        (files.must_link, "must"),
+        (files.cannot_link, "cannot"),
+        (files.constraints, None),
     )
     pairs = Constraints(n_points=n_points)
     for path, kind in kinds:
         if path is not None:
-            found = read_links(path, kind=kind, one_based=inputs.one_based)
+            found = read_links(path, kind=kind, one_based=files.one_based)
             pairs |= Constraints.from_pairs(found.must, found.cannot, n_points)
-    if inputs.partial_labels is not None:
-        labels = read_partial_labels(inputs.partial_labels, n_points=n_points)
+    if files.partial_labels is not None:
+        labels = read_partial_labels(files.partial_labels, n_points=n_points)
         pairs |= Constraints.from_partial_labels(labels)
     return pairs
 

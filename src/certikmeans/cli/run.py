@@ -11,8 +11,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, final
 
+from certikmeans._atomic import write_atomically
 from certikmeans.cli.exits import ExitCode, exit_code_of, show_error, to_stderr, to_stdout
-from certikmeans.cli.outputs import write_atomically
 from certikmeans.errors import CertikmeansError
 from certikmeans.stop import StopSignal
 
@@ -77,6 +77,11 @@ class Delivery:
     quiet: bool
     base: int = 0  # the number that the user gives to the first point
     certificate_file: Path | None = None
+
+    def files(self) -> list[Path]:
+        """Return the files to be written."""
+        every = (self.json_file, self.picture_file, self.certificate_file)
+        return [path for path in every if path is not None]
 
 
 def run_and_deliver(

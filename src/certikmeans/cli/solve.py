@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from certikmeans.cli.exits import ExitCode, to_stderr
 from certikmeans.cli.outputs import check_outputs
+from certikmeans.cli.parameters import (
+    AsJson,
+    CannotLink,
+    ConstraintFile,
+    LabelsColumn,
+    MustLink,
+    OneBased,
+    PartialLabels,
+)
 from certikmeans.errors import InputError
 from certikmeans.options import (
     BOUNDS,
@@ -18,6 +27,10 @@ from certikmeans.options import (
     SELECTIONS,
     Options,
 )
+
+if TYPE_CHECKING:
+    from certikmeans.cli.inputs import Inputs
+    from certikmeans.cli.run import Delivery
 
 DataPath = Annotated[
     Path,
@@ -34,39 +47,6 @@ Clusters = Annotated[
         "--n-clusters",
         metavar="K",
         help="Number of clusters. May be left out if DATA states it.",
-    ),
-]
-MustLink = Annotated[
-    Path | None,
-    typer.Option(metavar="F", help="Pairs that share a cluster: two indices per line."),
-]
-CannotLink = Annotated[
-    Path | None,
-    typer.Option(metavar="F", help="Pairs in different clusters: two indices per line."),
-]
-ConstraintFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--constraints",
-        metavar="F",
-        help="Pairs of both kinds: 'ML i j' and 'CL i j', 'i j 1' and 'i j -1', or JSON.",
-    ),
-]
-PartialLabels = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="F",
-        help="Labels known for some points, one per line, empty or -1 if unknown: "
-        "equal ones must, different ones cannot link.",
-    ),
-]
-OneBased = Annotated[bool, typer.Option("--one-based", help="Pair files count points from 1.")]
-LabelsColumn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="A column of DATA that holds known classes: not a feature, only compared with "
-        "the clusters.",
     ),
 ]
 StartLabels = Annotated[
@@ -102,7 +82,6 @@ CertificateFile = Annotated[
 PlotFile = Annotated[
     Path | None, typer.Option(metavar="F.png", help="Draw the clusters and the progress.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")]
 
 
@@ -151,41 +130,19 @@ def solve_command(
         selection,
         keep_proof=certificate is not None,
     )
-    named = (data, must_link, cannot_link, constraints, partial_labels, start_labels)
-    outputs = [path for path in (output, plot, certificate) if path is not None]
-    _check_before_reading(outputs, plot, [path for path in named if path is not None])
 
-    from certikmeans.cli.inputs import Inputs, load
+    from certikmeans.cli.inputs import Inputs, PairFiles, load
     from certikmeans.cli.run import Delivery, run_and_deliver
 
-    loaded = load(
-        Inputs(
-            data=data,
-            n_clusters=n_clusters,
-            must_link=must_link,
-            cannot_link=cannot_link,
-            constraints=constraints,
-            partial_labels=partial_labels,
-            start_labels=start_labels,
-            labels_column=labels_column,
-            one_based=one_based,
-        )
-    )
+    pairs = PairFiles(must_link, cannot_link, constraints, partial_labels, one_based)
+    inputs = Inputs(data, n_clusters, pairs, start_labels, labels_column)
+    delivery = Delivery(output, plot, as_json, quiet, int(one_based), certificate)
+    _check_before_reading(delivery, inputs)
+    loaded = load(inputs)
     if not quiet:
         to_stderr(f"{loaded.describe()}\n")
     return run_and_deliver(
-        loaded.problem,
-        options,
-        Delivery(
-            output,
-            plot,
-            json_to_stdout=as_json,
-            quiet=quiet,
-            base=int(one_based),
-            certificate_file=certificate,
-        ),
-        start_labels=loaded.start_labels,
-        classes=loaded.classes,
+        loaded.problem, options, delivery, start_labels=loaded.start_labels, classes=loaded.classes
     )
 
 
@@ -196,11 +153,11 @@ def _no_certificate(bound: str) -> InputError:
     )
 
 
-def _check_before_reading(outputs: list[Path], plot: Path | None, inputs: list[Path]) -> None:
+def _check_before_reading(delivery: Delivery, inputs: Inputs) -> None:
     """Refuse outputs that cannot be made before any time is spent on them."""
-    check_outputs(outputs, inputs)
-    if plot is not None:
+    check_outputs(delivery.files(), inputs.named())
+    if delivery.picture_file is not None:
         from certikmeans.report.plots import picture_format, require_matplotlib
 
-        picture_format(plot)
+        picture_format(delivery.picture_file)
         require_matplotlib()
