@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
+from pathlib import Path
 from typing import TypeVar, final
 
 from certikmeans.errors import CertikmeansError, WorkerError
@@ -41,9 +43,15 @@ class Crew:
             raise
         except Exception as error:
             raise WorkerError(
-                f"a worker failed: {type(error).__name__}: {error}",
+                f"a worker failed: {type(error).__name__}: {error} ({_place(error)})",
                 hint="the labelling and the bound from before are returned",
             ) from error
         finally:
             for task in running:
                 task.cancel()  # those that wait behind one that failed
+
+
+def _place(error: Exception) -> str:
+    """Where it happened, as far as this process can tell."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(frame.filename).name}, line {frame.lineno}"

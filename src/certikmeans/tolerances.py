@@ -6,6 +6,9 @@ import math
 
 from certikmeans.errors import BoundError
 
+# Rounding keeps a bound from meeting a cost; parts closer than this are as good as proven.
+LEAST_GAP = 1e-9
+
 
 def relative_gap(cost: float, lower_bound: float) -> float:
     """Return ``(cost - lower_bound) / cost``: 0 when they meet, infinite without a labelling.
@@ -50,7 +53,7 @@ def check_bound(cost: float, lower_bound: float, source: str) -> None:
     certikmeans.errors.BoundError: the sample bound claims 2.0 but a labelling costs 1.0
     hint: this is a bug in certikmeans: please report it with the data, the pairs and the seed
     """
-    if lower_bound > cost:
+    if not lower_bound <= cost:  # written so that NaN is no bound
         raise BoundError(
             f"the {source} bound claims {lower_bound!r} but a labelling costs {cost!r}",
             hint="this is a bug in certikmeans: please report it with the data, "

@@ -12,6 +12,7 @@ from certikmeans.bounds._template import Template
 from certikmeans.bounds.cluster import ClusterBound
 from certikmeans.bounds.grouped import GroupedBound
 from certikmeans.bounds.sample import SampleBound
+from certikmeans.bounds.sdp import SdpBound
 from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem.subproblem import Subproblem
@@ -37,7 +38,11 @@ def grouped_bound(done):
     return GroupedBound()
 
 
-@pytest.mark.parametrize("make", [sample_bound, template, cluster_bound, grouped_bound])
+def sdp_bound(done):
+    return SdpBound(max_iterations=100)
+
+
+@pytest.mark.parametrize("make", [sample_bound, template, cluster_bound, grouped_bound, sdp_bound])
 @pytest.mark.parametrize("seed", range(100))
 def test_root(make, seed):
     check_bound(make, random_problem(seed, largest=6))
@@ -65,7 +70,7 @@ def exact_cost_if_inside(reduced, labels, part):
     return total
 
 
-@pytest.mark.parametrize("make", [sample_bound, cluster_bound, grouped_bound])
+@pytest.mark.parametrize("make", [sample_bound, cluster_bound, grouped_bound, sdp_bound])
 @pytest.mark.parametrize("seed", range(120))
 def test_random_boxes_and_parts_of_them(make, seed):
     problem = random_problem(seed, largest=6)

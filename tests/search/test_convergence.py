@@ -37,6 +37,11 @@ def test_small_instances(bound, branching, seed):
     check(random_problem(seed, largest=largest), bound=bound, branching=branching)
 
 
+@pytest.mark.parametrize("seed", range(24))
+def test_small_instances_by_the_semidefinite_bound(seed):
+    check(random_problem(seed, largest=7), bound="sdp", branching="pairs")
+
+
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
 @pytest.mark.parametrize("selection", ["best", "depth", "mixed"])
 def test_selections(branching, selection):

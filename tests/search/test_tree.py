@@ -10,16 +10,22 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, Status, StopReason, StopSignal, solve
-from certikmeans.bounds.base import Mixture
-from certikmeans.events import NodeClosed, TreeProgress
+from certikmeans.assignment import Assigner
+from certikmeans.bounds.base import BoundResult, Mixture
+from certikmeans.bounds.grouped import GroupedBound
+from certikmeans.certificate import check_colouring
+from certikmeans.errors import BoundError, InputError
+from certikmeans.events import NodeClosed, StageStarted, TreeProgress
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import CenterSplit, Leaf
 from certikmeans.search.center_splits import CenterSplitter, is_empty, ordered
+from certikmeans.search.centers import CHECKED_CYCLES, CenterWorker
 from certikmeans.search.ledger import Ledger
-from certikmeans.search.node import Door, Node
+from certikmeans.search.node import Door, Node, Task
 from certikmeans.search.pair_splits import doubtful_pair, undecided_pair
 from certikmeans.search.store import NodeStore
+from certikmeans.tolerances import check_bound
 
 
 def node(number, bound, depth=0):
@@ -118,12 +124,17 @@ def test_order_empties_a_part_that_no_numbering_fits():
 
 def test_the_mixture_says_where_to_split():
     reduced = reduced_of(np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 0.1], [10.0, 3.0]]), 2)
-    x = reduced.points[:, 0]
     inside = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 1]], dtype=np.uint8)
     centers = np.stack([inside @ reduced.points[:, j] / inside.sum(axis=1) for j in range(2)], 1)
     mixture = Mixture(inside, centers, np.array([1.0, 0.5, 0.5]), ((0, 1),) * 3)
-    split = CenterSplitter(reduced).choose(Subproblem.root(reduced), mixture, 0)
-    assert x.min() < split.value < x.max()
+    root = Subproblem.root(reduced)
+    split = CenterSplitter(reduced).choose(root, mixture, 0)
+    # Between the two means that compete for a cluster, which the middle of the box is not.
+    competing = np.sort(centers[1:, 0])
+    assert split.axis == 0
+    assert competing[0] < split.value < competing[1]
+    middle = CenterSplitter(reduced).choose(root, None, 0).value
+    assert not competing[0] < middle < competing[1]
     pair = doubtful_pair(reduced, mixture)
     assert pair is not None
     together = inside[:, pair[0]] * inside[:, pair[1]] @ mixture.weights
@@ -207,9 +218,11 @@ class Failing(Executor):
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
 @pytest.mark.parametrize("bound", ["cluster", "grouped"])
 def test_a_failed_worker_never_turns_into_a_proof(after, branching, bound):
-    problem = hard()
+    problem = hard() if bound == "cluster" else hard(40, 4)  # neither closes at the root
     options = {**OPTIONS, "gap": 1e-9, "bound": bound, "branching": branching}
     result = solve(problem, executor=Failing(after), **options)
+    if after == 0:
+        assert result.stop_reason is StopReason.WORKER_FAILED
     if result.stop_reason is StopReason.WORKER_FAILED:
         assert result.status is Status.FEASIBLE
         assert "the machine is gone" in result.failure
@@ -235,7 +248,7 @@ def test_limits_and_interrupts(branching):
     options = {"gap": 1e-9, "bound": "grouped", "branching": branching}
     limited = solve(hard(40, 4), node_limit=9, **options)
     assert limited.stop_reason in (StopReason.NODE_LIMIT, StopReason.GAP_REACHED)
-    assert limited.nodes <= 9 + 8  # a round is finished
+    assert limited.nodes <= 9
     brief = solve(hard(200, 5), time_limit=1.0, **options)
     assert brief.stop_reason is StopReason.TIME_LIMIT
     assert brief.seconds["total"] < 3.0
@@ -305,11 +318,44 @@ def test_an_error_of_ours_is_not_hidden_by_the_proof():
 
 def test_no_part_claims_more_than_its_target():
     # Pairs removed further up are removed for labellings that cost at least the target of then.
-    targets = []
+    problem = hard(40, 4)
+    known = solve(problem, gap=1e-3, time_limit=30)
+    presolved = presolve(problem, StopSignal())
+    assigner = Assigner(presolved.reduced, presolved.witness)
+    worker = CenterWorker(presolved, assigner, GroupedBound())
+    part, restart, closed = Subproblem.root(presolved.reduced), None, 0
+    target = 0.97 * known.cost
+    for depth in range(40):
+        task = Task(part, depth, restart, target, known.labels, StopSignal())
+        answer = worker.evaluate(task)
+        assert answer.bound <= target or answer.bound == np.inf
+        closed += answer.bound == target
+        if answer.split is None:
+            break
+        part, restart = worker.parts(answer.part, answer.split)[depth % 2], answer.restart
+    assert closed, "without a part that reaches its target nothing is tested"
 
-    def listen(event):
-        if isinstance(event, NodeClosed):
-            targets.append(event.lower_bound)
 
-    result = solve(hard(40, 4), bound="grouped", branching="centers", gap=0.02, callbacks=[listen])
-    assert max(bound for bound in targets if np.isfinite(bound)) <= result.cost
+def test_what_is_not_a_number_is_no_bound():
+    with pytest.raises(BoundError, match="not a number"):
+        BoundResult(np.nan, {"bound": "sample"})
+    with pytest.raises(BoundError):
+        check_bound(1.0, np.nan, "sample")
+
+
+@pytest.mark.parametrize("limit", range(1, 12))
+def test_the_node_limit_is_kept(limit):
+    result = solve(hard(40, 4), bound="grouped", branching="centers", gap=1e-9, node_limit=limit)
+    assert result.nodes in (limit, limit - 1)
+
+
+def test_a_bound_that_cannot_be_had_is_refused_before_any_work():
+    problem = Problem.from_data(np.random.default_rng(0).normal(size=(1_100, 2)), 3)
+    began = []
+    with pytest.raises(InputError, match="1100 groups are too many"):
+        solve(problem, bound="sdp", callbacks=[lambda e: began.append(e)])
+    assert not any(isinstance(e, StageStarted) and e.stage == "heuristics" for e in began)
+
+
+def test_the_solver_claims_no_more_than_the_checker_repeats():
+    assert CHECKED_CYCLES == check_colouring.SMALL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, final
@@ -9,6 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.errors import BoundError
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
@@ -52,6 +54,13 @@ class BoundResult:
     restart: Any = None
     centers: tuple[NDArray[np.float64], ...] = ()
     mixture: Mixture | None = None
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.value):  # what compares with nothing must not count as a bound
+            raise BoundError(
+                f"the {self.evidence['bound']} bound is not a number",
+                hint="this is a bug in certikmeans: please report it with the data and the seed",
+            )
 
 
 class AbstractBound(ABC, Generic[State, Part]):

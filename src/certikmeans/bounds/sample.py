@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -67,3 +68,11 @@ def least_costs(problem: ReducedProblem, part: Subproblem) -> NDArray[np.float64
             costs[:, k] += outside * outside
         costs[:, k] *= weights
     return costs * (1.0 - (problem.n_axes + 6) * EPS)
+
+
+def without_links(costs: NDArray[np.float64]) -> float:
+    """At most the cost of every labelling at these costs, whatever the cannot-links.
+
+    The sum is rounded once, and again by the factor that makes up for it.
+    """
+    return math.fsum(costs.min(axis=1).tolist()) * (1.0 - 4.0 * EPS)

@@ -10,9 +10,9 @@ it is exact: so the tree ends.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certikmeans.assignment import Assigner
+from certikmeans.bounds.one_centre import cost_about_one_centre
 from certikmeans.bounds.sample import EPS, least_costs
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
@@ -46,34 +46,7 @@ def settled_bound(
     for k in range(problem.n_clusters):
         members = settled & (cluster == k)
         if members.any():
-            total += _cost_in_box(
+            total += cost_about_one_centre(
                 problem.points[members], problem.weights[members], part.lower[k], part.upper[k]
             )
     return max(0.0, rest + total * (1.0 - 2.0 * problem.n_clusters * EPS)) * (1.0 - 2.0 * EPS)
-
-
-def _cost_in_box(
-    points: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-) -> float:
-    """At most ``min over c in the box of sum w |x - c|^2``.
-
-    Along one axis, with ``c`` any number in the interval and ``g = sum w (x - c)``, moving by
-    ``t`` changes the cost by ``W t^2 - 2 g t``, which is at least ``- r^2 / W`` where ``r`` is the
-    part of ``g`` that points into the interval. ``g`` errs by less than
-    ``(m + 4) EPS sum w |x - c|`` and the sum of squares by its ``m d + 4`` roundings.
-    """
-    mass = float(weights.sum())
-    centre = np.clip(weights @ points / mass, lower, upper)
-    away = points - centre
-    pull = weights[:, None] * away
-    error = 2.0 * (len(points) + 8) * EPS
-    slope = pull.sum(axis=0)
-    doubt = error * np.abs(pull).sum(axis=0)
-    upward = np.where(centre < upper, np.maximum(slope + doubt, 0.0), 0.0)
-    downward = np.where(centre > lower, np.maximum(doubt - slope, 0.0), 0.0)
-    missing = float(np.sum(np.maximum(upward, downward) ** 2)) / mass * (1.0 + error)
-    square = float(np.sum(pull * away)) * (1.0 - 2.0 * (away.size + 8) * EPS)
-    return max(0.0, square - missing)

@@ -152,3 +152,27 @@ def span(n: int, edges: Ints) -> Forest:
     nodes = np.bincount(label, minlength=n)
     links = np.bincount(label[edges[:, 0]], minlength=n)
     return Forest(parent, level, (links > nodes - 1)[label])
+
+
+def by_level(level: Ints) -> list[Ints]:
+    """Nodes of level 0, of level 1, ..."""
+    order = np.argsort(level, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(level))[:-1])
+
+
+def best_on_forest(
+    worth: Floats, parent: Ints, levels: list[Ints]
+) -> tuple[NDArray[np.bool_], Floats]:
+    """A set without a node and its parent that is worth most, and what each node adds to it.
+
+    Guides proofs; is no part of them.
+    """
+    delta = worth.copy()
+    for level in reversed(levels):
+        child = level[(parent[level] >= 0) & (delta[level] > 0.0)]
+        np.subtract.at(delta, parent[child], delta[child])
+    chosen = np.zeros(len(worth), dtype=np.bool_)
+    for level in levels:
+        above = parent[level]
+        chosen[level] = (delta[level] > 0.0) & ((above < 0) | ~chosen[above])
+    return chosen, delta

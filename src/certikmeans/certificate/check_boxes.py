@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, span, total
+from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, by_level, span, total
 
 
 class Exceeded(Exception):
@@ -130,9 +130,3 @@ class Entries:
     def spread(self, values: Floats) -> Floats:
         """Repeat a value of each box for its entries."""
         return np.repeat(values, self.sizes)
-
-
-def by_level(level: Ints) -> list[Ints]:
-    """Entries of level 0, of level 1, ..."""
-    order = np.argsort(level, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(level))[:-1])

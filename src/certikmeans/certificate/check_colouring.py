@@ -13,6 +13,7 @@ from certikmeans.certificate.check_arithmetic import (
     EPS,
     Floats,
     Ints,
+    by_level,
     component_labels,
     down,
     span,
@@ -48,8 +49,7 @@ class Colourings:
         n = len(costs)
         forest = span(n, edges)
         self._parent, self._tangled = forest.parent, forest.tangled
-        order = np.argsort(forest.level, kind="stable")
-        self._levels = np.split(order, np.cumsum(np.bincount(forest.level))[:-1])
+        self._levels = by_level(forest.level)
         self._label = component_labels(n, edges)
         self._sizes = np.bincount(self._label, minlength=n)
         self._largest = int(self._sizes.max())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints
+from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, best_on_forest
 from certikmeans.certificate.check_boxes import Boxes, Exceeded
 from certikmeans.certificate.check_look import OPEN, Look
 
@@ -20,12 +20,12 @@ def divide(look: Look, alive: NDArray[np.bool_]) -> list[Boxes]:
     low, high = boxes.low.copy(), boxes.high.copy()
     _shrink_to_objective(look, low, high)
     alive &= ~np.any(low > high, axis=1)
-    look.undecided = look.undecided[alive[look.box[look.undecided]]]
-    alive &= _shrink_to_means(look, low, high)
+    undecided = look.undecided[alive[look.box[look.undecided]]]
+    alive &= _shrink_to_means(look, undecided, low, high)
     side = boxes.high - boxes.low
     ratio = np.where(side > 0.0, (high - low) / np.where(side > 0.0, side, 1.0), 1.0)
     again = alive & (ratio.min(axis=1) < WORTH_ANOTHER_LOOK)
-    entries = look.undecided[alive[look.box[look.undecided]]]
+    entries = undecided[alive[look.box[undecided]]]
     left = Boxes(
         low, high, look.settled, boxes.depth + 1,
         np.bincount(look.box[entries], minlength=look.count),
@@ -56,7 +56,7 @@ def _shrink_to_objective(look: Look, low: Floats, high: Floats) -> None:
     high[heavy] = np.minimum(high, peak + reach)[heavy]
 
 
-def _shrink_to_means(look: Look, low: Floats, high: Floats) -> NDArray[np.bool_]:
+def _shrink_to_means(look: Look, undecided: Ints, low: Floats, high: Floats) -> NDArray[np.bool_]:
     """Keep where means of (groups that are in + any undecided) can be; False: nowhere.
 
     The largest mean along an axis is the root of the convex, decreasing
@@ -67,7 +67,7 @@ def _shrink_to_means(look: Look, low: Floats, high: Floats) -> NDArray[np.bool_]
     pricing = look.pricing
     some, mass = np.ones(look.count, dtype=bool), look.settled[:, 1]
     helps = mass > 0.0
-    loose = look._entries(look.undecided[helps[look.box[look.undecided]]])
+    loose = look.entries(undecided[helps[look.box[undecided]]])
     doubtful = loose.sum(loose.weight)
     for j in range(pricing.r if helps.any() else 0):
         x, a, c = pricing.x[j].take(loose.ids), low[:, j].copy(), high[:, j].copy()
@@ -97,7 +97,7 @@ def _shrink_to_means(look: Look, low: Floats, high: Floats) -> NDArray[np.bool_]
 def _halves(look: Look, left: Boxes, entries: Ints, chosen: NDArray[np.bool_]) -> list[Boxes]:
     """Halve boxes along the axis on which the chords are loosest."""
     at = entries[chosen[look.box[entries]]]
-    loose, share = look._entries(at), look.share[at]
+    loose, share = look.entries(at), look.share[at]
     worth = loose.weight * share * (1.0 - share)
     middle = 0.5 * (left.low + left.high)
     side = np.where(chosen[:, None], left.high - left.low, 0.0)
@@ -120,21 +120,13 @@ def _conflicts(look: Look, places: Floats, asked: NDArray[np.bool_]) -> Ints:
 
     Only a choice of where to divide: nothing depends on it but the number of boxes.
     """
-    pricing, linked, parent = look.pricing, look.linked, look.parent
+    pricing, linked = look.pricing, look.linked
     conflict = np.full(look.count, -1)
     worth = pricing.lam[look.ids].copy()
     for j in range(pricing.r):
         worth -= look.weight * (pricing.x[j][look.ids] - places[look.box, j]) ** 2
     worth[look.state != OPEN] = -1.0
-    delta = worth[linked]
-    for level in reversed(look.levels):
-        child = level[(parent[level] >= 0) & (delta[level] > 0.0)]
-        np.subtract.at(delta, parent[child], delta[child])
-    chosen = np.zeros(len(linked), dtype=bool)
-    for level in look.levels:
-        above = parent[level]
-        chosen[level] = (delta[level] > 0.0) & ((above < 0) | ~chosen[above])
-    worth[linked] = delta
+    chosen, worth[linked] = best_on_forest(worth[linked], look.parent, look.levels)
     value = np.bincount(look.box, np.maximum(worth, 0.0), look.count) + look.settled[:, 0]
     mass = look.settled[:, 1:2]
     value += np.sum(places * (2.0 * look.settled[:, 2:] - mass * places), axis=1)

@@ -11,8 +11,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, span
-from certikmeans.certificate.check_boxes import Boxes, Entries, Region, Worths, by_level
+from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, by_level, span
+from certikmeans.certificate.check_boxes import Boxes, Entries, Region, Worths
 
 OPEN, IN, OUT = 0, 1, 2
 
@@ -75,7 +75,8 @@ class Look:
         self.highest, self.lowest = highest[kept], (lam - far - doubt)[kept]
         self.middle = middle
 
-    def _entries(self, at: Ints) -> Entries:
+    def entries(self, at: Ints) -> Entries:
+        """Return some of the entries."""
         return Entries(self.box[at], self.ids[at], self.weight[at], self.count)
 
     def _links(self) -> None:
@@ -170,7 +171,7 @@ class Look:
         """Maximum over each box of the concave quadratic that the chords add up to."""
         pricing, boxes = self.pricing, self.boxes
         undecided = self.undecided = np.flatnonzero(self.state == OPEN)
-        inside, chords = self._entries(np.flatnonzero(self.state == IN)), self._entries(undecided)
+        inside, chords = self.entries(np.flatnonzero(self.state == IN)), self.entries(undecided)
         settled, chord = boxes.settled.copy(), np.empty((self.count, pricing.r + 2))
         share = self.share[undecided]
         part = share * chords.weight

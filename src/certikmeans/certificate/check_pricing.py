@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.certificate.check_arithmetic import Floats, Ints
+from certikmeans.certificate.check_arithmetic import Floats, Ints, best_on_forest
 from certikmeans.certificate.check_boxes import Boxes, Exceeded, Region, Worths
 from certikmeans.certificate.check_divide import divide
 from certikmeans.certificate.check_look import Look
@@ -150,14 +150,7 @@ class Pricing:
     def _best_linked(self, worth: Floats) -> NDArray[np.bool_]:
         """A good choice of groups with cannot-links: a best one where these are trees."""
         w = self._worths
-        delta = np.where(worth > 0.0, worth, 0.0)
-        for level in reversed(w.levels):
-            child = level[(w.parent[level] >= 0) & (delta[level] > 0.0)]
-            np.subtract.at(delta, w.parent[child], delta[child])
-        chosen = np.zeros(len(worth), dtype=bool)
-        for level in w.levels:
-            above = w.parent[level]
-            chosen[level] = (delta[level] > 0.0) & ((above < 0) | ~chosen[above])
+        chosen, _ = best_on_forest(worth, w.parent, w.levels)
         clash = chosen[w.tail] & chosen[w.neighbours]
         worse = worth[w.tail] <= worth[w.neighbours]
         chosen[w.tail[clash & worse]] = False

@@ -88,11 +88,6 @@ class Certificate:
     multipliers: NDArray[np.float64]  # the rows, one after the other
     writer: str = ""
 
-    @property
-    def claims_infeasible(self) -> bool:
-        """Whether the claim is that no labelling exists."""
-        return self.labels is None
-
 
 def hash_points(points: NDArray[np.float64]) -> str:
     """SHA-256 over the shape and the rows, as little-endian float64."""

@@ -13,7 +13,16 @@ from certikmeans.assignment import Assigner
 from certikmeans.bounds.base import AbstractBound
 from certikmeans.bounds.cluster.plugin import ClusterBound, translate_restart
 from certikmeans.presolve.pipeline import Presolved
+from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
+
+
+def check_size(name: str, problem: ReducedProblem) -> None:
+    """Raise if a bound that was asked for cannot be had for so many groups."""
+    if name == "sdp":
+        from certikmeans.bounds.sdp.bound import check_size as check_sdp_size
+
+        check_sdp_size(problem)
 
 
 @final
@@ -51,8 +60,7 @@ class BoundMaker:
         """Carry a start over to a part with more pairs; None where the bound has no way to."""
         if self.name not in ("cluster", "sdp"):
             return None
-        joined = np.empty(before.reduced.n_groups, dtype=np.int64)
-        joined[before.row_of_point] = after.row_of_point
+        joined = before.reduce_labels(after.row_of_point)
         if self.name == "sdp":
             from certikmeans.bounds.sdp import translate_restart as translate_sdp
 

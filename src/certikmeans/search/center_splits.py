@@ -41,7 +41,6 @@ class CenterSplitter:
     """Chooses splits and makes the parts, for one reduced problem."""
 
     def __init__(self, problem: ReducedProblem) -> None:
-        self._spread = np.maximum(np.ptp(problem.points, axis=0), 1e-300)
         self._least = 64.0 * EPS * np.abs(problem.points).max()
         self._weights = problem.weights
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certikmeans.assignment import Assigner
 from certikmeans.bounds.base import AbstractBound, BoundResult
 from certikmeans.bounds.determination import SampleDetermination
-from certikmeans.bounds.sample import EPS, least_costs
+from certikmeans.bounds.sample import least_costs, without_links
 from certikmeans.bounds.settled import settled_bound
 from certikmeans.presolve.pipeline import Presolved
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import CenterSplit, Leaf
 from certikmeans.search.center_splits import CenterSplitter, is_empty
 from certikmeans.search.node import AbstractWorker, Answer, Split, Task
-from certikmeans.search.rows import leaf_of
+from certikmeans.search.rows import labellings, leaf_of
 from certikmeans.stop import StopSignal
 
-LLOYD_STEPS = 30
 # Components with cycles of up to so many groups are coloured exactly by the checker.
 CHECKED_CYCLES = 12
 
@@ -62,18 +59,7 @@ class CenterWorker(AbstractWorker[Subproblem]):
             return Answer(np.inf, Leaf("infeasible"), None, None, (), part)
         cutoff = presolved.reduce_bound(task.target)
         part, sample = self._sampled(part, cutoff, task.stop)
-        found = BoundResult(sample, {"bound": "sample"}, task.restart)
-        middle = 0.5 * (part.lower + part.upper)
-        centers: tuple[NDArray[np.float64], ...] = (middle,)
-        if self._bound is not None and sample < cutoff:
-            other = self._bound.evaluate(self._state, part, cutoff, task.stop, task.restart)
-            value = min(cutoff, other.value) if other.value > 0.0 else 0.0
-            centers = (*other.centers, middle)
-            if value > sample:
-                found = other
-            found = BoundResult(
-                max(sample, value), found.evidence, other.restart, mixture=other.mixture
-            )
+        found = self._bounded(part, sample, cutoff, task)
         split = None
         if found.value < cutoff:
             split = self._splitter.choose(part, found.mixture, task.depth)
@@ -82,14 +68,29 @@ class CenterWorker(AbstractWorker[Subproblem]):
             # Pairs of group and cluster were removed here for a labelling that costs at least the
             # target, and further up for one that costs at least a target that was no smaller.
             bound = min(bound, task.target)
+        middle = 0.5 * (part.lower + part.upper)
         return Answer(
             bound=bound,
             leaf=leaf_of(presolved, found.evidence, self._keep_proof),
             restart=found.restart,
             split=split,
-            labels=self._labellings(centers, task),
+            labels=labellings(presolved, self._assigner, (*found.centers, middle), task.stop),
             part=part,
         )
+
+    def _bounded(
+        self, part: Subproblem, sample: float, cutoff: float, task: Task[Subproblem]
+    ) -> BoundResult:
+        """The better of the sample bound and the one asked for."""
+        weaker = BoundResult(sample, {"bound": "sample"}, task.restart)
+        if self._bound is None or sample >= cutoff:
+            return weaker
+        other = self._bound.evaluate(self._state, part, cutoff, task.stop, task.restart)
+        # An infinite value means that no viable labelling is left: none below the cutoff.
+        value = min(cutoff, other.value)
+        if value > sample:
+            return replace(other, value=value)
+        return replace(other, value=sample, evidence=weaker.evidence)
 
     def parts(self, part: Subproblem, split: Split) -> tuple[Subproblem, Subproblem]:
         """Cut the box of one centre."""
@@ -108,7 +109,7 @@ class CenterWorker(AbstractWorker[Subproblem]):
         if self._keep_proof:
             costs = least_costs(reduced, part)
             if not self._checkable:
-                return part, math.fsum(costs.min(axis=1).tolist()) * (1.0 - 4.0 * EPS)
+                return part, without_links(costs)
             return part, self._assigner.assign_costs(costs, stop=stop).lower
         determined = self._determination.determine(part, cutoff, stop)
         part = Subproblem(part.lower, part.upper, determined.viable)
@@ -120,16 +121,3 @@ class CenterWorker(AbstractWorker[Subproblem]):
     def inherited(self, leaf: Leaf, part: Subproblem, child: Subproblem) -> Leaf:
         """The same: groups do not change, and boxes only shrink."""
         return leaf
-
-    def _labellings(
-        self, centers: Sequence[NDArray[np.float64]], task: Task[Subproblem]
-    ) -> tuple[NDArray[np.int64], ...]:
-        """The paper's upper bound made exact: cheapest proper labels, then Lloyd from there."""
-        found = []
-        for places in centers:
-            if task.stop.cause() is not None:
-                break
-            labels = np.full(self._presolved.reduced.n_groups, -1, dtype=np.int64)
-            run = self._assigner.lloyd(places, labels, LLOYD_STEPS, stop=task.stop)
-            found.append(self._presolved.restore_labels(run.labels))
-        return tuple(found)

@@ -9,6 +9,7 @@ workers, so neither does the answer.
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, final
@@ -22,10 +23,8 @@ from certikmeans.search.ledger import Ledger
 from certikmeans.search.node import AbstractWorker, Answer, Door, Node, Task
 from certikmeans.search.store import NodeStore
 from certikmeans.stop import StopSignal
-from certikmeans.tolerances import gap_reached, target_bound
+from certikmeans.tolerances import LEAST_GAP, gap_reached, target_bound
 
-# Rounding keeps a bound from meeting a cost; nodes closer than this are as good as proven.
-LEAST_GAP = 1e-9
 ROUND = 4  # nodes split between two looks at the clock
 
 Part = TypeVar("Part")
@@ -42,18 +41,22 @@ class TreeState:
     lower_bound: float
 
 
-class Hooks:
-    """What the search asks of its surroundings. The defaults ignore everything."""
+class AbstractHooks(ABC):
+    """What the search asks of its surroundings."""
 
+    @abstractmethod
     def offer(self, labels: NDArray[np.int64]) -> None:
         """Look at a labelling of the original points."""
 
+    @abstractmethod
     def bound(self, value: float, source: str) -> None:
         """Note a proven bound of the whole, and what proved it."""
 
+    @abstractmethod
     def closed(self, node: Node[Any], door: Door) -> None:
         """Note that a node has left."""
 
+    @abstractmethod
     def progress(self, state: TreeState) -> None:
         """Note where the search stands."""
 
@@ -78,7 +81,7 @@ class Search(Generic[Part]):
         self,
         worker: AbstractWorker[Part],
         incumbent: Callable[[], tuple[float, NDArray[np.int64]]],
-        hooks: Hooks,
+        hooks: AbstractHooks,
         *,
         gap: float,
         node_limit: int,
@@ -105,27 +108,26 @@ class Search(Generic[Part]):
         """At most the cost of every labelling: the least bound over closed and open nodes."""
         return min(self._store.least, self._ledger.closed_bound)
 
-    def start(
-        self,
-        root: Part,
-        answer: Callable[[Task[Part]], Answer[Part]],
-        stop: StopSignal,
-        *,
-        known: float,
-    ) -> None:
-        """Bound the root; ``known`` is the sample bound of the whole, or less than this one."""
+    def ask(self, worker: AbstractWorker[Part], root: Part, stop: StopSignal) -> Answer[Part]:
+        """Have the root bounded by a worker that may use the crew itself."""
         target, labels = self._target()
-        task = Task(root, 0, None, target, labels, stop)
-        found = Crew().map(answer, [task])[0]
+        found = Crew().map(worker.evaluate, [Task(root, 0, None, target, labels, stop)])[0]
         for candidate in found.labels:
             self._hooks.offer(candidate)
+        return found
+
+    def begin(self, found: Answer[Part], *, known: float) -> None:
+        """Open the root. ``known`` is a bound of the whole that was there before.
+
+        It is larger than the root's only where it is trivial, or rounded otherwise.
+        """
         node = Node(
             number=self._root,
             parent=-1,
             depth=0,
             part=found.part,
             bound=max(known, found.bound),
-            leaf=found.leaf if found.bound >= known else Leaf("sample"),
+            leaf=found.leaf if found.bound >= known else Leaf("trivial"),
             restart=found.restart,
             split=found.split,
         )
@@ -141,9 +143,10 @@ class Search(Generic[Part]):
             self._report()
             if self._done() or stop.cause() is not None:
                 return False
-            if self.nodes >= self._node_limit:
+            room = (self._node_limit - self.nodes) // 2  # a split makes two
+            if room < 1:
                 return True
-            self._round(stop)
+            self._round(min(ROUND, room), stop)
         self._report()
         return False
 
@@ -154,10 +157,10 @@ class Search(Generic[Part]):
     def _done(self) -> bool:
         return gap_reached(self._incumbent()[0], self.lower_bound, self._gap)
 
-    def _round(self, stop: StopSignal) -> None:
+    def _round(self, count: int, stop: StopSignal) -> None:
         """Split a few nodes; bound their parts; if a worker fails, the nodes stay as they were."""
         nodes = []
-        for node in self._store.take(ROUND):
+        for node in self._store.take(count):
             if self._prunable(node):
                 self._close(node, Door.BOUND)
             elif node.split is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from certikmeans.assignment import Assigner
 from certikmeans.bounds.base import BoundResult, Mixture
-from certikmeans.bounds.sample import SampleBound
 from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.must_link import must_link_groups
 from certikmeans.presolve.pipeline import Presolved, presolve
@@ -22,9 +21,8 @@ from certikmeans.proof import Leaf, PairSplit
 from certikmeans.search.bounding import BoundMaker
 from certikmeans.search.node import AbstractWorker, Answer, Split, Task
 from certikmeans.search.pair_splits import Pair, doubtful_pair, undecided_pair
-from certikmeans.search.rows import leaf_of
+from certikmeans.search.rows import LLOYD_STEPS, first_points, labellings, leaf_of
 
-LLOYD_STEPS = 30
 COLOURING_SECONDS = 5.0
 
 
@@ -88,7 +86,7 @@ class PairWorker(AbstractWorker[PairPart]):
             return Answer(0.0, Leaf("trivial"), None, split, (), part)
         assigner = Assigner(presolved.reduced, presolved.witness)
         run = assigner.lloyd(
-            _centers(presolved, task.labels),
+            _means(presolved, task.labels),
             np.full(presolved.reduced.n_groups, -1, dtype=np.int64),
             LLOYD_STEPS,
             stop=task.stop,
@@ -102,7 +100,10 @@ class PairWorker(AbstractWorker[PairPart]):
             leaf=leaf_of(presolved, found.evidence, self._keep_proof),
             restart=PairRestart(presolved, found.restart),
             split=split,
-            labels=(presolved.restore_labels(run.labels),),
+            labels=(
+                presolved.restore_labels(run.labels),
+                *labellings(presolved, assigner, found.centers, task.stop),
+            ),
             part=part,
         )
 
@@ -131,7 +132,7 @@ class PairWorker(AbstractWorker[PairPart]):
         if not known or part.together == child.together:
             return leaf
         before, after = (self._groups(one) for one in (part, child))
-        first = np.unique(before, return_index=True)[1]  # a point of every group
+        first = first_points(before)
         joined = after[first]
         n_joined = int(after.max()) + 1
         if leaf.matrix is not None:
@@ -180,41 +181,31 @@ class PairWorker(AbstractWorker[PairPart]):
         task: Task[PairPart],
         centers: NDArray[np.float64],
     ) -> BoundResult:
-        """The better of the sample bound and the one asked for."""
+        """The bound asked for. Without boxes, the sample bound is what groups cost inside."""
         reduced = presolved.reduced
-        root = Subproblem.root(reduced)
         cutoff = presolved.reduce_bound(task.target)
-        sample = SampleBound(assigner)
-        found = sample.evaluate(reduced, root, cutoff, task.stop)
         bound = self._maker.make(assigner, self._executor)
-        if bound is None or found.value >= cutoff:
-            return found
+        if bound is None or cutoff <= 0.0:
+            return BoundResult(0.0, {"bound": "trivial"})
         before: PairRestart | None = task.restart
         inner = None
         if before is not None and before.inner is not None:
             inner = self._maker.translate(before.inner, before.presolved, presolved, centers)
-        other = bound.evaluate(bound.prepare(reduced), root, cutoff, task.stop, inner)
+        root = Subproblem.root(reduced)
+        found = bound.evaluate(bound.prepare(reduced), root, cutoff, task.stop, inner)
         # The witness is in the part: an infinite bound can only mean "nothing below the cutoff".
-        value = min(other.value, cutoff) if np.isinf(other.value) else other.value
-        better = other if value > found.value else found
-        return BoundResult(
-            max(found.value, value), better.evidence, other.restart, (), other.mixture
-        )
+        return replace(found, value=cutoff) if np.isposinf(found.value) else found
 
 
 def _restated(presolved: Presolved, pair: Pair | None) -> PairSplit | None:
     """A pair of groups as a pair of original points, the first of each."""
     if pair is None:
         return None
-    rows, first = np.unique(presolved.row_of_point, return_index=True)
-    points = sorted(int(first[np.searchsorted(rows, s)]) for s in pair)
-    return PairSplit(points[0], points[1])
+    first, second = np.sort(first_points(presolved.row_of_point)[list(pair)]).tolist()
+    return PairSplit(first, second)
 
 
-def _centers(presolved: Presolved, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def _means(presolved: Presolved, labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """Means of a labelling of the points that may break the added pairs."""
-    reduced = presolved.reduced
-    groups = np.empty(reduced.n_groups, dtype=np.int64)
-    groups[presolved.row_of_point] = labels
-    sums, masses = reduced.cluster_sums(groups)
+    sums, masses = presolved.reduced.cluster_sums(presolved.reduce_labels(labels))
     return sums / np.maximum(masses, 1e-300)[:, None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from typing import Any, final
 
 from certikmeans.search.node import Node
@@ -50,13 +49,6 @@ class NodeStore:
             if number in self._nodes:
                 taken.append(self._nodes.pop(number))
         return taken
-
-    def remove_if(self, condition: Callable[[Node[Any]], bool]) -> list[Node[Any]]:
-        """Remove and return the nodes with the largest bounds that satisfy the condition."""
-        gone = [node for node in self._nodes.values() if condition(node)]
-        for node in gone:
-            del self._nodes[node.number]
-        return gone
 
     def nodes(self) -> list[Node[Any]]:
         """All open nodes, oldest first."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.assignment import Assigner
-from certikmeans.bounds.base import Mixture
 from certikmeans.bounds.cluster.bound import ClusterProof
-from certikmeans.bounds.cluster.plugin import LEAST_WEIGHT, ClusterRestart, heaviest_columns
+from certikmeans.bounds.cluster.plugin import ClusterRestart, heaviest_columns, mixture_of
 from certikmeans.presolve.pipeline import Presolved
 from certikmeans.problem import Problem, ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
@@ -58,22 +58,26 @@ class Tree:
         keep_proof: bool,
     ) -> None:
         self.branching = branching
+        self._problem = problem
         self._presolved = presolved
+        self._assigner = assigner
+        self._maker = maker
+        self._executor = executor
         self._keep_proof = keep_proof
-        self.worker: AbstractWorker[Any]
-        self.root: Any
-        if branching == "pairs":
-            self.worker = PairWorker(problem, maker, keep_proof=keep_proof)
-            self.root_worker: AbstractWorker[Any] = PairWorker(
-                problem, maker, executor, keep_proof=keep_proof
-            )
-            self.root = PairPart()
-        else:
-            bounds = maker.make(assigner), maker.make(assigner, executor)
-            self.worker, self.root_worker = (
-                CenterWorker(presolved, assigner, bound, keep_proof=keep_proof) for bound in bounds
-            )
-            self.root = Subproblem.root(presolved.reduced)
+        pairs = branching == "pairs"
+        self.root: Any = PairPart() if pairs else Subproblem.root(presolved.reduced)
+        self.worker = self._worker(None)
+
+    @cached_property
+    def root_worker(self) -> AbstractWorker[Any]:
+        """Who bounds the root, with the executor; made when it is asked for."""
+        return self._worker(self._executor)
+
+    def _worker(self, executor: Executor | None) -> AbstractWorker[Any]:
+        if self.branching == "pairs":
+            return PairWorker(self._problem, self._maker, executor, keep_proof=self._keep_proof)
+        bound = self._maker.make(self._assigner, executor)
+        return CenterWorker(self._presolved, self._assigner, bound, keep_proof=self._keep_proof)
 
     def root_from(self, found: ClusterProof) -> Answer[Any]:
         """Answer for the root from a cluster bound that has been computed already."""
@@ -81,7 +85,8 @@ class Tree:
         evidence = {"bound": "cluster", "multipliers": found.multipliers}
         if reduced.n_clusters == 1:
             evidence = {"bound": "one cluster"}
-        mixture = _root_mixture(found, reduced.n_clusters)
+        everyone = tuple(range(reduced.n_clusters))
+        mixture = mixture_of(found.columns, found.weights, lambda _: everyone)
         columns = heaviest_columns(found.columns, found.weights)
         centers = _ordered_means(reduced, found.labels)
         restart: Any = ClusterRestart(found.multipliers, columns, centers)
@@ -94,18 +99,6 @@ class Tree:
         leaf: Leaf = leaf_of(presolved, evidence, self._keep_proof)
         bound = presolved.restore_bound(found.value)
         return Answer(bound, leaf, restart, split, (), self.root)
-
-
-def _root_mixture(found: ClusterProof, n_clusters: int) -> Mixture | None:
-    chosen = np.flatnonzero(found.weights > LEAST_WEIGHT)
-    if len(chosen) == 0:
-        return None
-    return Mixture(
-        members=np.stack([found.columns[int(i)].members for i in chosen]),
-        centers=np.stack([found.columns[int(i)].centre for i in chosen]),
-        weights=found.weights[chosen],
-        clusters=(tuple(range(n_clusters)),) * len(chosen),
-    )
 
 
 def _ordered_means(reduced: ReducedProblem, labels: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from certikmeans.bounds.cluster.bundle import Aim, BundleStatistics, LevelBundle
 from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.multipliers import multiplier_space
 from certikmeans.bounds.cluster.pricing import Column, Pricer
-from certikmeans.bounds.cluster.rounding import EPS
+from certikmeans.bounds.one_centre import cost_about_one_centre
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
@@ -174,25 +174,8 @@ def _raise_bound(
 def _trivial_bound(reduced: ReducedProblem, cost: float, unit: float) -> float | None:
     """Bound that needs no work: one cluster, or nothing worth proving."""
     if reduced.n_clusters == 1:
-        return one_cluster(reduced)
+        return cost_about_one_centre(reduced.points, reduced.weights)
     return 0.0 if cost <= unit * (1.0 - MARGIN) else None
-
-
-def one_cluster(reduced: ReducedProblem) -> float:
-    """At most the cost of the only labelling with one cluster.
-
-    With ``c`` any point and ``W`` the total weight it is ``sum w |x - c|^2 - |g|^2 / W``, where
-    ``g = sum w (x - c)``; both sums are rounded to the safe side, the first with its
-    ``n d + 8`` roundings, the second with those of ``n`` signed terms.
-    """
-    mean = np.average(reduced.points, axis=0, weights=reduced.weights)
-    away = reduced.points - mean
-    pull = reduced.weights[:, None] * away
-    error = 2.0 * (len(away) + 8) * EPS
-    drift = np.abs(pull.sum(axis=0)) + error * np.abs(pull).sum(axis=0)
-    excess = float(drift @ drift) / float(reduced.weights.sum()) * (1.0 + error)
-    value = float(np.sum(pull * away)) * (1.0 - 2.0 * (away.size + 8) * EPS)
-    return max(0.0, value - excess)
 
 
 def _aim(cost: float, unit: float) -> Aim:

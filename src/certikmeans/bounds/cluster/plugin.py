@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from certikmeans.assignment import Assigner
 from certikmeans.bounds.base import AbstractBound, BoundResult, Mixture
-from certikmeans.bounds.cluster.bound import column_of, one_cluster
+from certikmeans.bounds.cluster.bound import column_of
 from certikmeans.bounds.cluster.bundle import Aim, LevelBundle
 from certikmeans.bounds.cluster.families import Family, families_of
 from certikmeans.bounds.cluster.multipliers import multiplier_space
 from certikmeans.bounds.cluster.pricing import Column, Pricer
+from certikmeans.bounds.one_centre import cost_about_one_centre
 from certikmeans.bounds.sample import least_costs
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
@@ -86,7 +87,8 @@ class ClusterBound(AbstractBound[Pricer, Subproblem]):
         """Bound the reduced cost of every labelling in ``part``."""
         reduced = state.reduced
         if reduced.n_clusters == 1:
-            return BoundResult(one_cluster(reduced), {"bound": "one cluster"})
+            value = cost_about_one_centre(reduced.points, reduced.weights)
+            return BoundResult(value, {"bound": "one cluster"})
         before: ClusterRestart | None = restart
         guess = _spread(reduced, part) if before is None else before.centers
         labels, centers = _settle(reduced, self._assigner, part, guess, stop)
@@ -103,7 +105,11 @@ class ClusterBound(AbstractBound[Pricer, Subproblem]):
         aim = Aim(goal=cutoff, level=cutoff + BEYOND * unit, unit=unit)
         bundle = LevelBundle(state, space, families, incumbent, self._seed, columns=known)
         bundle.run(aim, stop, most_rounds=MOST_ROUNDS)
-        mixture = _mixture(bundle, families)
+        mixture = mixture_of(
+            bundle.model.columns,
+            bundle.model.weights,
+            lambda i: families[bundle.model.family_of(i)].clusters,
+        )
         kept = heaviest_columns(bundle.model.columns, bundle.model.weights)
         lam = bundle.proven_lam
         return BoundResult(
@@ -172,17 +178,18 @@ def heaviest_columns(columns: Sequence[Column], weights: Vector) -> tuple[Column
     return tuple(columns[int(i)] for i in order)
 
 
-def _mixture(bundle: LevelBundle, families: Sequence[Family]) -> Mixture | None:
+def mixture_of(
+    columns: Sequence[Column], weights: Vector, clusters_of: Callable[[int], tuple[int, ...]]
+) -> Mixture | None:
     """The relaxation's own solution: columns in proportion to the weights that cap the model."""
-    model = bundle.model
-    chosen = np.flatnonzero(model.weights > LEAST_WEIGHT)
+    chosen = np.flatnonzero(weights > LEAST_WEIGHT)
     if len(chosen) == 0:
         return None
     return Mixture(
-        members=np.stack([model.columns[int(i)].members for i in chosen]),
-        centers=np.stack([model.columns[int(i)].centre for i in chosen]),
-        weights=model.weights[chosen],
-        clusters=tuple(families[model.family_of(int(i))].clusters for i in chosen),
+        members=np.stack([columns[int(i)].members for i in chosen]),
+        centers=np.stack([columns[int(i)].centre for i in chosen]),
+        weights=weights[chosen],
+        clusters=tuple(clusters_of(int(i)) for i in chosen),
     )
 
 

@@ -59,7 +59,7 @@ class Lagrangian:
     def evaluate(self, nu: NDArray[np.float64], labels: NDArray[np.int64]) -> Evaluated:
         """The proven value at ``nu``. Labels are where the searches start from."""
         answers = self._answers(nu, labels)
-        if np.isinf(answers.bounds).any():
+        if np.isposinf(answers.bounds).any():
             return Evaluated(np.inf, nu, answers)
         errors = group_errors(self._magnitudes, self._starts, nu, self._reach)
         return Evaluated(lagrangian_below(answers.bounds, errors, nu, self._reach), nu, answers)

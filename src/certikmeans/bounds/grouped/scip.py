@@ -24,7 +24,7 @@ def solve_chunk(
     answers = Answers(
         values=np.full(n_sets, np.inf),
         bounds=np.full(n_sets, -np.inf),
-        centers=np.empty_like(nu),
+        centers=np.broadcast_to(0.5 * (chunk.lower + chunk.upper), nu.shape).copy(),
         masses=np.zeros(nu.shape[:2]),
         nodes=np.zeros(n_sets, dtype=np.int64),
         labels=np.full(len(labels), -1),
@@ -54,7 +54,6 @@ def _solve_group(
     # The linear term is bounded by its corners, whatever SCIP says.
     corner = float(np.sum(np.minimum(nu * chunk.lower, nu * chunk.upper)))
     answers.bounds[g] = max(corner, (model.getDualbound() - MARGIN * size) * scale)
-    answers.centers[g] = 0.5 * (chunk.lower + chunk.upper)
     if model.getNSols() == 0:
         return
     best = model.getBestSol()

@@ -99,12 +99,7 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
 
     def prepare(self, problem: ReducedProblem) -> SdpModel:
         """Build the matrices; refuse problems that are too large."""
-        if problem.n_groups > MOST_GROUPS:
-            raise InputError(
-                f"bound 'sdp': {problem.n_groups} groups are too many for dense matrices, "
-                f"at most {MOST_GROUPS}",
-                hint="use bound 'cluster' (the default), or state more must-links",
-            )
+        check_size(problem)
         return SdpModel.of(problem)
 
     def evaluate(
@@ -194,6 +189,16 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
             if len(cuts) == before:
                 break
         return best
+
+
+def check_size(problem: ReducedProblem) -> None:
+    """Raise if there are too many groups for dense matrices."""
+    if problem.n_groups > MOST_GROUPS:
+        raise InputError(
+            f"bound 'sdp': {problem.n_groups} groups are too many for dense matrices, "
+            f"at most {MOST_GROUPS}",
+            hint="use bound 'cluster' (the default), or state more must-links",
+        )
 
 
 def _better(model: SdpModel, best: _Climbed, last: Start, iterations: int, rounds: int) -> _Climbed:
