@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Any, final
 
+import numpy as np
+
 from certikmeans.assignment import Assigner
 from certikmeans.bounds.cluster.bound import ClusterProof, cluster_bound
 from certikmeans.errors import WorkerError
@@ -26,7 +28,10 @@ from certikmeans.search.tree import Tree, chosen_branching
 # semidefinite bound takes over: many axes without structure are no obstacle to it.
 SWITCH_GAP = 0.01
 SWITCH_UP_TO = 400
-SWITCH_SHARE = 0.25  # of a time limit, for the cluster bound where another may take over
+# Where another bound may take over, the cluster bound gets this share of a time limit, and its
+# exact pricing has to show progress from so many boxes on.
+SWITCH_SHARE = 0.25
+DOUBT_SOON = 25_000
 
 
 @final
@@ -91,7 +96,7 @@ class Proving:
             improve=improve,
             on_bound=lambda value: record.raise_bound(reduced.restore_bound(value), "cluster"),
             seed=record.options.seed,
-            patient=not may_switch,
+            doubt_after=DOUBT_SOON if may_switch else np.inf,
         )
         record.raise_bound(reduced.restore_bound(found.value), "cluster")
         numbers = dataclasses.asdict(found.statistics)
@@ -115,6 +120,7 @@ class Proving:
             chosen_branching(options.branching, bound, self._reduced.reduced),
             executor=self._executor,
             keep_proof=options.keep_proof,
+            on_bound=lambda value: record.raise_bound(value, bound),
         )
         search = Search(
             tree.worker,
@@ -126,11 +132,12 @@ class Proving:
             crew=Crew(self._executor),
             keep_proof=options.keep_proof,
         )
+        before = record.lower
         if found is None:
             root = search.ask(tree.root_worker, tree.root, record.stop)
         else:
             root = tree.root_from(found)
-        if only_if_better and root.bound <= record.lower:
+        if only_if_better and root.bound <= before:
             return False
         search.begin(root, known=record.lower)
         try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certikmeans import Problem, Status, solve
+from certikmeans import Problem, Status, StopReason, StopSignal, solve
 from certikmeans.certificate import check_certificate
 from certikmeans.certificate.format import encode
 from certikmeans.certificate.write import make_certificate
-from certikmeans.events import TreeProgress
+from certikmeans.events import BoundImproved, TreeProgress
 from certikmeans.generate import random_pairs
 from certikmeans.search.tree import chosen_branching
 
@@ -70,3 +70,21 @@ def test_the_certificate_of_a_tree_is_accepted(branching, node_limit):
     assert verdict.accepted, verdict.message
     assert verdict.lower_bound == pytest.approx(result.lower_bound, rel=1e-8)
     assert verdict.cost >= result.cost
+
+
+def test_what_the_root_proves_is_told_on_the_way():
+    # Without a time limit the semidefinite root takes long: an interruption keeps what it has.
+    problem = noise(80, 12, 4)
+    stop, told = StopSignal(), []
+
+    def listen(event):
+        if isinstance(event, BoundImproved) and event.source == "sdp":
+            told.append(event.lower_bound)
+            if len(told) == 3:
+                stop.interrupt()
+
+    result = solve(problem, stop=stop, gap=1e-9, callbacks=[listen])
+    assert result.stop_reason is StopReason.INTERRUPTED
+    assert told == sorted(told)
+    assert 0.0 < told[2] <= result.lower_bound
+    assert result.bound == "sdp"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -35,9 +36,12 @@ class BoundMaker:
     seed: int
 
     def make(
-        self, assigner: Assigner, executor: Executor | None = None
+        self,
+        assigner: Assigner,
+        executor: Executor | None = None,
+        on_bound: Callable[[float], None] | None = None,
     ) -> AbstractBound[Any, Subproblem] | None:
-        """Make the bound; None for ``sample``."""
+        """Make the bound; None for ``sample``. ``on_bound`` is told what a slow one has proven."""
         match self.name:
             case "cluster":
                 return ClusterBound(assigner, self.gap, executor, self.seed)
@@ -48,7 +52,7 @@ class BoundMaker:
             case "sdp":
                 from certikmeans.bounds.sdp import SdpBound
 
-                return SdpBound()
+                return SdpBound(on_bound=on_bound)
             case "sample":
                 return None
             case _:

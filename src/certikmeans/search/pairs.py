@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -56,6 +57,8 @@ class PairWorker(AbstractWorker[PairPart]):
         Makes the bound for a presolved part.
     executor : concurrent.futures.Executor, optional
         For what the bound does inside; only where the worker itself is not a task of it.
+    on_bound : callable, optional
+        Told what is proven of the part on the way, as stated. Likewise.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class PairWorker(AbstractWorker[PairPart]):
         problem: Problem,
         maker: BoundMaker,
         executor: Executor | None = None,
+        on_bound: Callable[[float], None] | None = None,
         *,
         keep_proof: bool = False,
     ) -> None:
@@ -70,6 +74,7 @@ class PairWorker(AbstractWorker[PairPart]):
         self._problem = problem
         self._maker = maker
         self._executor = executor
+        self._on_bound = on_bound
         self._keep_proof = keep_proof
 
     def evaluate(self, task: Task[PairPart]) -> Answer[PairPart]:
@@ -184,7 +189,7 @@ class PairWorker(AbstractWorker[PairPart]):
         """The bound asked for. Without boxes, the sample bound is what groups cost inside."""
         reduced = presolved.reduced
         cutoff = presolved.reduce_bound(task.target)
-        bound = self._maker.make(assigner, self._executor)
+        bound = self._maker.make(assigner, self._executor, self._reporter(presolved))
         if bound is None or cutoff <= 0.0:
             return BoundResult(0.0, {"bound": "trivial"})
         before: PairRestart | None = task.restart
@@ -195,6 +200,10 @@ class PairWorker(AbstractWorker[PairPart]):
         found = bound.evaluate(bound.prepare(reduced), root, cutoff, task.stop, inner)
         # The witness is in the part: an infinite bound can only mean "nothing below the cutoff".
         return replace(found, value=cutoff) if np.isposinf(found.value) else found
+
+    def _reporter(self, presolved: Presolved) -> Callable[[float], None] | None:
+        tell = self._on_bound
+        return None if tell is None else lambda value: tell(presolved.restore_bound(value))
 
 
 def _restated(presolved: Presolved, pair: Pair | None) -> PairSplit | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import cached_property
 from typing import Any, final
@@ -56,6 +57,7 @@ class Tree:
         *,
         executor: Executor | None,
         keep_proof: bool,
+        on_bound: Callable[[float], None] = lambda value: None,
     ) -> None:
         self.branching = branching
         self._problem = problem
@@ -64,6 +66,7 @@ class Tree:
         self._maker = maker
         self._executor = executor
         self._keep_proof = keep_proof
+        self._on_bound = on_bound
         pairs = branching == "pairs"
         self.root: Any = PairPart() if pairs else Subproblem.root(presolved.reduced)
         self.worker = self._worker(None)
@@ -71,11 +74,15 @@ class Tree:
     @cached_property
     def root_worker(self) -> AbstractWorker[Any]:
         """Who bounds the root, with the executor; made when it is asked for."""
-        return self._worker(self._executor)
+        return self._worker(self._executor, self._on_bound)
 
-    def _worker(self, executor: Executor | None) -> AbstractWorker[Any]:
+    def _worker(
+        self, executor: Executor | None, on_bound: Callable[[float], None] | None = None
+    ) -> AbstractWorker[Any]:
         if self.branching == "pairs":
-            return PairWorker(self._problem, self._maker, executor, keep_proof=self._keep_proof)
+            return PairWorker(
+                self._problem, self._maker, executor, on_bound, keep_proof=self._keep_proof
+            )
         bound = self._maker.make(self._assigner, executor)
         return CenterWorker(self._presolved, self._assigner, bound, keep_proof=self._keep_proof)
 

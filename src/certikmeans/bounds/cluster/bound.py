@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -64,7 +65,7 @@ def cluster_bound(
     improve: Improve | None = None,
     on_bound: Callable[[float], None] = lambda value: None,
     seed: int = 0,
-    patient: bool = True,
+    doubt_after: float = np.inf,
 ) -> ClusterProof:
     """Prove that ``labels`` are within ``target_gap`` of the optimum, or come close.
 
@@ -86,9 +87,9 @@ def cluster_bound(
         Told every proven improvement.
     seed : int
         For the choice of starting points.
-    patient : bool
-        Spend up to half of what is left of a time limit on one exact pricing. Otherwise a
-        pricing that makes no progress is given up.
+    doubt_after : float
+        Boxes of an exact pricing from which on it is given up if it makes no progress. Infinite:
+        up to half of what is left of a time limit may go into one.
 
     Examples
     --------
@@ -118,7 +119,7 @@ def cluster_bound(
             improve,
             _Best(on_bound),
             seed,
-            patient,
+            doubt_after,
         )
 
 
@@ -130,7 +131,7 @@ def _raise_bound(
     improve: Improve | None,
     best: _Best,
     seed: int,
-    patient: bool,
+    doubt_after: float,
 ) -> ClusterProof:
     """Run the bundle of the labels; where the goal is out of reach, of better ones."""
     reduced = pricer.reduced
@@ -138,7 +139,8 @@ def _raise_bound(
     cost = sum(column.cost for column in incumbent)
     families = [Family(pricer.everywhere, tuple(range(reduced.n_clusters)))]
     space = multiplier_space(reduced, labels)
-    bundle = LevelBundle(pricer, space, families, incumbent, seed, best.offer, patient=patient)
+    make_bundle = partial(LevelBundle, pricer, doubt_after=doubt_after)
+    bundle = make_bundle(space, families, incumbent, seed, best.offer)
     while True:
         aim = _aim(cost, target_gap * (cost + reduced.offset))
         outcome = bundle.run(aim, stop, pause_if_unreachable=improve is not None)
@@ -153,9 +155,7 @@ def _raise_bound(
         labels, cost = better, sum(column.cost for column in incumbent)
         columns, statistics = bundle.model.columns, bundle.statistics
         space = multiplier_space(reduced, labels)
-        bundle = LevelBundle(
-            pricer, space, families, incumbent, seed, best.offer, columns, patient=patient
-        )
+        bundle = make_bundle(space, families, incumbent, seed, best.offer, columns)
         bundle.statistics = statistics
     if best.value >= aim.goal:
         outcome = Outcome.PROVEN

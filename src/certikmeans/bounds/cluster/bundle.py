@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.model import CutModel
 from certikmeans.bounds.cluster.multipliers import MultiplierSpace
-from certikmeans.bounds.cluster.pricing import Column, Pricer
+from certikmeans.bounds.cluster.pricing import DOUBT_AFTER, Column, Pricer
 from certikmeans.bounds.cluster.rounding import lagrangian_below, total_above
 from certikmeans.stop import StopSignal
 
@@ -88,7 +88,7 @@ class LevelBundle:
         seed: int = 0,
         on_bound: Callable[[float], None] = lambda value: None,
         columns: Sequence[Column] = (),
-        patient: bool = False,
+        doubt_after: float = DOUBT_AFTER,
     ) -> None:
         self.pricer = pricer
         self.space = space
@@ -101,7 +101,7 @@ class LevelBundle:
         self.proven = -np.inf
         self.proven_lam = space.low
         self.ceiling = np.inf  # no multipliers in the box give more than this
-        self._patient = patient  # half of the time left may go into one exact pricing
+        self._doubt_after = doubt_after
         self._incumbent = incumbent
         self._rng = np.random.default_rng([seed, 3])
         self._on_bound = on_bound
@@ -234,8 +234,13 @@ class LevelBundle:
         slack = CONVERGED * aim.unit
         want = 0.9 * aim.goal + 0.1 * reached if test else min(reached - slack, aim.goal)
         known = self.model.family_worth(position)
-        patient = self._patient and stop.remaining < np.inf
-        until = stop.within(0.5 * stop.remaining) if patient else stop
+        doubt_after, until = self._doubt_after, stop
+        if np.isinf(doubt_after):
+            # Half of the time left may go into one exact pricing; but something has to end it.
+            limited = stop.remaining < np.inf
+            doubt_after, until = (
+                (np.inf, stop.within(0.5 * stop.remaining)) if limited else (DOUBT_AFTER, stop)
+            )
         spent = 0.0
         for number, family in enumerate(self.families):
             priced = self.pricer.exact(
@@ -244,7 +249,7 @@ class LevelBundle:
                 until,
                 tolerance=None if test else slack / self._n_clusters,
                 region=family.region,
-                patient=patient,
+                doubt_after=doubt_after,
             )
             spent = total_above(spent, family.count, priced.upper)
             self.statistics.exact_pricings += 1

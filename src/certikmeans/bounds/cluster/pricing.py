@@ -34,7 +34,7 @@ LEAST_BUDGET = 2e5
 MOST_BUDGET = 2e6
 # A search must end by itself, with or without a clock: from this many boxes on, every doubling has
 # to bring the bound closer to the cutoff by this factor. Searches that close do far better.
-PATIENT_BOXES = 100_000
+DOUBT_AFTER = 100_000
 LEAST_PROGRESS = 0.9
 
 
@@ -129,8 +129,8 @@ class _Outcome:
 class _Progress:
     """Notices that a search will not end in reasonable time. Counts boxes, not seconds."""
 
-    def __init__(self) -> None:
-        self._next_look = PATIENT_BOXES
+    def __init__(self, doubt_after: float) -> None:
+        self._next_look = doubt_after
         self._before = np.inf
 
     def is_lost(self, boxes: int, distance: float) -> bool:
@@ -169,7 +169,7 @@ class Pricer:
         stop: StopSignal,
         tolerance: float | None = None,
         region: Region | None = None,
-        patient: bool = False,
+        doubt_after: float = DOUBT_AFTER,
     ) -> Priced:
         """Prove that no cluster is worth more than ``cutoff``, or find one that is.
 
@@ -186,8 +186,8 @@ class Pricer:
             refuted then; look for more for as long as the first one took, and end.
         region : Region, optional
             Where the centre has to be; by default anywhere.
-        patient : bool
-            Go on until ``stop``, however slow the progress.
+        doubt_after : float
+            Boxes from which on progress is asked for. Infinite: go on until ``stop``.
         """
         region = self.everywhere if region is None else region
         lam = _restricted(lam, region)
@@ -199,11 +199,11 @@ class Pricer:
         stuck, boxes, number, budget = -np.inf, 0, 1, LEAST_BUDGET
         patience = (0.0 if tolerance is None else tolerance) + 2.0 * error
         enough = np.inf
-        progress = _Progress()
+        progress = _Progress(doubt_after)
         while heap and -heap[0].minus_upper > cutoff:
             if stop.cause() is not None or boxes >= enough:
                 break
-            if not patient and progress.is_lost(boxes, -heap[0].minus_upper - cutoff):
+            if progress.is_lost(boxes, -heap[0].minus_upper - cutoff):
                 break
             batch = [heapq.heappop(heap) for _ in range(min(ROUND, len(heap)))]
             search = partial(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final
 
@@ -76,6 +77,8 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
         Of ``admm``; each is an eigendecomposition.
     max_rounds : int
         Rounds of cuts for ``clarabel``.
+    on_bound : callable, optional
+        Told every proven improvement.
     """
 
     name: ClassVar[str] = "sdp"
@@ -87,6 +90,7 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
         cuts: bool = True,
         max_iterations: int = 2_000,
         max_rounds: int = 6,
+        on_bound: Callable[[float], None] | None = None,
     ) -> None:
         if solver not in ("admm", "clarabel"):
             raise InputError(f"solver: {solver!r} is unknown", hint="choose admm or clarabel")
@@ -96,6 +100,7 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
         self._cuts = cuts
         self._max_iterations = max_iterations
         self._max_rounds = max_rounds
+        self._on_bound = on_bound
 
     def prepare(self, problem: ReducedProblem) -> SdpModel:
         """Build the matrices; refuse problems that are too large."""
@@ -155,7 +160,7 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
         rounds = 0
         while True:
             residual = admm.run(min(CHECK_EVERY, self._max_iterations - admm.iterations), stop)
-            best = _better(model, best, admm.state, admm.iterations, rounds)
+            best = self._better(model, best, admm.state, admm.iterations, rounds)
             history.append(best.value)
             if best.value >= cutoff or stop.cause() is not None:
                 return best
@@ -179,7 +184,7 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
         for rounds in range(self._max_rounds + 1 if self._cuts else 1):
             answer = solve_interior(model, cuts, stop)
             last = Start(answer.multipliers, answer.z)
-            best = _better(model, best, last, rounds + 1, rounds)
+            best = self._better(model, best, last, rounds + 1, rounds)
             if best.value >= cutoff or stop.cause() is not None:
                 break
             count = CUTS_PER_GROUP * model.n_groups
@@ -190,6 +195,17 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
                 break
         return best
 
+    def _better(
+        self, model: SdpModel, best: _Climbed, last: Start, iterations: int, rounds: int
+    ) -> _Climbed:
+        """The better of two proofs, and where the solver is."""
+        value = safe_bound(model, last.multipliers)
+        if value <= best.value:
+            return _Climbed(best.value, best.proof, last, iterations, rounds)
+        if self._on_bound is not None:
+            self._on_bound(value)
+        return _Climbed(value, last.multipliers, last, iterations, rounds)
+
 
 def check_size(problem: ReducedProblem) -> None:
     """Raise if there are too many groups for dense matrices."""
@@ -199,14 +215,6 @@ def check_size(problem: ReducedProblem) -> None:
             f"at most {MOST_GROUPS}",
             hint="use bound 'cluster' (the default), or state more must-links",
         )
-
-
-def _better(model: SdpModel, best: _Climbed, last: Start, iterations: int, rounds: int) -> _Climbed:
-    """The better of two proofs, and where the solver is."""
-    value = safe_bound(model, last.multipliers)
-    if value > best.value:
-        return _Climbed(value, last.multipliers, last, iterations, rounds)
-    return _Climbed(best.value, best.proof, last, iterations, rounds)
 
 
 def _stalled(history: list[float], patience: int, cutoff: float) -> bool:
