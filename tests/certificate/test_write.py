@@ -9,6 +9,7 @@ import pytest
 
 from certikmeans import Problem, solve
 from certikmeans.certificate import check_certificate
+from certikmeans.certificate import format as form
 from certikmeans.certificate.write import make_certificate, write_certificate
 from certikmeans.errors import InputError
 from certikmeans.proof import Leaf, Proof
@@ -90,3 +91,20 @@ def test_scales(scale):
     answer = check_certificate(points, form.encode(make_certificate(problem, result)))
     assert answer.accepted, answer.message
     assert answer.gap <= 1e-3 + 1e-8
+
+
+def test_what_no_reader_would_take_is_not_written(tmp_path, monkeypatch):
+    problem = Problem.from_data([[0.0], [1.0], [5.0], [6.0]], 2)
+    result = solve(problem, keep_proof=True)
+    target = tmp_path / "c.certificate"
+    with monkeypatch.context() as patch:
+        patch.setattr(form, "LARGEST_PAYLOAD", 10)
+        with pytest.raises(InputError, match="too large"):
+            write_certificate(target, problem, result)
+    with monkeypatch.context() as patch:
+        patch.setattr(form, "MOST_CHOICES", 7)
+        with pytest.raises(InputError, match="too many for the checker"):
+            write_certificate(target, problem, result)
+    assert not target.exists()
+    write_certificate(target, problem, result)
+    assert target.exists()

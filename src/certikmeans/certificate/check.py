@@ -28,7 +28,6 @@ LARGEST_VALUE, SMALLEST_SPREAD = 1e60, 1e-60
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-12, 1e12
 LARGEST_MULTIPLIER = 1e145
 DEEPEST_TREE = 10_000
-MOST_CHOICES = 1 << 28  # tables of a number for each point and cluster are made
 
 
 @final
@@ -143,7 +142,7 @@ def _stated(points: Floats, certificate: Certificate) -> Stated:
         raise Refusal(Reason.FIELD, "a weight is out of range")
     if not 1 <= certificate.n_clusters <= len(points):
         raise Refusal(Reason.FIELD, f"{certificate.n_clusters} clusters of {len(points)} points")
-    if len(points) * certificate.n_clusters > MOST_CHOICES:
+    if len(points) * certificate.n_clusters > form.MOST_CHOICES:
         raise Refusal(Reason.LIMIT, "too many choices of a point and a cluster for this checker")
     for pairs in (certificate.must_link, certificate.cannot_link):
         _check_pairs(pairs, len(points))

@@ -23,6 +23,7 @@ VERSION = 1
 LARGEST_HEADER = 1 << 16
 LARGEST_PAYLOAD = 1 << 31
 LARGEST_COUNT = (1 << 31) - 1
+MOST_CHOICES = 1 << 28  # the checker makes tables of a number for each point and cluster
 _PREFIX = struct.Struct("<8sII")  # magic, version, length of the header
 
 # What stands in `Certificate.kinds`; from ONE_LEAF on, nodes are leaves.
@@ -140,7 +141,7 @@ def _layout(header: dict[str, Any]) -> list[tuple[str, str, int]]:
 
 
 def encode(certificate: Certificate) -> bytes:
-    """Write a certificate as bytes."""
+    """Write a certificate as bytes; raises `Refusal` if it is larger than a reader would take."""
     c = certificate
     header: dict[str, Any] = {
         "n_points": c.n_points,
@@ -160,6 +161,8 @@ def encode(certificate: Certificate) -> bytes:
         "pairs_sha256": c.pairs_sha256,
         "writer": c.writer,
     }
+    if _payload_size(_layout(header)) > LARGEST_PAYLOAD:
+        raise Refusal(Reason.TOO_LARGE, "the arrays of the certificate are too large")
     arrays: dict[str, NDArray[Any]] = {
         "must_steps": np.diff(c.must_link[:, 0], prepend=0),
         "must_ends": c.must_link[:, 1],
@@ -182,6 +185,10 @@ def encode(certificate: Certificate) -> bytes:
     return _PREFIX.pack(MAGIC, VERSION, len(text)) + text + zlib.compress(payload, 6)
 
 
+def _payload_size(layout: list[tuple[str, str, int]]) -> int:
+    return sum(np.dtype(kind).itemsize * length for _, kind, length in layout)
+
+
 def _shuffled(array: NDArray[Any]) -> bytes:
     """First bytes of all items, then second bytes: that compresses far better."""
     return array.view(np.uint8).reshape(len(array), array.itemsize).T.tobytes()
@@ -196,7 +203,7 @@ def decode(content: bytes, shape: tuple[int, ...] | None = None) -> Certificate:
     header, start = _read_header(content)
     _check_counts(header, shape)
     layout = _layout(header)
-    size = sum(np.dtype(kind).itemsize * length for _, kind, length in layout)
+    size = _payload_size(layout)
     if size > LARGEST_PAYLOAD:
         raise Refusal(Reason.TOO_LARGE, f"the arrays would take {size} bytes")
     payload = _inflate(content, start, size)

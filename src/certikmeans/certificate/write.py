@@ -45,7 +45,14 @@ def write_certificate(path: str | os.PathLike[str], problem: Problem, result: Re
     InputError
         If the result has no proof, or one that cannot be written.
     """
-    content = form.encode(make_certificate(problem, result))
+    made = make_certificate(problem, result)
+    try:
+        content = form.encode(made)
+    except form.Refusal as refusal:
+        raise InputError(
+            f"{path}: {refusal.message}",
+            hint="ask for a larger gap or fewer nodes: every leaf takes room",
+        ) from refusal
     try:
         write_atomically(path, content)
     except OSError as error:
@@ -66,6 +73,12 @@ def make_certificate(problem: Problem, result: Result) -> Certificate:
             hint="solve with keep_proof=True, and until a labelling is found",
         )
     infeasible = result.infeasibility is not None
+    if problem.n_points * problem.n_clusters > form.MOST_CHOICES:
+        raise InputError(
+            f"{problem.n_points} points and {problem.n_clusters} clusters are too many for the "
+            "checker of certificates",
+            hint=f"points times clusters may be at most {form.MOST_CHOICES}",
+        )
     if result.labels is None and not infeasible:
         raise InputError(
             "no labelling was found, so there is nothing to certify",
