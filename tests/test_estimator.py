@@ -381,7 +381,10 @@ def test_no_labelling_in_time_raises(monkeypatch):
         ({"time_limit": 0.0}, "time limit"),
         ({"bound": "magic"}, "bound: 'magic' is unknown"),
         ({"branching": "magic"}, "branching: 'magic' is unknown"),
-        ({"n_jobs": 0}, "jobs: 0"),
+        ({"n_clusters": True}, "n_clusters: expected a whole number, got True"),
+        ({"time_limit": "5"}, "time limit: '5' is not a positive number"),
+        ({"n_jobs": 0}, "^n_jobs: 0"),
+        ({"n_jobs": "2"}, "^n_jobs: '2'"),
         ({"random_state": -1}, "[Ss]eed"),
         ({"random_state": "x"}, "RandomState"),
     ],
@@ -394,7 +397,7 @@ def test_bad_parameters(params, message):
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ({"must_link": [(0, 3)]}, r"must_link\[0\]: pair \(0, 3\) names a point"),
+        ({"must_link": [(0, 3)]}, r"must_link\[0\]: pair \(0, 3\) names a point.*\n.*subtract 1$"),
         ({"cannot_link": [(1, 1)]}, "links a point to itself"),
         ({"cannot_link": [0, 1]}, "expected pairs"),
     ],

@@ -34,7 +34,7 @@ def test_a_seed_repeats_and_another_does_not():
 @pytest.mark.parametrize(
     ("arguments", "fragments"),
     [
-        ({"n_points": 2}, "n_points: 2 is not a whole number of at least 3"),
+        ({"n_points": 2}, "n_points: 2 is less than the number of clusters, 3"),
         ({"n_points": 2.5}, "n_points: 2.5"),
         ({"n_points": 9, "n_features": 0}, "n_features: 0"),
         ({"n_points": 9, "n_clusters": 0}, "n_clusters: 0"),

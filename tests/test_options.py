@@ -12,14 +12,19 @@ BAD = [
     ({"gap": 1.0}, "gap"),
     ({"gap": float("nan")}, "gap"),
     ({"gap": "tight"}, "gap"),
+    ({"gap": "0.1"}, "gap"),
+    ({"gap": False}, "gap"),
     ({"time_limit_seconds": 0}, "time limit"),
     ({"time_limit_seconds": -3}, "time limit"),
     ({"time_limit_seconds": float("inf")}, "time limit"),
     ({"time_limit_seconds": "long"}, "time limit"),
+    ({"time_limit_seconds": "5"}, "time limit"),
+    ({"time_limit_seconds": True}, "time limit"),
     ({"bound": "best"}, "bound"),
     ({"branching": "points"}, "branching"),
     ({"jobs": 0}, "jobs"),
     ({"jobs": 1.5}, "jobs"),
+    ({"jobs": True}, "jobs"),
     ({"seed": -1}, "seed"),
     ({"seed": None}, "seed"),
 ]
@@ -31,6 +36,12 @@ def test_out_of_range(changes, name):
         Options(**changes)
     assert caught.value.message.startswith(f"{name}:")
     assert caught.value.hint
+
+
+def test_the_range_of_the_gap_is_said_as_it_is():
+    with pytest.raises(InputError, match=r"gap: 1 is not a number of at least 0 and below 1"):
+        Options(gap=1)
+    assert Options(gap=0).gap == 0.0
 
 
 def test_numbers_of_other_types_are_taken():

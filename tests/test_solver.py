@@ -265,3 +265,9 @@ def test_undecided_feasibility_is_the_third_answer(monkeypatch):
     known = solve(problem, start_labels=[0, 1, 1])
     assert known.status is not Status.UNKNOWN
     assert known.cost == pytest.approx(0.5)
+
+
+def test_arrays_are_not_mistaken_for_a_problem():
+    with pytest.raises(InputError, match="problem: expected a Problem, got ndarray") as caught:
+        solve(np.eye(3))
+    assert "Problem.from_data" in caught.value.hint

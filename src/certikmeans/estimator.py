@@ -18,7 +18,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certikmeans.errors import CertikmeansError, InputError
-from certikmeans.options import DEFAULT_NODE_LIMIT, available_cores
+from certikmeans.options import DEFAULT_NODE_LIMIT, available_cores, whole_number
 from certikmeans.problem import Problem
 from certikmeans.problem.distances import squared_distances
 from certikmeans.status import Status
@@ -368,8 +368,10 @@ def _checked_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] 
     return weights
 
 
-def _thread_count(n_jobs: Any) -> Any:
+def _thread_count(n_jobs: Any) -> int | None:
     """Turn scikit-learn's convention into that of `solve`: None for all cores, or a number."""
+    if n_jobs is None:
+        return None
     if isinstance(n_jobs, numbers.Integral) and int(n_jobs) < 0:
         return max(1, available_cores() + 1 + int(n_jobs))
-    return n_jobs
+    return whole_number("n_jobs", n_jobs, least=1)

@@ -60,7 +60,12 @@ def gaussian_clusters(
     """
     n_features = whole_number("n_features", n_features, least=1)
     n_clusters = whole_number("n_clusters", n_clusters, least=1)
-    n_points = whole_number("n_points", n_points, least=n_clusters)
+    n_points = whole_number("n_points", n_points, least=1)
+    if n_points < n_clusters:
+        raise InputError(
+            f"n_points: {n_points} is less than the number of clusters, {n_clusters}",
+            hint=f"ask for {n_clusters} points or more, or for fewer clusters",
+        )
     for name, value in (("spread", spread), ("box", box)):
         if not 0 <= value < np.inf:
             raise InputError(f"{name}: {value} is not a length", hint="give a number >= 0")

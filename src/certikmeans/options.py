@@ -48,7 +48,7 @@ class Options:
     >>> Options(gap=-1)
     Traceback (most recent call last):
     ...
-    certikmeans.errors.InputError: gap: -1 is not a number between 0 and 1
+    certikmeans.errors.InputError: gap: -1 is not a number of at least 0 and below 1
     hint: 0.001 asks for a proof within 0.1 %
     """
 
@@ -67,7 +67,7 @@ class Options:
         gap = _number(self.gap)
         if not 0.0 <= gap < 1.0:
             raise InputError(
-                f"gap: {self.gap!r} is not a number between 0 and 1",
+                f"gap: {self.gap!r} is not a number of at least 0 and below 1",
                 hint="0.001 asks for a proof within 0.1 %",
             )
         put(self, "gap", gap)
@@ -101,6 +101,8 @@ def available_cores() -> int:
 
 
 def _number(value: Any) -> float:
+    if isinstance(value, str | bytes | bool):  # float() would take them, and hide a slip
+        return math.nan
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -110,7 +112,7 @@ def _number(value: Any) -> float:
 def whole_number(name: str, value: Any, least: int) -> int:
     """Return ``value`` as an int of at least ``least``, or say what is wrong with it."""
     try:
-        number = operator.index(value)
+        number = least - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = least - 1
     if number < least:

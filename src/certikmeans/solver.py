@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
+from certikmeans.errors import InputError
 from certikmeans.events import Emitter, Listener
 from certikmeans.options import DEFAULT_GAP, DEFAULT_NODE_LIMIT, Options
 from certikmeans.problem import Problem
@@ -42,7 +43,8 @@ def solve(
     gap : float
         Stop as soon as ``(cost - lower_bound) / cost`` is proven to be at most this.
     time_limit : float, optional
-        Seconds for the whole run. What is known by then is returned.
+        Seconds for the whole run. What is known by then is returned. Counts compilation, where
+        the kernels were never compiled on this machine.
     bound : {"auto", "cluster", "grouped", "sample", "sdp"}
         Which lower bound to compute. ``auto`` is ``cluster``; where that leaves more than 1 % at
         the root, with at most 400 groups, ``sdp`` takes over. In the tree the sample bound comes
@@ -88,6 +90,12 @@ def solve(
     >>> print(round(result.cost, 9), result.status, result.gap <= 0.001)
     14.0 optimal True
     """
+    if not isinstance(problem, Problem):
+        raise InputError(
+            f"problem: expected a Problem, got {type(problem).__name__}",
+            hint="solve(Problem.from_data(X, n_clusters=3, must_link=[(0, 1)])); "
+            "ConstrainedKMeans takes arrays",
+        )
     options = Options(
         gap, time_limit, bound, branching, jobs, seed, node_limit, selection, keep_proof
     )

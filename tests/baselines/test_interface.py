@@ -129,6 +129,9 @@ def test_weights(name):
         ("MISOCP", {"solver": "cplex"}, "solver: 'cplex'"),
         ("MISOCP", {"gap": -1}, "gap: -1"),
         ("PCKMeans", {"time_limit": 0}, "time limit: 0"),
+        ("PCKMeans", {"time_limit": "5"}, "time limit: '5'"),
+        ("PCKMeans", {"n_clusters": True}, "n_clusters: expected a whole number"),
+        ("PCKMeans", {"w": "1"}, "w: '1'"),
         ("PCKMeans", {"n_clusters": 9}, "n_clusters=9 is more than n_samples=4"),
     ],
 )
@@ -136,6 +139,14 @@ def test_wrong_parameters_are_named(name, params, message):
     with pytest.raises(InputError, match=message) as error:
         make(name, **params).fit(np.eye(4))
     assert error.value.hint
+
+
+@pytest.mark.parametrize("name", [*PAIRED, "SensitivityCoreset"])
+@pytest.mark.parametrize("more", [{}, {"n_init": 3}])
+def test_a_run_that_time_cut_short_says_so(name, more):
+    points, _ = blobs(seed=1)
+    model = make(name, time_limit=1e-9, **more).fit(points)
+    assert model.status_ == "time_limit"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -95,7 +95,7 @@ def test_another_number_of_clusters(honest):
     problem, made = honest
     assert check_certificate(problem.points, form.encode(made), n_clusters=2).accepted
     verdict = check_certificate(problem.points, form.encode(made), n_clusters=3)
-    assert (verdict.accepted, verdict.reason) == (False, Reason.FIELD)
+    assert (verdict.accepted, verdict.reason) == (False, Reason.PROBLEM)
 
 
 def hard(seed=0):

@@ -143,7 +143,9 @@ def test_weights(problem, genuine):
         weights = genuine.weights.copy()
         weights[3] = value
         assert reason(problem, change(genuine, weights=weights)) is Reason.FIELD
-    assert reason(problem, change(genuine, weights=None), weights=problem.weights) is Reason.FIELD
+    without = change(genuine, weights=None)
+    assert reason(problem, without, weights=problem.weights) is Reason.PROBLEM
+    assert reason(problem, genuine, n_clusters=problem.n_clusters + 1) is Reason.PROBLEM
     heavier = genuine.weights.copy()
     heavier[3] = 50.0
     assert reason(problem, change(genuine, weights=heavier)) is Reason.COST

@@ -30,18 +30,22 @@ def solved(tmp_path_factory):
 
 
 def test_accepted(solved, capsys):
-    code = check_command(solved / "proof", solved / "points.csv", constraints=solved / "pairs.txt")
+    code = check_command(
+        solved / "proof", solved / "points.csv", constraints=[solved / "pairs.txt"]
+    )
     assert code == ExitCode.GAP_REACHED
     text = capsys.readouterr().out
     assert text.startswith("ACCEPTED")
-    assert "12 points in 2 clusters, 1 must-links and 1 cannot-links" in text
+    assert "12 points in 2 clusters, 1 must-link and 1 cannot-link\n" in text
     assert "lower bound" in text
+    assert " 1 leaf, " in text
 
 
 def test_json(solved, capsys):
     assert check_command(solved / "proof", solved / "points.csv", as_json=True) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["accepted"] is True
+    assert document["proven"] is True
     assert document["reason"] == "accepted"
     assert document["lower_bound"] <= document["cost"]
     assert document["gap"] <= 1e-3
@@ -49,7 +53,7 @@ def test_json(solved, capsys):
 
 def test_refused_with_exit_code_4(solved, capsys):
     assert (
-        check_command(solved / "proof", solved / "points.csv", constraints=solved / "other.txt")
+        check_command(solved / "proof", solved / "points.csv", constraints=[solved / "other.txt"])
         == 4
     )
     assert capsys.readouterr().out.startswith("REFUSED (pairs)")
@@ -61,6 +65,29 @@ def test_refused_with_exit_code_4(solved, capsys):
     (solved / "spoilt").write_bytes((solved / "proof").read_bytes()[:-3])
     assert check_command(solved / "spoilt", solved / "points.csv") == 4
     assert capsys.readouterr().out.startswith("REFUSED (damaged file)")
+
+
+def test_a_refused_claim_is_not_called_proven(solved, capsys):
+    code = check_command(solved / "proof", solved / "points.csv", n_clusters=3, as_json=True)
+    assert code == ExitCode.REFUSED
+    document = json.loads(capsys.readouterr().out)
+    assert (document["accepted"], document["proven"]) == (False, False)
+    assert document["reason"] == "another problem"
+    (solved / "weights.txt").write_text("1\n" * 11 + "2\n")
+    weights = solved / "weights.txt"
+    assert check_command(solved / "proof", solved / "points.csv", weights=weights) == 4
+    assert capsys.readouterr().out.startswith("REFUSED (another problem)")
+
+
+def test_pairs_of_several_files_are_compared_together(solved, capsys):
+    (solved / "must.txt").write_text("0 1\n")
+    (solved / "ml.txt").write_text("ML 0 1\n")
+    (solved / "cl.txt").write_text("CL 2 9\n")
+    files = ("--constraints", "ml.txt", "--constraints", "cl.txt", "--must-link", "must.txt")
+    done = run("check", "proof", "--data", "points.csv", *files, cwd=solved)
+    assert done.returncode == 0, done.stderr
+    done = run("check", "proof", "--data", "points.csv", *files[:2], cwd=solved)
+    assert done.returncode == ExitCode.REFUSED
 
 
 def test_missing_files(solved):

@@ -17,7 +17,7 @@ def test_files_are_named_read_back_and_repeatable(tmp_path):
         Inputs(
             data=tmp_path / "one.csv",
             n_clusters=4,
-            pairs=PairFiles(constraints=tmp_path / "one.pairs.txt"),
+            pairs=PairFiles(constraints=[tmp_path / "one.pairs.txt"]),
             start_labels=tmp_path / "one.labels.txt",
         )
     )
@@ -28,6 +28,15 @@ def test_files_are_named_read_back_and_repeatable(tmp_path):
     assert again.returncode == 0
     for ending in (".csv", ".labels.txt", ".pairs.txt"):
         assert (tmp_path / f"one{ending}").read_bytes() == (tmp_path / f"two{ending}").read_bytes()
+
+
+def test_more_clusters_than_points(tmp_path):
+    done = run("generate", "one", "--n-points", 5, "--n-clusters", 6, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: n_points: 5 is less than the number of clusters, 6\n"
+        "hint: ask for 6 points or more, or for fewer clusters\n"
+    )
 
 
 def test_more_pairs_than_there_are(tmp_path):

@@ -26,9 +26,9 @@ def test_pairs_of_all_files_are_joined(tmp_path, data):
             data=data,
             n_clusters=2,
             pairs=PairFiles(
-                must_link=tmp_path / "ml.txt",
-                cannot_link=tmp_path / "cl.txt",
-                constraints=tmp_path / "both.txt",
+                must_link=[tmp_path / "ml.txt"],
+                cannot_link=[tmp_path / "cl.txt"],
+                constraints=[tmp_path / "both.txt"],
                 partial_labels=tmp_path / "labels.txt",
             ),
             labels_column="kind",
@@ -45,12 +45,68 @@ def test_pairs_of_all_files_are_joined(tmp_path, data):
     )
 
 
+def test_several_files_of_each_kind_are_joined(tmp_path, data):
+    for name, text in (("a", "0 1\n"), ("b", "2 3\n"), ("c", "0 2\n"), ("d", "1 3\n")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "e").write_text("ML 3 4\n")
+    (tmp_path / "f").write_text("CL 1 4\n")
+    pairs = PairFiles(
+        must_link=[tmp_path / "a", tmp_path / "b"],
+        cannot_link=[tmp_path / "c", tmp_path / "d"],
+        constraints=[tmp_path / "e", tmp_path / "f"],
+    )
+    loaded = load(Inputs(data=data, n_clusters=2, pairs=pairs, labels_column="kind"))
+    assert loaded.problem.must_link.tolist() == [[0, 1], [2, 3], [3, 4]]
+    assert loaded.problem.cannot_link.tolist() == [[0, 2], [1, 3], [1, 4]]
+    assert "3 must-links and 3 cannot-links" in loaded.describe()
+
+
+def test_weights(tmp_path, data):
+    (tmp_path / "weights.txt").write_text("# made by hand\n1\n2.5\n1\n1\n3\n")
+    weights = tmp_path / "weights.txt"
+    inputs = Inputs(data=data, n_clusters=2, labels_column="kind", weights=weights)
+    loaded = load(inputs)
+    assert loaded.problem.weights.tolist() == [1.0, 2.5, 1.0, 1.0, 3.0]
+    assert loaded.describe().startswith("read 5 weighted points with 2 features")
+    assert weights in inputs.named()
+    np.save(tmp_path / "weights.npy", np.ones(5))
+    loaded = load(Inputs(data, 2, labels_column="kind", weights=tmp_path / "weights.npy"))
+    assert loaded.describe().startswith("read 5 points")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("1\n2\n", "holds 2 weights, but there are 5 points"),
+        ("w\n1\n1\n1\n1\n1\n", r"weights\.txt, line 1: expected one finite number, got 'w'"),
+        ("1 1\n1\n1\n1\n1\n", r"line 1: expected one finite number, got '1 1'"),
+        ("1\n1\nnan\n1\n1\n", "line 3: expected one finite number"),
+        ("1\n1\n0\n1\n1\n", "weights: row 2 is 0.0"),
+    ],
+)
+def test_bad_weights(tmp_path, data, content, message):
+    (tmp_path / "weights.txt").write_text(content)
+    with pytest.raises(InputError, match=message) as caught:
+        load(Inputs(data, 2, labels_column="kind", weights=tmp_path / "weights.txt"))
+    assert caught.value.hint
+
+
+def test_a_guess_about_the_first_line_is_told_in_options(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text("3 2\n1 1\n5 5\n6 6\n")
+    note, read = load(Inputs(data=path, n_clusters=2)).describe().splitlines()
+    assert note.startswith(f"note: {path}, line 1: '3 2' is read as the sizes")
+    assert note.endswith("say --header none")
+    assert read.startswith("read 3 points")
+    assert load(Inputs(path, 2, header="none")).describe().startswith("read 4 points")
+
+
 def test_counting_from_one(tmp_path, data):
     (tmp_path / "ml.txt").write_text("1 5\n")
     inputs = Inputs(
         data=data,
         n_clusters=2,
-        pairs=PairFiles(must_link=tmp_path / "ml.txt", one_based=True),
+        pairs=PairFiles(must_link=[tmp_path / "ml.txt"], one_based=True),
         labels_column="kind",
     )
     assert load(inputs).problem.must_link.tolist() == [[0, 4]]
@@ -64,7 +120,7 @@ def test_an_index_out_of_range_is_found_in_its_own_file(tmp_path, data):
             Inputs(
                 data=data,
                 n_clusters=2,
-                pairs=PairFiles(constraints=tmp_path / "a.txt", cannot_link=tmp_path / "b.txt"),
+                pairs=PairFiles(constraints=[tmp_path / "a.txt"], cannot_link=[tmp_path / "b.txt"]),
                 labels_column="kind",
             )
         )
@@ -103,5 +159,6 @@ def test_start_labels(tmp_path, data):
 def test_incomplete_start_labels(tmp_path, data, content, message):
     start = tmp_path / "start.txt"
     start.write_text(content)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as caught:
         load(Inputs(data=data, n_clusters=2, start_labels=start, labels_column="kind"))
+    assert "unknown" not in caught.value.hint

@@ -31,6 +31,8 @@ KEYS = {
     "seed",
     "version",
     "infeasibility",
+    "options",
+    "points_counted_from",
 }
 
 
@@ -46,6 +48,8 @@ def instance(tmp_path_factory):
     (folder / "must.txt").write_text("4 3\n")
     (folder / "cannot.txt").write_text("1 2\n2 4\n1 3\n")
     (folder / "outside.txt").write_text("CL 0 1\nCL 0 60\n")
+    (folder / "groups.txt").write_text("0 1 2\n3 4 5 6\n")
+    (folder / "truncated.txt").write_text("13 2\n" + 12 * "1 5\n")
     return folder
 
 
@@ -64,6 +68,16 @@ def test_everything_at_once(instance, tmp_path):
     assert 0.0 <= result["lower_bound"] <= result["cost"]
     assert len(result["labels"]) == 60
     assert result["adjusted_rand_index"] > 0.9
+    assert result["options"] == {
+        "gap": 0.0,
+        "time_limit": None,
+        "bound": "auto",
+        "branching": "auto",
+        "jobs": None,
+        "seed": 0,
+        "node_limit": 5_000_000,
+        "selection": "best",
+    }
     check_cost_and_pairs(instance, result)
     assert json.loads((tmp_path / "out.json").read_text()) == result
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
@@ -109,6 +123,7 @@ def test_infeasible(instance):
     assert result["labels"] is None
     assert result["cost"] is None
     assert result["infeasibility"]["members"] == [0, 1, 2]  # JSON counts from 0, always
+    assert result["points_counted_from"] == 0  # and says so
     assert "error: no labelling respects every pair" in done.stderr
     assert ": 1, 2, 3\n" in done.stderr  # people count as in their file
 
@@ -119,7 +134,7 @@ def test_infeasible(instance):
         (["missing.csv", "-k", 2], "missing.csv: no such file", "looked in"),
         (["small.csv"], "number of clusters is missing", "add -k K"),
         (["small.csv", "-k", 61], "61 is not between 1 and", "choose a K"),
-        (["small.csv", "-k", 2, "--gap", 2], "gap: 2.0 is not", "0.001 asks"),
+        (["small.csv", "-k", 2, "--gap", 1], "1.0 is not a number of at least 0", "0.001 asks"),
         (["small.csv", "-k", 2, "--time-limit", 0], "time limit: 0.0", "leave it out"),
         (["small.csv", "-k", 2, "--jobs", 0], "jobs: 0 is not", "whole number"),
         (["small.csv", "-k", 2, "--bound", "best"], "bound: 'best' is unknown", "auto"),
@@ -131,8 +146,32 @@ def test_infeasible(instance):
         (
             ["small.csv", "-k", 2, "--constraints", "outside.txt"],
             "outside.txt, line 2: pair (0, 60) names a point",
-            "numbered 0 to 59",
+            "numbered 0 to 59; if the file counts from 1, pass --one-based",
         ),
+        (
+            ["small.csv", "-k", 2, "--constraints", "must.txt"],
+            "must.txt, line 1: pair '4 3' does not say its kind",
+            "--must-link or --cannot-link",
+        ),
+        (
+            ["small.csv", "-k", 2, "--constraints", "groups.txt"],
+            "groups.txt, line 1: expected 'i j 1', 'i j -1', 'ML i j' or 'CL i j'",
+            "must-links only: --must-link",
+        ),
+        (
+            ["classes.csv", "-k", 2],
+            "column 'class' holds text",
+            "--labels-column 'class'",
+        ),
+        (
+            ["truncated.txt", "-k", 2],
+            "'13 2' could be the first of 13 points, or the sizes: 13 points of 2 features",
+            "say --header none",
+        ),
+        (["-", "-k", 2], "-: standard input is not read", "/dev/stdin"),
+        (["small.csv", "-k", 2, "--weights", "-"], "-: standard input is not read", "name a file"),
+        (["small.csv", "-k", 2, "--plot", "-"], "only --output can go to", "name a file"),
+        (["small.csv", "-k", 2, "--header", "no"], "header: 'no' is not known", "auto, none"),
         (["small.csv", "-k", 2, "--output", "no/out.json"], "does not exist", "create it"),
         (["small.csv", "-k", 2, "--output", "small.csv"], "is an input", "another name"),
         (["small.csv", "-k", 2, "--plot", "out.bmp"], "cannot be written as '.bmp'", ".png"),
@@ -172,3 +211,81 @@ def test_warm_start_must_respect_the_pairs(instance):
     )
     assert done.returncode == 2
     assert "error: start labels: points" in done.stderr
+    assert done.stderr.endswith("hint: correct the labels, or leave --start-labels out\n")
+
+
+@pytest.mark.parametrize("option", ["-k", "--gap", "--output", "--partial-labels"])
+def test_an_option_of_one_value_is_taken_once(instance, option):
+    done = run("solve", "small.csv", option, 3, option, 2, cwd=instance)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    name = "-k/--n-clusters" if option == "-k" else option
+    assert f"Error: {name} is given 2 times.\nhint: it takes one value" in done.stderr
+
+
+def test_no_file_of_pairs_is_lost(instance, tmp_path):
+    (tmp_path / "a.txt").write_text("CL 0 1\n")
+    (tmp_path / "b.txt").write_text("ML 0 1\n")
+    files = ("--constraints", tmp_path / "a.txt", "--constraints", tmp_path / "b.txt")
+    done = run("solve", "small.csv", "-k", 3, *files, cwd=instance)
+    assert done.returncode == 3
+    assert "1 must-link and 1 cannot-link;" in done.stderr
+
+
+def test_labels_are_written_as_they_are_read(instance, tmp_path):
+    labels = tmp_path / "labels.txt"
+    done = run(
+        *("solve", "small.csv", "-k", 3, "--constraints", "small.pairs.txt", "--quiet"),
+        *("--labels", labels, "--output", "-"),
+        cwd=instance,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert [int(line) for line in labels.read_text().splitlines()] == result["labels"]
+    assert not (instance / "-").exists()
+    again = run(
+        *("solve", "small.csv", "-k", 3, "--constraints", "small.pairs.txt"),
+        *("--start-labels", labels, "--labels", tmp_path / "again.txt"),
+        cwd=instance,
+    )
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "again.txt").read_text() == labels.read_text()
+
+
+def test_without_a_labelling_no_labels_are_written(instance, tmp_path):
+    (tmp_path / "both.txt").write_text("ML 0 1\nCL 0 1\n")
+    done = run(
+        *("solve", "small.csv", "-k", 3, "--constraints", tmp_path / "both.txt", "--quiet"),
+        *("--labels", tmp_path / "labels.txt"),
+        cwd=instance,
+    )
+    assert done.returncode == 3
+    assert "labels.txt: not written, there is no labelling" in done.stderr
+    assert not (tmp_path / "labels.txt").exists()
+
+
+def test_a_weighted_run_and_its_certificate(instance, tmp_path):
+    (tmp_path / "weights.txt").write_text("2\n" * 30 + "1\n" * 30)
+    weights = ("--weights", tmp_path / "weights.txt")
+    solved = run(
+        *("solve", "small.csv", "-k", 3, *weights, "--certificate", tmp_path / "proof"),
+        cwd=instance,
+    )
+    assert solved.returncode == 0, solved.stderr
+    assert "read 60 weighted points" in solved.stderr
+    assert "(weighted squared distances" in solved.stdout
+    asked = ("check", tmp_path / "proof", "--data", "small.csv")
+    assert "weighted" in run(*asked, *weights, cwd=instance).stdout
+    assert run(*asked, cwd=instance).stdout.startswith("REFUSED (another problem)")
+
+
+def test_pairs_may_be_arrays(instance, tmp_path):
+    np.save(tmp_path / "pairs.npy", np.array([[0, 1], [1, 2]]))
+    done = run(
+        *("solve", "small.csv", "-k", 3, "--must-link", tmp_path / "pairs.npy", "--json"),
+        cwd=instance,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["n_must_link"] == 2
+    assert len(set(result["labels"][:3])) == 1

@@ -38,6 +38,9 @@ def test_help_of_solve_lists_the_options_and_exit_codes(tmp_path):
         "--one-based",
         "--labels-column",
         "--start-labels",
+        "--weights",
+        "--header",
+        "--labels",
         "--gap",
         "--time-limit",
         "--bound",
@@ -54,7 +57,15 @@ def test_help_of_solve_lists_the_options_and_exit_codes(tmp_path):
     ):
         assert option in text.split() or f"{option}," in text.split()
     assert "Exit codes" in text
+    assert "70 a bug" in " ".join(text.split())
+    assert "130 interrupted before" in " ".join(text.split())
+    assert '"groups": [[3, 4, 5]]' in " ".join(text.split())
     assert "\x1b" not in text
+
+
+def test_help_of_check_lists_the_exit_codes(tmp_path):
+    text = " ".join(run("check", "--help", cwd=tmp_path).stdout.split())
+    assert "0 accepted; 2 bad usage or input; 4 refused;" in text
 
 
 def test_version(tmp_path):

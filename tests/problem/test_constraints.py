@@ -238,7 +238,7 @@ def test_pairs_that_are_refused(must, n_points, fragments):
 
 def test_a_constraints_is_a_value():
     constraints = Constraints.from_pairs([(1, 0), (0, 1)], n_points=3)
-    assert repr(constraints) == "Constraints(1 must-links, 0 cannot-links, n_points=3)"
+    assert repr(constraints) == "Constraints(1 must-link, 0 cannot-links, n_points=3)"
     with pytest.raises(AttributeError):
         constraints.n_points = 4
     with pytest.raises(ValueError, match="read-only"):

@@ -59,7 +59,7 @@ def test_file_and_line_survive_to_the_error():
         Problem.from_data(**GOOD, must_link=links)
     assert "pairs.txt, line 9: pair (1, 8)" in caught.value.message
     assert "numbered 1 to 3" in caught.value.hint
-    assert "--one-based" not in caught.value.hint
+    assert "one_based" not in caught.value.hint
 
 
 def test_the_direct_constructor_is_checked_too():

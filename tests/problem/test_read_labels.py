@@ -46,7 +46,7 @@ def test_labels_from_an_array(tmp_path):
         ("", ["holds no labels"]),
         ("# nothing\n", ["holds no labels"]),
         ("1\n2\n", ["holds 2 labels, but there are 3 points", "empty line"]),
-        ("1\n2,3\n4\n", ["line 2", "'2,3'", "--labels-column"]),
+        ("1\n2,3\n4\n", ["line 2", "'2,3'", "label_column="]),
     ],
 )
 def test_malformed_labels(write, content, fragments):

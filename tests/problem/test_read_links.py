@@ -134,11 +134,12 @@ def test_an_index_out_of_range_is_traced_back_to_its_line(write):
 
 MALFORMED = [
     # content, kind, fragments
-    ("0 1\n2 3\n", None, ["line 1", "'0 1' does not say its kind", "--must-link"]),
+    ("0 1\n2 3\n", None, ["line 1", "'0 1' does not say its kind", "kind='must'"]),
     ("ML 0 1\n2 3\n", None, ["line 2", "expected 'ML i j' or 'CL i j' as in line 1", "'2 3'"]),
     ("ML 0 1\n2 3 1\n", None, ["line 2", "'2 3 1'"]),
     ("ML 0 1\nXL 2 3\n", None, ["line 2", "'XL 2 3'"]),
-    ("XL 0 1\nML 2 3\n", None, ["line 1", "'XL 0 1'"]),
+    ("XL 0 1\nML 2 3\n", None, ["line 1", "'XL 0 1'", "expected 'i j 1'", "'ML i j' or 'CL i j'"]),
+    ("0 1 ML\n", None, ["line 1", "'0 1 ML'", "'ML i j' or 'CL i j'"]),
     ("ML 0\n", None, ["line 1", "expected 'ML i j'", "'ML 0'"]),
     ("ML 0 1 2\n", None, ["line 1", "'ML 0 1 2'"]),
     ("ML 0 a\n", None, ["line 1", "'ML 0 a'"]),
@@ -151,7 +152,8 @@ MALFORMED = [
     ("0 1 1\nCL 2 3\n", None, ["line 2", "'CL 2 3'"]),
     ("0 1 1\n2 3 0\n", None, ["line 2", "'2 3 0'"]),
     ("0 1 7\n", None, ["line 1", "expected 'i j 1'", "'0 1 7'"]),
-    ("0 1 2 3\n", None, ["line 1", "'0 1 2 3'"]),
+    ("0 1 2 3\n", None, ["line 1", "'0 1 2 3'", "groups", "must-links only: kind='must'"]),
+    ("0 1 2\n3 4 5\n", None, ["line 1", "'0 1 2'", "groups", "kind='must'"]),
     ("3\n4\n", None, ["line 1", "'3'"]),
     ("(0, 1)\n", None, ["line 1", "'(0, 1)'"]),
     ("ML:0 1\n", "must", ["line 1", "'ML:0 1'"]),
@@ -199,7 +201,7 @@ def test_malformed_pairs_are_explained(write, content, kind, fragments):
 @pytest.mark.parametrize(
     ("content", "kind", "fragments"),
     [
-        ("ML 1 2\n\nCL 0 3\n", None, ["line 3", "point 0", "'CL 0 3'", "--one-based"]),
+        ("ML 1 2\n\nCL 0 3\n", None, ["line 3", "point 0", "'CL 0 3'", "one_based=True"]),
         ("1 2\n2 0\n", "must", ["line 2", "point 0"]),
         ("1 2 3\n2 0\n", "must", ["line 2", "point 0"]),
         ('{"ml": [[1, 2], [0, 1]]}', None, ["ml[1]", "from 1"]),
@@ -207,6 +209,74 @@ def test_malformed_pairs_are_explained(write, content, kind, fragments):
 )
 def test_index_zero_in_a_one_based_file(write, content, kind, fragments):
     explained(write(content), *fragments, kind=kind, one_based=True)
+
+
+PAIRS = np.array(MUST)
+
+
+def saved(tmp_path, name, *args, **arrays):
+    path = tmp_path / name
+    (np.savez if path.suffix == ".npz" else np.save)(path, *args, **arrays)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["must", "cannot"])
+@pytest.mark.parametrize("dtype", ["i8", "u2", "f4"])
+@pytest.mark.parametrize("name", ["pairs.npy", "pairs.npz"])
+def test_arrays(tmp_path, name, dtype, kind):
+    path = saved(tmp_path, name, PAIRS.astype(dtype) + 1)
+    links = read_links(path, kind=kind, one_based=True)
+    found, other = (links.must, links.cannot) if kind == "must" else (links.cannot, links.must)
+    assert found.pairs.tolist() == MUST
+    assert found.pairs.dtype == np.int64
+    assert other.pairs.shape == (0, 2)
+
+
+@pytest.mark.parametrize("names", [("ml", "cl"), ("must_link", "cannot_link")])
+def test_arrays_that_say_their_kind(tmp_path, names):
+    arrays = dict(zip(names, (MUST, CANNOT), strict=True))
+    links = read_links(saved(tmp_path, "pairs.npz", **arrays))
+    assert links.must.pairs.tolist() == MUST
+    assert links.cannot.pairs.tolist() == CANNOT
+    with pytest.raises(InputError, match=r"pairs\.npz: \w+\[1\]: pair \(4, 3\)") as caught:
+        Problem.from_data(np.eye(4), 2, must_link=links.must)
+    assert "one_based=True" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "arrays", "kind", "fragments"),
+    [
+        ("x.npy", [PAIRS], None, ["do not say their kind", "kind='must'"]),
+        ("x.npy", [np.ones(4, int)], "must", ["expected pairs", "(4,)", "(m, 2)"]),
+        ("x.npy", [np.ones((4, 3), int)], "must", ["expected pairs", "(4, 3)"]),
+        ("x.npy", [np.array([["0", "1"]])], "must", ["expected pairs", "<U1"]),
+        ("x.npy", [np.array([[0, 1], [1, 2.5]])], "must", ["x.npy[1]", "(1.0, 2.5)"]),
+        ("x.npy", [np.array([[0, -1]])], "must", ["x.npy[0]", "from 0"]),
+        ("x.npz", {"a": PAIRS, "b": PAIRS}, "must", ["which arrays", "a, b", "np.savez"]),
+        ("x.npz", {}, "must", ["which arrays", "there is none"]),
+        ("x.npz", {"ml": PAIRS, "must_link": PAIRS}, None, ["another array of must-links"]),
+        ("x.npz", {"cl": PAIRS}, "must", ["cl[0]", "(0, 1) is a cannot-link"]),
+    ],
+)
+def test_malformed_arrays(tmp_path, name, arrays, kind, fragments):
+    args, kwargs = (arrays, {}) if isinstance(arrays, list) else ([], arrays)
+    explained(saved(tmp_path, name, *args, **kwargs), *fragments, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("content", "fragments"),
+    [
+        (b"\x93NUMPY\x01\x00", ["a NumPy array", "suffix .npy"]),
+        (b"PAR1xx", ["a parquet file", "known formats here: text, JSON, .npy, .npz"]),
+        (b"\x00\x01", ["binary", "known formats here: text, JSON, .npy, .npz"]),
+    ],
+)
+def test_hints_about_binary_files_name_what_pairs_can_be_read_from(write, content, fragments):
+    with pytest.raises(InputError) as caught:
+        read_links(write(content), kind="must")
+    for fragment in fragments:
+        assert fragment in str(caught.value)
+    assert "suffix .parquet" not in caught.value.hint
 
 
 def test_unknown_kind_and_missing_file(write, tmp_path):

@@ -106,6 +106,56 @@ def test_tables_of_whole_numbers_are_not_mistaken_for_pc_sos_sdp(write, content,
     assert table.n_clusters_hint is None
 
 
+SIZES_OR_POINT = "3 2\n1 1\n5 5\n6 6\n"
+
+
+def test_a_first_row_that_could_be_sizes_or_a_point_is_told(write):
+    (note,) = read_points(write(SIZES_OR_POINT)).notes
+    assert "line 1: '3 2' is read as the sizes: 3 points of 2 features" in note
+    assert "header='none'" in note
+    (note,) = read_points(write("9 2\n1 1\n5 5\n6 6\n")).notes
+    assert "'9 2' is read as a point, not as the sizes" in note
+    for plain in ("3 2 1\n1 1\n5 5\n6 6\n", "1 2\n3 4\n5 6\n", "3,2\n1,1\n5,5\n6,6\n"):
+        assert read_points(write(plain)).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "header", "n_points", "names"),
+    [
+        (SIZES_OR_POINT, "sizes", 3, None),
+        (SIZES_OR_POINT, "none", 4, None),
+        (SIZES_OR_POINT, "names", 3, ("3", "2")),
+        ("13 2\n" + 12 * "1 1\n", "none", 13, None),
+        ("2019,2020\n1,2\n", "names", 1, ("2019", "2020")),
+        ("2,1\n5\n6\n", "sizes", 2, None),
+    ],
+)
+def test_the_caller_can_say_what_the_first_row_is(write, content, header, n_points, names):
+    table = read_points(write(content), header=header)
+    assert (len(table.points), table.feature_names, table.notes) == (n_points, names, ())
+
+
+@pytest.mark.parametrize("n_rows", [11, 12, 14])
+@pytest.mark.parametrize("sizes", ["13 2", "13 3 2"])
+def test_a_file_that_is_nearly_as_its_first_row_says_is_refused(write, sizes, n_rows):
+    width = len(sizes.split())
+    path = write(f"{sizes}\n" + n_rows * ("1 " * width + "\n"))
+    fragments = [f"'{sizes}' could be the first of {n_rows + 1} points", "13 points of", "header="]
+    if n_rows == 11:
+        assert len(read_points(path).points) == 12
+    else:
+        explained(path, *fragments, f"{n_rows} rows follow")
+
+
+def test_a_first_row_that_is_not_what_the_caller_says(write, tmp_path):
+    explained(write("1.5 2\n3 4\n"), "'1.5 2' is not 'n d'", header="sizes")
+    explained(write("4 2\n3 4\n"), "announces 4 points", "1 rows of 2", header="sizes")
+    np.save(tmp_path / "x.npy", POINTS)
+    explained(tmp_path / "x.npy", "header='none' is about text", header="none")
+    with pytest.raises(InputError, match="header: 'maybe' is not known"):
+        read_points(write("1 2\n"), header="maybe")
+
+
 LABELLED = "x,kind,y\n1,a,2\n3,b,4\n5,,6\n"
 
 
@@ -186,9 +236,11 @@ MALFORMED = [
     ("1,NA\n1,2\n", ["line 1", "column 1", "'NA' is not a number"]),
     ("1,,3\n1,2,3\n", ["line 1", "column 1", "is empty"]),
     ("1,5;2\n3,5;4\n", ["line 1", "'1,5' is not a number", "decimal comma"]),
+    ("1,000;2\n3;4\n", ["'1,000' is not a number", "decimal comma", "thousands separators"]),
+    ("1,000,000;2\n3;4\n", ["'1,000,000' is not a number", "thousands separators"]),
     ("1,2,\n3,4,\n", ["line 1", "column 2", "is empty"]),
-    ("x,kind\n1,a\n2,b\n", ["line 2", "column 'kind' holds text", "'a'", "--labels-column 'kind'"]),
-    ("5,3,a\n4,3,a\n", ["column 2 (counted from 0) holds text", "--labels-column '2'"]),
+    ("x,kind\n1,a\n2,b\n", ["line 2", "column 'kind' holds text", "'a'", "label_column='kind'"]),
+    ("5,3,a\n4,3,a\n", ["column 2 (counted from 0) holds text", "label_column='2'"]),
     (",x\n0,1\n1,2\n", ["line 1", "column 0", "no name", "index=False"]),
     ('1,"2\n3,4\n', ["line 1", "double quote is not closed"]),
     (
@@ -350,7 +402,7 @@ def test_parquet(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "fragments"),
     [
-        ({"x": [1.0], "kind": ["a"]}, ["column 'kind' holds string", "--labels-column 'kind'"]),
+        ({"x": [1.0], "kind": ["a"]}, ["column 'kind' holds string", "label_column='kind'"]),
         ({"x": [1.0, None]}, ["row 1", "column 'x'", "nan"]),
         ({"x": [1, None]}, ["row 1", "column 'x'", "nan"]),
         ({"x": [1.0], "__index_level_0__": [0]}, ["saved index", "index=False"]),

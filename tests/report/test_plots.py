@@ -111,6 +111,21 @@ def test_the_view_keeps_distances_of_planar_data_and_places_centres():
     np.testing.assert_allclose(view.of_centres(turned[:2], np.arange(2)), view.places[:2])
 
 
+def test_two_features_are_drawn_as_they_are():
+    points, labels = blobs(12, 2, 2)
+    view = project(points, np.arange(12), labels, ("sepal length", "cost in $"))
+    assert view.axis_names == ("sepal length", "cost in $")
+    np.testing.assert_array_equal(view.places, points)
+    np.testing.assert_array_equal(view.of_centres(points[:3], np.arange(3)), points[:3])
+    problem = Problem.from_data(points, 2)
+    result = made_result(problem, labels)
+    names = ("$x^$", "y")  # not a formula
+    assert plots.picture(problem, result, made_trace(result), "png", names).startswith(PNG)
+    assert project(points, np.arange(12), labels).axis_names == ("first feature", "second feature")
+    one = project(points[:, :1], np.arange(12), labels, ("height",))
+    assert one.axis_names[0] == "height, centred"
+
+
 def test_the_file_is_written_in_the_format_its_name_asks_for(tmp_path):
     points, labels = blobs(12, 2, 2)
     problem = Problem.from_data(points, 2)

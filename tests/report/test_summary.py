@@ -74,6 +74,14 @@ def test_the_stated_excess_is_true(bound):
     assert allowed >= Fraction(result.cost)
 
 
+def test_only_weights_that_differ_from_one_are_mentioned():
+    equal, heavy = (
+        Problem.from_data(SQUARE.points, 2, weights=weights) for weights in ([1] * 4, [1, 1, 1, 2])
+    )
+    assert "(squared distances" in line(summarise(made_result(equal, GOOD), equal), "Cost")
+    assert "(weighted squared" in line(summarise(made_result(heavy, GOOD), heavy), "Cost")
+
+
 def test_a_bound_of_zero_proves_nothing():
     result = made_result(SQUARE, GOOD, lower_bound=0.0)
     assert "nothing about the distance" in line(summarise(result, SQUARE), "Proven")

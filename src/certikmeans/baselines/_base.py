@@ -211,7 +211,7 @@ def best_of(
 def number_in(name: str, value: Any, low: float, high: float) -> float:
     """Return ``value`` as a float strictly between ``low`` and ``high``."""
     try:
-        number = float(value)
+        number = math.nan if isinstance(value, str | bytes | bool) else float(value)
     except (TypeError, ValueError):
         number = math.nan
     if not low < number < high:

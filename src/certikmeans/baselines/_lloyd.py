@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -24,6 +24,7 @@ class KMeansRun:
     cost: float
     n_iter: int
     settled: bool
+    cut: bool = False  # for lack of time: this run was not finished, or another not begun
 
 
 def best_kmeans(
@@ -44,8 +45,8 @@ def best_kmeans(
     (array([1., 9.]), 2.0)
     """
     columns = np.ascontiguousarray(points.T)
-    best = None
-    for _ in range(n_init):
+    best, cut = None, False
+    for number in range(n_init):
         shares = rng.random((n_clusters, 2 + int(math.log(n_clusters))))
         seeds = np.empty(n_clusters, dtype=np.int64)
         kmeanspp_seeds(points, weights, shares, seeds)
@@ -53,9 +54,10 @@ def best_kmeans(
         if best is None or run.cost < best.cost:
             best = run
         if stop.cause() is not None:
+            cut = not run.settled or number + 1 < n_init
             break
     assert best is not None
-    return best
+    return replace(best, cut=cut)
 
 
 def _lloyd(

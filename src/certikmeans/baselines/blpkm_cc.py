@@ -166,7 +166,10 @@ class BLPKMCC(Baseline):
             cluster_means(problem.points, problem.weights, labels, centers)
             total = step.total(centers, labels)
             if total >= least:
-                return Outcome(best, n_iter, RunStatus.CONVERGED)
+                # When time is up, the program may have ended before its optimum.
+                late = stop.cause() is not None
+                status = RunStatus.TIME_LIMIT if late else RunStatus.CONVERGED
+                return Outcome(best, n_iter, status)
             best, least = labels, total
             if stop.cause() is not None:
                 return Outcome(best, n_iter, RunStatus.TIME_LIMIT)

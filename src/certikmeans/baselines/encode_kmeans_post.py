@@ -155,7 +155,10 @@ class EncodeKMeansPost(Baseline):
                 max_iter=_KMEANS_ITERATIONS,
                 stop=stop,
             )
-            return self._reassign(problem, step, kmeans.centers, stop)
+            outcome = self._reassign(problem, step, kmeans.centers, stop)
+            if kmeans.cut and outcome.labels is not None:
+                return Outcome(outcome.labels, outcome.n_iter, RunStatus.TIME_LIMIT)
+            return outcome
 
         restarts = best_of(problem, n_init, stop, run)
         self.n_runs_, self.n_failed_ = restarts.n_runs, restarts.n_failed
@@ -172,10 +175,11 @@ class EncodeKMeansPost(Baseline):
                 late = RunStatus.FAILED if before is None else RunStatus.TIME_LIMIT
                 return Outcome(before, n_iter, late)
             settled = before is not None and np.mean(labels != before) < self.tol
-            if settled or not self.update_centers:
-                return Outcome(labels, n_iter, RunStatus.CONVERGED)
+            # First: when time is up, the program may have ended before its optimum.
             if stop.cause() is not None:
                 return Outcome(labels, n_iter, RunStatus.TIME_LIMIT)
+            if settled or not self.update_centers:
+                return Outcome(labels, n_iter, RunStatus.CONVERGED)
             cluster_means(problem.points, problem.weights, labels, centers)
             before = labels
         return Outcome(before, self.max_iter, RunStatus.MAX_ITER)

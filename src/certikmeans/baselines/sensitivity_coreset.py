@@ -218,6 +218,6 @@ class SensitivityCoreset(Baseline):
         )
         labels = squared_distances(whole.means, kmeans.centers).argmin(axis=1)
         status = RunStatus.CONVERGED if kmeans.settled else RunStatus.MAX_ITER
-        if not kmeans.settled and stop.cause() is not None:
+        if kmeans.cut:
             status = RunStatus.TIME_LIMIT
         return Outcome(labels[whole.group_of_point], kmeans.n_iter, status)

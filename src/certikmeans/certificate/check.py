@@ -93,7 +93,7 @@ def check_certificate(
             _compare(certificate, must_link, cannot_link, weights)
             if n_clusters is not None and n_clusters != certificate.n_clusters:
                 raise Refusal(
-                    Reason.FIELD, f"the certificate is about {certificate.n_clusters} clusters"
+                    Reason.PROBLEM, f"the certificate is about {certificate.n_clusters} clusters"
                 )
             _check_labels(stated, certificate)
             _check_cost(stated, certificate)
@@ -188,7 +188,7 @@ def _compare(
         if own_weights is None:
             own_weights = np.ones(certificate.n_points)
         if not np.array_equal(np.asarray(weights, dtype=np.float64), own_weights):
-            raise Refusal(Reason.FIELD, "the certificate is about other weights")
+            raise Refusal(Reason.PROBLEM, "the certificate is about other weights")
 
 
 def _check_labels(stated: Stated, certificate: Certificate) -> None:

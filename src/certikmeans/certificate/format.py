@@ -46,6 +46,7 @@ class Reason(StrEnum):
     TOO_LARGE = "too large"
     FIELD = "impossible field"
     DATA = "other data"
+    PROBLEM = "another problem"
     PAIRS = "pairs"
     LABELS = "labels"
     COST = "cost"

@@ -15,6 +15,7 @@ from certikmeans.cli.check import check_command
 from certikmeans.cli.demo import demo_command
 from certikmeans.cli.exits import guarded
 from certikmeans.cli.generate import generate_command
+from certikmeans.cli.once import OnceCommand
 from certikmeans.cli.solve import solve_command
 
 __all__ = ["app", "main"]
@@ -29,22 +30,37 @@ app = typer.Typer(
 
 _SOLVE_EPILOG = (
     "Exit codes: 0 the gap was reached; 1 stopped before that, the best labelling is returned; "
-    "2 bad usage or input; 3 no labelling respects the pairs."
+    "2 bad usage or input; 3 no labelling respects the pairs; 70 a bug in certikmeans; "
+    "130 interrupted before there was a result."
+)
+_CHECK_EPILOG = (
+    "Exit codes: 0 accepted; 2 bad usage or input; 4 refused; 70 a bug in certikmeans; "
+    "130 interrupted."
 )
 
 app.command(
     "solve",
+    cls=OnceCommand,
     short_help="Cluster points under pairs, with a proven bound.",
     epilog=_SOLVE_EPILOG,
     no_args_is_help=True,
 )(guarded(solve_command))
-app.command("check", short_help="Check a certificate against the points.", no_args_is_help=True)(
-    guarded(check_command)
+app.command(
+    "check",
+    cls=OnceCommand,
+    short_help="Check a certificate against the points.",
+    epilog=_CHECK_EPILOG,
+    no_args_is_help=True,
+)(guarded(check_command))
+app.command(
+    "generate",
+    cls=OnceCommand,
+    short_help="Write a random instance to files.",
+    no_args_is_help=True,
+)(guarded(generate_command))
+app.command("demo", cls=OnceCommand, short_help="Solve a bundled example and draw a picture.")(
+    guarded(demo_command)
 )
-app.command("generate", short_help="Write a random instance to files.", no_args_is_help=True)(
-    guarded(generate_command)
-)
-app.command("demo", short_help="Solve a bundled example and draw a picture.")(guarded(demo_command))
 
 
 def _show_version(asked: bool) -> None:

@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from certikmeans.cli.exits import ExitCode, to_stdout
+from certikmeans.cli.exits import ExitCode, to_stderr, to_stdout
 from certikmeans.cli.parameters import (
     AsJson,
     CannotLink,
     ConstraintFile,
+    HeaderKind,
     LabelsColumn,
     MustLink,
     OneBased,
     PartialLabels,
+    Weights,
+    refuse_standard_input,
 )
+from certikmeans.cli.wording import on_command_line
 from certikmeans.errors import InputError
 from certikmeans.options import Options
 
@@ -38,10 +42,6 @@ Clusters = Annotated[
     int | None,
     typer.Option("-k", "--n-clusters", metavar="K", help="K the certificate has to be about."),
 ]
-Weights = Annotated[
-    Path | None,
-    typer.Option(metavar="F", help="Weights of the points, one per line; without, all are 1."),
-]
 TimeLimit = Annotated[
     float | None, typer.Option(metavar="S", help="Refuse if it takes longer than this.")
 ]
@@ -58,6 +58,7 @@ def check_command(
     one_based: OneBased = False,
     n_clusters: Clusters = None,
     weights: Weights = None,
+    header: HeaderKind = "auto",
     time_limit: TimeLimit = None,
     as_json: AsJson = False,
 ) -> ExitCode:
@@ -67,14 +68,20 @@ def check_command(
     the answer is about the pairs in the certificate; with them, these must be the same.
     """
     seconds = Options(time_limit_seconds=time_limit).time_limit_seconds
+    refuse_standard_input([certificate, data, *([] if weights is None else [weights])])
     content = _read(certificate)
 
     from certikmeans.certificate import Limits, check_certificate
-    from certikmeans.cli.inputs import PairFiles, read_pairs
-    from certikmeans.problem.files import read_points
+    from certikmeans.cli.inputs import PairFiles, read_pairs, read_table
 
-    points = read_points(data, label_column=labels_column).points
-    files = PairFiles(must_link, cannot_link, constraints, partial_labels, one_based)
+    table = read_table(data, labels_column, header)
+    for note in table.notes:
+        to_stderr(f"note: {on_command_line(note)}\n")
+    points = table.points
+    files = PairFiles(
+        must_link or (), cannot_link or (), constraints or (), partial_labels, one_based
+    )
+    refuse_standard_input(files.named())
     pairs = read_pairs(files, len(points)) if files.named() else None
     verdict = check_certificate(
         points,
@@ -93,19 +100,9 @@ def _read_weights(path: Path | None, n_points: int) -> Any:
     """Weights from a file; all 1 without one: the file to be checked does not choose them."""
     import numpy as np
 
-    if path is None:
-        return np.ones(n_points)
-    try:
-        weights = np.array(path.read_text().split(), dtype=np.float64)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path}: weights cannot be read ({error})", hint="one number per line, no header"
-        ) from error
-    if len(weights) != n_points:
-        raise InputError(
-            f"{path}: {len(weights)} weights for {n_points} points", hint="one number per point"
-        )
-    return weights
+    from certikmeans.problem.files import read_weights
+
+    return np.ones(n_points) if path is None else read_weights(path, n_points=n_points)
 
 
 def _read(path: Path) -> bytes:
@@ -121,6 +118,7 @@ def _read(path: Path) -> bytes:
 def _document(verdict: Verdict) -> str:
     document: dict[str, Any] = {
         "accepted": verdict.accepted,
+        "proven": verdict.accepted,  # else the numbers below are claims of the certificate
         "reason": str(verdict.reason),
         "message": verdict.message,
         "cost": _finite(verdict.cost),
@@ -137,17 +135,22 @@ def _finite(value: float | None) -> float | None:
 
 def describe(verdict: Verdict) -> str:
     """Say it in a few lines."""
+    from certikmeans.report.numbers import count
+
     if not verdict.accepted:
         return f"REFUSED ({verdict.reason}): {verdict.message}\n"
     details = verdict.details
     facts = (
-        f"  {details['n_points']} points in {details['n_clusters']} clusters, "
-        f"{details['n_must_link']} must-links and {details['n_cannot_link']} cannot-links"
+        f"  {count(details['n_points'], 'point')} in {count(details['n_clusters'], 'cluster')}, "
+        f"{count(details['n_must_link'], 'must-link')} and "
+        f"{count(details['n_cannot_link'], 'cannot-link')}"
         f"{', weighted' if details['weighted'] else ''}\n"
     )
     if verdict.gap is None:
         return f"ACCEPTED: no labelling respects every pair\n{facts}"
-    work = f"{details['leaves']} leaves, {details['boxes']} boxes, {details['seconds']:.2f} s"
+    leaves = f"{details['leaves']:,} {'leaf' if details['leaves'] == 1 else 'leaves'}"
+    boxes = f"{details['boxes']:,} {'box' if details['boxes'] == 1 else 'boxes'}"
+    work = f"{leaves}, {boxes}, {details['seconds']:.2f} s"
     return (
         f"ACCEPTED: the claim is proven for these points\n{facts}"
         f"  cost         {verdict.cost!r}\n"

@@ -12,6 +12,7 @@ from typing import ParamSpec
 
 import typer
 
+from certikmeans.cli.wording import on_command_line
 from certikmeans.errors import CertikmeansError, InputError
 from certikmeans.status import Status
 
@@ -56,7 +57,7 @@ def guarded(command: Callable[P, ExitCode]) -> Callable[P, None]:
         try:
             code = command(*args, **kwargs)
         except CertikmeansError as error:
-            show_error(error.message, error.hint)
+            show_error(on_command_line(error.message), error.hint and on_command_line(error.hint))
             code = ExitCode.BAD_INPUT
         except MemoryError as error:
             show_error(f"not enough memory ({error})", "try a smaller input or a larger machine")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, final
@@ -9,10 +10,17 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.cli.wording import on_command_line
 from certikmeans.errors import InputError
 from certikmeans.problem import Problem
 from certikmeans.problem.constraints import Constraints
-from certikmeans.problem.files import read_links, read_partial_labels, read_points
+from certikmeans.problem.files import (
+    PointTable,
+    read_links,
+    read_partial_labels,
+    read_points,
+    read_weights,
+)
 from certikmeans.report.numbers import count
 
 
@@ -21,16 +29,16 @@ from certikmeans.report.numbers import count
 class PairFiles:
     """The files of pairs that were named on the command line."""
 
-    must_link: Path | None = None
-    cannot_link: Path | None = None
-    constraints: Path | None = None
+    must_link: Sequence[Path] = ()
+    cannot_link: Sequence[Path] = ()
+    constraints: Sequence[Path] = ()
     partial_labels: Path | None = None
     one_based: bool = False
 
     def named(self) -> list[Path]:
         """Return those that were named."""
-        every = (self.must_link, self.cannot_link, self.constraints, self.partial_labels)
-        return [path for path in every if path is not None]
+        labels = [] if self.partial_labels is None else [self.partial_labels]
+        return [*self.must_link, *self.cannot_link, *self.constraints, *labels]
 
 
 @final
@@ -43,11 +51,13 @@ class Inputs:
     pairs: PairFiles = PairFiles()
     start_labels: Path | None = None
     labels_column: str | None = None
+    weights: Path | None = None
+    header: str = "auto"
 
     def named(self) -> list[Path]:
         """Return every file."""
-        start = [] if self.start_labels is None else [self.start_labels]
-        return [self.data, *self.pairs.named(), *start]
+        others = (self.start_labels, self.weights)
+        return [self.data, *self.pairs.named(), *(path for path in others if path is not None)]
 
 
 @final
@@ -58,12 +68,16 @@ class Loaded:
     problem: Problem
     classes: NDArray[Any] | None  # as PointTable.labels
     start_labels: NDArray[np.int64] | None
+    feature_names: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        """Say in one line what was read."""
+        """Say in one line what was read, after a line for everything that was a guess."""
         problem = self.problem
+        notes = "".join(f"note: {on_command_line(note)}\n" for note in self.notes)
+        weighted = "" if np.all(problem.weights == 1.0) else "weighted "
         return (
-            f"read {count(problem.n_points, 'point')} with "
+            f"{notes}read {count(problem.n_points, f'{weighted}point')} with "
             f"{count(problem.n_features, 'feature')}, "
             f"{count(len(problem.must_link), 'must-link')} and "
             f"{count(len(problem.cannot_link), 'cannot-link')}; "
@@ -73,7 +87,7 @@ class Loaded:
 
 def load(inputs: Inputs) -> Loaded:
     """Read every file and check them against each other."""
-    table = read_points(inputs.data, label_column=inputs.labels_column)
+    table = read_table(inputs.data, inputs.labels_column, inputs.header)
     n_points = len(table.points)
     pairs = read_pairs(inputs.pairs, n_points)
     n_clusters = inputs.n_clusters if inputs.n_clusters is not None else table.n_clusters_hint
@@ -82,25 +96,38 @@ def load(inputs: Inputs) -> Loaded:
             f"the number of clusters is missing: {inputs.data} does not state it",
             hint="add -k K",
         )
+    weights = None
+    if inputs.weights is not None:
+        weights = read_weights(inputs.weights, n_points=n_points)
     problem = Problem.from_data(
-        table.points, n_clusters, must_link=pairs.must_link, cannot_link=pairs.cannot_link
+        table.points,
+        n_clusters,
+        must_link=pairs.must_link,
+        cannot_link=pairs.cannot_link,
+        weights=weights,
     )
     start = None
     if inputs.start_labels is not None:
         start = _start_labels(inputs.start_labels, n_points)
-    return Loaded(problem, table.labels, start)
+    return Loaded(problem, table.labels, start, table.feature_names, table.notes)
+
+
+def read_table(data: Path, labels_column: str | None, header: str) -> PointTable:
+    """Read the points."""
+    kind: Any = header  # the reader says what is wrong with it
+    return read_points(data, label_column=labels_column, header=kind)
 
 
 def read_pairs(files: PairFiles, n_points: int) -> Constraints:
     """Collect the pairs of all files; each file is checked alone, so that errors name its lines."""
-    kinds: tuple[tuple[Path | None, Literal["must", "cannot"] | None], ...] = (
+    kinds: tuple[tuple[Sequence[Path], Literal["must", "cannot"] | None], ...] = (
         (files.must_link, "must"),
         (files.cannot_link, "cannot"),
         (files.constraints, None),
     )
     pairs = Constraints(n_points=n_points)
-    for path, kind in kinds:
-        if path is not None:
+    for paths, kind in kinds:
+        for path in paths:
             found = read_links(path, kind=kind, one_based=files.one_based)
             pairs |= Constraints.from_pairs(found.must, found.cannot, n_points)
     if files.partial_labels is not None:
@@ -111,7 +138,12 @@ def read_pairs(files: PairFiles, n_points: int) -> Constraints:
 
 def _start_labels(path: Path, n_points: int) -> NDArray[np.int64]:
     """Read a complete labelling; whether it respects the pairs is checked by the solver."""
-    labels = read_partial_labels(path, n_points=n_points)
+    labels = read_partial_labels(path)
+    if len(labels) != n_points:
+        raise InputError(
+            f"{path}: holds {len(labels)} labels, but there are {n_points} points",
+            hint="write one cluster number per line for every point, without a header",
+        )
     if labels.dtype.kind not in "iu":
         row, value = next(
             (row, value)

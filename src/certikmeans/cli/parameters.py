@@ -7,20 +7,31 @@ from typing import Annotated
 
 import typer
 
+from certikmeans.errors import InputError
+
 MustLink = Annotated[
-    Path | None,
-    typer.Option(metavar="F", help="Pairs that share a cluster: two indices per line."),
+    list[Path] | None,
+    typer.Option(
+        metavar="F",
+        help="Pairs that share a cluster: two indices per line; or groups, 'i j k ...' per line. "
+        "May be given several times.",
+    ),
 ]
 CannotLink = Annotated[
-    Path | None,
-    typer.Option(metavar="F", help="Pairs in different clusters: two indices per line."),
+    list[Path] | None,
+    typer.Option(
+        metavar="F",
+        help="Pairs in different clusters: two indices per line. May be given several times.",
+    ),
 ]
 ConstraintFile = Annotated[
-    Path | None,
+    list[Path] | None,
     typer.Option(
         "--constraints",
         metavar="F",
-        help="Pairs of both kinds: 'ML i j' and 'CL i j', 'i j 1' and 'i j -1', or JSON.",
+        help="Pairs of both kinds: 'ML i j' and 'CL i j'; 'i j 1' and 'i j -1'; or JSON, "
+        '{"ml": [[0, 1]], "cl": [[1, 2]], "groups": [[3, 4, 5]]}, every key optional. '
+        "May be given several times.",
     ),
 ]
 PartialLabels = Annotated[
@@ -31,7 +42,23 @@ PartialLabels = Annotated[
         "equal ones must, different ones cannot link.",
     ),
 ]
-OneBased = Annotated[bool, typer.Option("--one-based", help="Pair files count points from 1.")]
+OneBased = Annotated[
+    bool,
+    typer.Option("--one-based", help="Pair files count points from 1. Results count from 0."),
+]
+Weights = Annotated[
+    Path | None,
+    typer.Option(metavar="F", help="Weights of the points, one per line; without, all are 1."),
+]
+HeaderKind = Annotated[
+    str,
+    typer.Option(
+        "--header",
+        metavar="KIND",
+        help="What the first line of DATA is: none (a point), names, sizes ('n d' or 'n d k' as "
+        "in PC-SOS-SDP); auto tells from what follows.",
+    ),
+]
 LabelsColumn = Annotated[
     str | None,
     typer.Option(
@@ -41,3 +68,14 @@ LabelsColumn = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+STANDARD_STREAM = Path("-")
+
+
+def refuse_standard_input(paths: list[Path]) -> None:
+    """Refuse ``-`` as the name of an input."""
+    if STANDARD_STREAM in paths:
+        raise InputError(
+            "-: standard input is not read",
+            hint="name a file; /dev/stdin is one on most systems",
+        )

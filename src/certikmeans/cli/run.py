@@ -77,10 +77,11 @@ class Delivery:
     quiet: bool
     base: int = 0  # the number that the user gives to the first point
     certificate_file: Path | None = None
+    labels_file: Path | None = None
 
     def files(self) -> list[Path]:
         """Return the files to be written."""
-        every = (self.json_file, self.picture_file, self.certificate_file)
+        every = (self.json_file, self.labels_file, self.picture_file, self.certificate_file)
         return [path for path in every if path is not None]
 
 
@@ -91,6 +92,7 @@ def run_and_deliver(
     *,
     start_labels: Any = None,
     classes: Any = None,
+    feature_names: tuple[str, ...] | None = None,
 ) -> ExitCode:
     """Solve, then write files, standard output and picture, in the order of their worth.
 
@@ -127,7 +129,8 @@ def run_and_deliver(
                 start_labels=start_labels,
                 stop=stop,
             )
-        written = _deliver(result, problem, options, trace, delivery, classes)
+        run = _Finished(problem, options, result, trace, feature_names)
+        written = _deliver(run, delivery, _agreement(result, classes))
     return exit_code_of(result.status) if written else ExitCode.BAD_INPUT
 
 
@@ -154,19 +157,24 @@ def _compile_kernels() -> None:
     solve(problem, bound="grouped", branching="centers", node_limit=3)
 
 
-def _deliver(
-    result: Result,
-    problem: Problem,
-    options: Options,
-    trace: Trace,
-    delivery: Delivery,
-    classes: Any,
-) -> bool:
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Finished:
+    """What there is to tell about a run."""
+
+    problem: Problem
+    options: Options
+    result: Result
+    trace: Trace
+    feature_names: tuple[str, ...] | None
+
+
+def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> bool:
     """Hand everything over; False if a file could not be written."""
     from certikmeans.report.summary import summarise
 
-    agreement = _agreement(result, classes)
-    document = _document(result, agreement)
+    problem, options, result, trace = run.problem, run.options, run.result, run.trace
+    document = _document(result, options, agreement)
     saved = _save(delivery.json_file, lambda: document.encode(), delivery.quiet)
     if delivery.json_to_stdout or not saved:
         to_stdout(document)
@@ -189,7 +197,8 @@ def _deliver(
         from certikmeans.report.plots import picture, picture_format
 
         assert delivery.picture_file is not None
-        return picture(problem, result, trace, picture_format(delivery.picture_file))
+        kind = picture_format(delivery.picture_file)
+        return picture(problem, result, trace, kind, run.feature_names)
 
     def certify() -> bytes:
         from certikmeans.certificate.format import encode
@@ -197,8 +206,19 @@ def _deliver(
 
         return encode(make_certificate(problem, result))
 
+    saved = _save_labels(delivery, result) and saved
     saved = _save(delivery.certificate_file, certify, delivery.quiet) and saved
     return _save(delivery.picture_file, draw, delivery.quiet) and saved
+
+
+def _save_labels(delivery: Delivery, result: Result) -> bool:
+    if delivery.labels_file is None:
+        return True
+    if result.labels is None:
+        to_stderr(f"{delivery.labels_file}: not written, there is no labelling\n")
+        return True
+    lines = "".join(f"{label}\n" for label in result.labels.tolist())
+    return _save(delivery.labels_file, lines.encode, delivery.quiet)
 
 
 def _save(path: Path | None, content: Callable[[], bytes], quiet: bool) -> bool:
@@ -217,14 +237,26 @@ def _save(path: Path | None, content: Callable[[], bytes], quiet: bool) -> bool:
     return True
 
 
-def _document(result: Result, agreement: float | None) -> str:
-    if agreement is None:
-        return f"{result.to_json()}\n"
+def _document(result: Result, options: Options, agreement: float | None) -> str:
     import json
 
-    return (
-        json.dumps({**result.to_dict(), "adjusted_rand_index": agreement}, allow_nan=False) + "\n"
-    )
+    document = {
+        **result.to_dict(),
+        "options": {
+            "gap": options.gap,
+            "time_limit": options.time_limit_seconds,
+            "bound": options.bound,
+            "branching": options.branching,
+            "jobs": options.jobs,
+            "seed": options.seed,
+            "node_limit": options.node_limit,
+            "selection": options.selection,
+        },
+        "points_counted_from": 0,  # here, whatever the files of pairs do
+    }
+    if agreement is not None:
+        document["adjusted_rand_index"] = agreement
+    return json.dumps(document, allow_nan=False) + "\n"
 
 
 def _agreement(result: Result, classes: Any) -> float | None:

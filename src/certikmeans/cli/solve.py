@@ -10,13 +10,17 @@ import typer
 from certikmeans.cli.exits import ExitCode, to_stderr
 from certikmeans.cli.outputs import check_outputs
 from certikmeans.cli.parameters import (
+    STANDARD_STREAM,
     AsJson,
     CannotLink,
     ConstraintFile,
+    HeaderKind,
     LabelsColumn,
     MustLink,
     OneBased,
     PartialLabels,
+    Weights,
+    refuse_standard_input,
 )
 from certikmeans.errors import InputError
 from certikmeans.options import (
@@ -54,7 +58,13 @@ StartLabels = Annotated[
     typer.Option(metavar="F", help="A labelling to start from, one cluster number per line."),
 ]
 Gap = Annotated[
-    float, typer.Option(metavar="G", help="Stop once proven within this share of the optimum.")
+    float,
+    typer.Option(
+        metavar="G",
+        help="Stop once proven within this share of the optimum: at least 0, below 1. Rounding "
+        "keeps bound and cost about 1e-9 % apart, so 0 asks for all that can be proven and "
+        "normally ends with exit code 1.",
+    ),
 ]
 TimeLimit = Annotated[float | None, typer.Option(metavar="S", help="Stop after this many seconds.")]
 Bound = Annotated[
@@ -73,7 +83,16 @@ NodeLimit = Annotated[int, typer.Option(metavar="N", help="Stop after this many 
 Jobs = Annotated[int | None, typer.Option(metavar="N", help="Threads; by default one per core.")]
 Seed = Annotated[int, typer.Option(metavar="N", help="Every random choice follows from it.")]
 OutputFile = Annotated[
-    Path | None, typer.Option(metavar="F.json", help="Write the result to this file.")
+    Path | None,
+    typer.Option(metavar="F.json", help="Write the result as JSON to this file; - prints it."),
+]
+LabelsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels",
+        metavar="F",
+        help="Write the labels to this file, one per line, as --start-labels reads them.",
+    ),
 ]
 CertificateFile = Annotated[
     Path | None,
@@ -98,6 +117,8 @@ def solve_command(
     one_based: OneBased = False,
     labels_column: LabelsColumn = None,
     start_labels: StartLabels = None,
+    weights: Weights = None,
+    header: HeaderKind = "auto",
     gap: Gap = DEFAULT_GAP,
     time_limit: TimeLimit = None,
     bound: Bound = "auto",
@@ -107,6 +128,7 @@ def solve_command(
     jobs: Jobs = None,
     seed: Seed = 0,
     output: OutputFile = None,
+    labels: LabelsFile = None,
     certificate: CertificateFile = None,
     plot: PlotFile = None,
     as_json: AsJson = False,
@@ -134,15 +156,30 @@ def solve_command(
     from certikmeans.cli.inputs import Inputs, PairFiles, load
     from certikmeans.cli.run import Delivery, run_and_deliver
 
-    pairs = PairFiles(must_link, cannot_link, constraints, partial_labels, one_based)
-    inputs = Inputs(data, n_clusters, pairs, start_labels, labels_column)
-    delivery = Delivery(output, plot, as_json, quiet, int(one_based), certificate)
+    pairs = PairFiles(
+        must_link or (), cannot_link or (), constraints or (), partial_labels, one_based
+    )
+    inputs = Inputs(data, n_clusters, pairs, start_labels, labels_column, weights, header)
+    delivery = Delivery(
+        json_file=None if output == STANDARD_STREAM else output,
+        picture_file=plot,
+        json_to_stdout=as_json or output == STANDARD_STREAM,
+        quiet=quiet,
+        base=int(one_based),
+        certificate_file=certificate,
+        labels_file=labels,
+    )
     _check_before_reading(delivery, inputs)
     loaded = load(inputs)
     if not quiet:
         to_stderr(f"{loaded.describe()}\n")
     return run_and_deliver(
-        loaded.problem, options, delivery, start_labels=loaded.start_labels, classes=loaded.classes
+        loaded.problem,
+        options,
+        delivery,
+        start_labels=loaded.start_labels,
+        classes=loaded.classes,
+        feature_names=loaded.feature_names,
     )
 
 
@@ -155,6 +192,12 @@ def _no_certificate(bound: str) -> InputError:
 
 def _check_before_reading(delivery: Delivery, inputs: Inputs) -> None:
     """Refuse outputs that cannot be made before any time is spent on them."""
+    refuse_standard_input(inputs.named())
+    if STANDARD_STREAM in delivery.files():
+        raise InputError(
+            "-: only --output can go to standard output",
+            hint="name a file",
+        )
     check_outputs(delivery.files(), inputs.named())
     if delivery.picture_file is not None:
         from certikmeans.report.plots import picture_format, require_matplotlib

@@ -41,7 +41,7 @@ class Constraints:
     --------
     >>> pairs = Constraints.from_pairs(must_link=[(0, 1)], cannot_link=[(1, 2)], n_points=4)
     >>> pairs | Constraints.from_groups([[1, 3]])
-    Constraints(2 must-links, 1 cannot-links, n_points=4)
+    Constraints(2 must-links, 1 cannot-link, n_points=4)
     >>> pairs.subset([2, 0]).cannot_link  # 0 stays apart from 2 although 1 is gone
     array([[0, 1]])
     """
@@ -58,8 +58,11 @@ class Constraints:
         put(self, "cannot_link", _canonical(self.cannot_link, "cannot_link", self.n_points))
 
     def __repr__(self) -> str:
-        counts = f"{len(self.must_link)} must-links, {len(self.cannot_link)} cannot-links"
-        return f"Constraints({counts}, n_points={self.n_points})"
+        must, cannot = (
+            f"{len(pairs)} {kind}{'' if len(pairs) == 1 else 's'}"
+            for pairs, kind in ((self.must_link, "must-link"), (self.cannot_link, "cannot-link"))
+        )
+        return f"Constraints({must}, {cannot}, n_points={self.n_points})"
 
     @classmethod
     def from_pairs(

@@ -93,12 +93,14 @@ def _checked_weights(weights: Any, n_points: int) -> NDArray[np.float64]:
 
 def _checked_cluster_count(n_clusters: Any, n_points: int) -> int:
     try:
-        count = operator.index(n_clusters)
-    except TypeError as error:
+        count = None if isinstance(n_clusters, bool) else operator.index(n_clusters)
+    except TypeError:
+        count = None
+    if count is None:
         raise InputError(
             f"n_clusters: expected a whole number, got {n_clusters!r}",
             hint=f"choose K from 1 to the number of points, {n_points}",
-        ) from error
+        )
     if not 1 <= count <= n_points:
         raise InputError(
             f"n_clusters: {count} is not between 1 and the number of points, {n_points}",

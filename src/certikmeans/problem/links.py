@@ -25,6 +25,7 @@ class Links:
     origin: str  # a file name, or the name of an argument
     lines: NDArray[np.int64] | None = None  # (m,) 1-based line numbers; None: rows of an argument
     base: int = 0  # 1 when the source counts points from 1; ``pairs`` always count from 0
+    from_file: bool = False
 
     def where(self, row: int) -> str:
         """Return the place of pair ``row`` as a person would look it up.
@@ -103,7 +104,11 @@ def canonical_pairs(links: Links, n_points: int) -> NDArray[np.int64]:
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
         first, last = links.base, n_points - 1 + links.base
-        count_from = "" if links.base else "; if the file counts from 1, pass --one-based"
+        count_from = ""
+        if not links.base and links.from_file:
+            count_from = "; if the file counts from 1, read it with one_based=True"
+        elif not links.base:
+            count_from = "; if the pairs count from 1, subtract 1"
         raise InputError(
             f"{links.where(row)}: pair {links.shown(row)} names a point that does not exist",
             hint=f"the {n_points} points are numbered {first} to {last}{count_from}",

@@ -19,7 +19,7 @@ def checked_start_labels(problem: Problem, labels: Any) -> NDArray[np.int64] | N
     Traceback (most recent call last):
     ...
     certikmeans.errors.InputError: start labels: points 0 and 1 share cluster 1, but must not
-    hint: pass the centres of these labels as start centres: the labels are then repaired
+    hint: correct the labels, or pass their centres as start_centers: these may break pairs
     """
     if labels is None:
         return None
@@ -37,7 +37,7 @@ def checked_start_labels(problem: Problem, labels: Any) -> NDArray[np.int64] | N
             f"start labels: point {row} has label {array[row]}",
             hint=f"clusters are numbered 0 to {problem.n_clusters - 1}",
         )
-    hint = "pass the centres of these labels as start centres: the labels are then repaired"
+    hint = "correct the labels, or pass their centres as start_centers: these may break pairs"
     first, second = array[problem.must_link].T
     for i, j in problem.must_link[first != second]:
         raise InputError(

@@ -70,10 +70,17 @@ def plot_solution(path: Path | str, problem: Problem, result: Result, trace: Tra
     target.write_bytes(picture(problem, result, trace, picture_format(target)))
 
 
-def picture(problem: Problem, result: Result, trace: Trace, file_format: str = "png") -> bytes:
+def picture(
+    problem: Problem,
+    result: Result,
+    trace: Trace,
+    file_format: str = "png",
+    feature_names: tuple[str, ...] | None = None,
+) -> bytes:
     """Draw the run.
 
-    Left: the points on their first two principal axes, coloured by cluster, with the pairs.
+    Left: the points, coloured by cluster, with the pairs; more than two features are turned to
+    the first two principal axes.
     Right: cost of the incumbent and lower bound over time; the shaded space between them is
     what is not known yet. Large inputs are thinned out, and the caption says so.
 
@@ -87,6 +94,8 @@ def picture(problem: Problem, result: Result, trace: Trace, file_format: str = "
         The listener that was passed to ``solve``.
     file_format : {"png", "pdf", "svg"}
         What to return.
+    feature_names : tuple of str, optional
+        Names for the axes, where they are features.
 
     Returns
     -------
@@ -101,7 +110,7 @@ def picture(problem: Problem, result: Result, trace: Trace, file_format: str = "
     figure = Figure(figsize=(13, 6.2), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, width_ratios=(1.35, 1.0))
-    notes = _draw_clusters(left, problem, result)
+    notes = _draw_clusters(left, problem, result, feature_names)
     _draw_trace(right, result, trace)
     if notes:
         _caption(figure, notes)
@@ -114,11 +123,13 @@ def _caption(figure: Figure, notes: list[str]) -> None:
     figure.supxlabel("; ".join(notes) + ".", fontsize=9, color="#444444", x=0.01, ha="left")
 
 
-def _draw_clusters(axes: Axes, problem: Problem, result: Result) -> list[str]:
+def _draw_clusters(
+    axes: Axes, problem: Problem, result: Result, names: tuple[str, ...] | None
+) -> list[str]:
     rng = np.random.default_rng(_SEED)
     must, cannot = _thinned_pairs(problem, rng)
     shown = _thinned_points(problem.n_points, np.concatenate([must, cannot]), rng)
-    view = project(problem.points, shown, result.labels)
+    view = project(problem.points, shown, result.labels, names)
     place = np.full((problem.n_points, 2), np.nan)
     place[shown] = view.places
     # Among many points the lines go on top, or they would be hidden.
@@ -129,8 +140,9 @@ def _draw_clusters(axes: Axes, problem: Problem, result: Result) -> list[str]:
     if result.centers is not None:
         _draw_centres(axes, view, result)
     _legend(axes, problem, result)
-    axes.set_xlabel(view.axis_names[0])
-    axes.set_ylabel(view.axis_names[1])
+    # Names come from the user: a "$" in them is no formula.
+    axes.set_xlabel(view.axis_names[0], parse_math=False)
+    axes.set_ylabel(view.axis_names[1], parse_math=False)
     axes.margins(0.06)
     if view.one_axis:
         axes.set_yticks([])

@@ -1,4 +1,4 @@
-"""Points on paper: the first two principal axes, and what to do when there is only one."""
+"""Points on paper: two features as they are, else principal axes; also when there is only one."""
 
 from __future__ import annotations
 
@@ -40,20 +40,28 @@ class Projection:
 
 
 def project(
-    points: NDArray[np.float64], shown: NDArray[np.int64], labels: NDArray[np.int64] | None
+    points: NDArray[np.float64],
+    shown: NDArray[np.int64],
+    labels: NDArray[np.int64] | None,
+    names: tuple[str, ...] | None = None,
 ) -> Projection:
-    """Turn the rows ``shown`` to their principal axes.
+    """Turn the rows ``shown`` to their principal axes, unless there are two features.
 
     With a single direction of variation, clusters are drawn in rows above each other and
     points are scattered a little around their row, so that they can be told apart.
 
     Examples
     --------
-    >>> view = project(np.array([[0., 0.], [3., 4.]]), np.arange(2), None)
+    >>> view = project(np.array([[0., 0., 1.], [3., 4., 1.]]), np.arange(2), None)
     >>> view.one_axis, view.axis_names[0]
     (True, 'first principal axis (100 % of the variance)')
+    >>> project(np.array([[0., 0.], [3., 4.]]), np.arange(2), None, ("x", "y")).axis_names
+    ('x', 'y')
     """
     sample = points[shown]
+    if points.shape[1] == 2:
+        axes = ("first feature", "second feature") if names is None else (names[0], names[1])
+        return Projection(sample, np.zeros(2), np.eye(2), axes, ())
     origin = sample.mean(axis=0)
     centred = sample - origin
     # Scaled so that squares neither overflow nor vanish.
@@ -64,16 +72,16 @@ def project(
         rows = np.zeros(len(shown)) if labels is None else labels[shown].astype(np.float64)
         rows += rng.uniform(-_JITTER, _JITTER, size=len(shown))
         places = np.column_stack([centred @ directions[:, 0], rows])
-        name = "the only feature, centred"
+        name = f"{'the only feature' if names is None else names[0]}, centred"
         if points.shape[1] > 1:
             name = f"first principal axis{_share(spreads[0], total)}"
         note = "the height only tells the clusters apart"
         return Projection(places, origin, directions, (name, "cluster"), (note,))
-    names = (
+    axes = (
         f"first principal axis{_share(spreads[0], total)}",
         f"second principal axis{_share(spreads[1], total)}",
     )
-    return Projection(centred @ directions, origin, directions, names, ())
+    return Projection(centred @ directions, origin, directions, axes, ())
 
 
 def _principal_axes(

@@ -54,7 +54,7 @@ def summarise(
     ]
     if result.labels is not None:
         rows += [
-            ("Cost", f"{rounded_up(result.cost)} (weighted squared distances to the centres)"),
+            ("Cost", f"{rounded_up(result.cost)} ({_squares(problem)} to the centres)"),
             ("Lower bound", f"{rounded_down(result.lower_bound)} ({result.bound} bound)"),
             ("Gap", _gap(result, requested_gap)),
             ("Proven", what_is_proven(result)),
@@ -86,6 +86,10 @@ def what_is_proven(result: Result) -> str:
         "no labelling that respects the pairs costs less than the lower bound, "
         f"so this one costs at most {percent(excess)} more than the best possible."
     )
+
+
+def _squares(problem: Problem) -> str:
+    return "squared distances" if np.all(problem.weights == 1.0) else "weighted squared distances"
 
 
 def _gap(result: Result, requested: float | None) -> str:

@@ -49,6 +49,15 @@ def read_array(path: Path) -> NDArray[Any]:
     return array
 
 
+def read_archive(path: Path) -> dict[str, NDArray[Any]]:
+    """Read every array of a ``.npz`` file."""
+    archive = _load(path)
+    if isinstance(archive, np.ndarray):
+        raise InputError(f"{path}: is a single array", hint="give it the suffix .npy")
+    with archive:
+        return {name: _member(archive, name, path) for name in archive.files}
+
+
 def read_npy(path: Path, label_column: str | int | None) -> PointTable:
     """Read a ``.npy`` table; labels may be one of its columns."""
     return _table(read_array(path), os.fspath(path), os.fspath(path), label_column)

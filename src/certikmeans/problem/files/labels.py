@@ -52,7 +52,7 @@ def read_partial_labels(path: PathLike, *, n_points: int | None = None) -> NDArr
 
 
 def _lines(path: PathLike, name: str) -> NDArray[Any]:
-    text = read_text(path)
+    text = read_text(path, (".npy",))
     lines = text.removesuffix("\n").split("\n") if text else []
     kept = [(at, line.strip()) for at, line in enumerate(lines, 1) if not line.startswith("#")]
     if not set(",;\t").isdisjoint(text):
@@ -60,6 +60,6 @@ def _lines(path: PathLike, name: str) -> NDArray[Any]:
             if not set(",;\t").isdisjoint(label):
                 raise InputError(
                     f"{name}, line {at}: expected one label, got {label!r}",
-                    hint="for a column of a table, pass --labels-column and its name or number",
+                    hint="write one label per line; a column of the points: label_column=...",
                 )
     return labels_from_text([label.strip('"') for _, label in kept], name)

@@ -8,6 +8,7 @@ first row                 meaning
 ``i j 1`` / ``i j -1``    one pair per line, 1 for must-link and -1 for cannot-link
 ``i j``                   one pair per line; the caller says of which kind
 ``i j k ...``             must-link files only: every line is a group of two or more points
+suffix .npy or .npz       arrays of pairs, see `pairs_array`
 ========================  =====================================================================
 
 Cells are separated by commas, tabs, semicolons or white space. A first row of words only
@@ -28,8 +29,15 @@ from numpy.typing import NDArray
 
 from certikmeans.errors import InputError
 from certikmeans.problem.constraints import chain_pairs
+from certikmeans.problem.files.pairs_array import read_array_links
 from certikmeans.problem.files.pairs_json import read_json_links
-from certikmeans.problem.files.text import PathLike, TextFile, is_number, read_text
+from certikmeans.problem.files.text import (
+    PathLike,
+    TextFile,
+    existing_file,
+    is_number,
+    read_text,
+)
 from certikmeans.problem.links import Links
 
 Kind = Literal["must", "cannot"]
@@ -40,6 +48,7 @@ _SIGNS = {
 }
 _TAGGED = "'ML i j' or 'CL i j'"
 _SIGNED = "'i j 1' or 'i j -1'"
+_ANY_TOLD = "'i j 1', 'i j -1', 'ML i j' or 'CL i j'"
 _PAIRS = "a pair 'i j'"
 _GROUPS = "a group 'i j ...' of two or more points"
 _LARGEST = 1e15  # far beyond any row number, and still exact as a float
@@ -79,7 +88,12 @@ def read_links(path: PathLike, *, kind: Kind | None = None, one_based: bool = Fa
     """
     if kind not in ("must", "cannot", None):
         raise InputError(f"kind: {kind!r} is not known", hint="pass 'must', 'cannot' or None")
-    text, name, base = read_text(path), os.fspath(path), int(one_based)
+    name, base = os.fspath(path), int(one_based)
+    if name.lower().endswith((".npy", ".npz")):
+        found = LinkFile(*read_array_links(existing_file(path), kind, base))
+        _check_kind(found, kind)
+        return found
+    text = read_text(path, ("JSON", ".npy", ".npz"))
     if name.lower().endswith(".json") or text.lstrip().startswith(("{", "[")):
         found = LinkFile(*read_json_links(text, name, base))
     else:
@@ -96,7 +110,7 @@ def _check_kind(found: LinkFile, kind: Kind | None) -> None:
         raise InputError(
             f"{other.where(0)}: {other.shown(0)} is a {word}-link, "
             f"but the file was given as {kind}-links",
-            hint="pass a file that holds both kinds with --constraints",
+            hint="read a file that holds both kinds with kind=None",
         )
 
 
@@ -113,11 +127,11 @@ def _from_rows(file: TextFile, kind: Kind | None, base: int) -> LinkFile:
     else:
         width = len(file.cells(start))
         signed = width == 3 or (width != 2 and kind is None)
-        table = _parsed(file, start, _SIGNED if signed else _PAIRS)
+        table = _parsed(file, start, _SIGNED if signed else _PAIRS, untold=kind is None)
         if not signed and kind is None:
             raise InputError(
                 f"{file.where(start)}: pair {file.lines[start].strip()!r} does not say its kind",
-                hint=f"pass the file with --must-link or --cannot-link, or write {_TAGGED}",
+                hint=f"say it for the whole file, kind='must' or kind='cannot', or write {_TAGGED}",
             )
         pairs = table[:, :2]
         signs = table[:, 2] if signed else np.full(len(table), -1.0)
@@ -134,7 +148,7 @@ def _must_links(file: TextFile, start: int, base: int) -> LinkFile:
             raise InputError(
                 f"{file.where(start)}: cannot tell a group of three points from a must-link "
                 f"'i j 1': {file.lines[start].strip()!r}",
-                hint="pass signed pairs with --constraints; write groups as JSON: "
+                hint="read signed pairs with kind=None; write groups as JSON: "
                 '{"groups": [[0, 1, 2]]}',
             )
         return _links(file, table[:, :2], table[:, 2], rows, base)
@@ -166,9 +180,12 @@ def _sign(cell: str) -> float:
 
 
 def _parsed(
-    file: TextFile, start: int, expected: str, *, tagged: bool = False
+    file: TextFile, start: int, expected: str, *, tagged: bool = False, untold: bool = False
 ) -> NDArray[np.float64]:
-    """Parse all rows at once; if that fails, or a number is not whole, find the first culprit."""
+    """Parse all rows at once; if that fails, or a number is not whole, find the first culprit.
+
+    ``untold``: every format that says the kind of a pair was possible in the first row.
+    """
     table = file.parse(start, {0: _sign} if tagged else None)
     width = 2 if expected == _PAIRS else 3
     good = (
@@ -180,7 +197,8 @@ def _parsed(
     if table is None or not good:
         rows = range(start, len(file))
         wrong = (row for row in rows if not _fits(file.cells(row), expected))
-        raise _fault(file, next(wrong, start), start, expected)
+        row = next(wrong, start)
+        raise _fault(file, row, start, _ANY_TOLD if untold and row == start else expected)
     return table
 
 
@@ -203,10 +221,15 @@ def _fault(file: TextFile, row: int, start: int, expected: str) -> InputError:
     odd = next((cell for cell in numbers if is_number(cell) and not _is_whole(cell)), None)
     detail = "" if odd is None else f" ({odd!r} is not a row number)"
     example = "" if row == start else f" as in line {file.numbers[start]}"
+    hint = (
+        "points are named by their row number; one format per file, "
+        f"here with cells separated by {file.separated_by}"
+    )
+    if expected != _GROUPS and len(cells) >= 3 and all(map(_is_whole, cells)):
+        hint = "groups of points 'i j k ...' are read as must-links only: kind='must'"
     return InputError(
         f"{file.where(row)}: expected {expected}{example}, got {file.lines[row].strip()!r}{detail}",
-        hint="points are named by their row number; one format per file, "
-        f"here with cells separated by {file.separated_by}",
+        hint=hint,
     )
 
 
@@ -221,14 +244,16 @@ def _links(
     low = (pairs < base).any(axis=1)
     if low.any():
         at = int(np.flatnonzero(low)[0])
-        counts = "1, as --one-based says" if base else "0"
+        counts = "1, as one_based=True says" if base else "0"
         raise InputError(
             f"{file.where(rows[at])}: point {pairs[at].min()} does not exist, "
             f"points are numbered from {counts}: {file.lines[rows[at]].strip()!r}",
-            hint="if the file counts from 0, do not pass --one-based"
+            hint="if the file counts from 0, leave out one_based=True"
             if base
             else "correct the index",
         )
     lines = file.numbers[rows]
     sides = (signs > 0, signs < 0)
-    return LinkFile(*(Links(pairs[s] - base, file.path, lines[s], base) for s in sides))
+    return LinkFile(
+        *(Links(pairs[s] - base, file.path, lines[s], base, from_file=True) for s in sides)
+    )

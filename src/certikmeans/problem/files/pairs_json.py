@@ -33,8 +33,8 @@ def read_json_links(text: str, path: str, base: int) -> tuple[Links, Links]:
         # A position counts the pairs as they are written out, so the origin must say so.
         must_key = f"{must_key}, then groups as pairs" if must_key in content else "groups as pairs"
     return (
-        Links(must - base, f"{path}: {must_key}", None, base),
-        Links(cannot - base, f"{path}: {cannot_key}", None, base),
+        Links(must - base, f"{path}: {must_key}", None, base, from_file=True),
+        Links(cannot - base, f"{path}: {cannot_key}", None, base, from_file=True),
     )
 
 

@@ -66,7 +66,7 @@ def _numbers(column: Any, where: str, name: str) -> NDArray[np.float64]:
     if not any(is_kind(column.type) for is_kind in numeric):
         raise InputError(
             f"{where} holds {column.type}, not numbers",
-            hint=f"if it holds class labels, pass --labels-column {name!r} "
+            hint=f"if it holds class labels, pass label_column={name!r} "
             "(they are not a feature); otherwise remove the column",
         )
     # Missing values arrive as NaN and are reported with their row by the caller.

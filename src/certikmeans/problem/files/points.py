@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from certikmeans.errors import InputError
 from certikmeans.problem.files.arrays import read_npy, read_npz
+from certikmeans.problem.files.first_row import HEADERS, Header
 from certikmeans.problem.files.parquet import read_parquet
 from certikmeans.problem.files.table import PointTable
 from certikmeans.problem.files.text import PathLike, existing_file
@@ -18,7 +20,9 @@ _READERS = {
 }
 
 
-def read_points(path: PathLike, *, label_column: str | int | None = None) -> PointTable:
+def read_points(
+    path: PathLike, *, label_column: str | int | None = None, header: Header = "auto"
+) -> PointTable:
     """Read a table of points.
 
     Parameters
@@ -30,6 +34,10 @@ def read_points(path: PathLike, *, label_column: str | int | None = None) -> Poi
     label_column : str or int, optional
         The column that holds labels and is not a feature: its name, or its number, counted
         from 0 (from the end if negative). In a ``.npz`` it may also name an array.
+    header : {'auto', 'none', 'names', 'sizes'}
+        What the first line of a text file is: a point, names of the columns (which may be
+        numbers), or PC-SOS-SDP's sizes. By default it is told from what follows; ``notes`` of
+        the result says how, where it could have been something else.
 
     Returns
     -------
@@ -54,4 +62,15 @@ def read_points(path: PathLike, *, label_column: str | int | None = None) -> Poi
     """
     found = existing_file(path)
     reader = _READERS.get(found.suffix.lower())
-    return read_text_table(path, label_column) if reader is None else reader(found, label_column)
+    if header not in HEADERS:
+        raise InputError(
+            f"header: {header!r} is not known", hint=f"choose one of {', '.join(HEADERS)}"
+        )
+    if reader is None:
+        return read_text_table(path, label_column, header)
+    if header != "auto":
+        raise InputError(
+            f"{path}: header={header!r} is about text files, not {found.suffix}",
+            hint=f"leave out header={header!r}",
+        )
+    return reader(found, label_column)

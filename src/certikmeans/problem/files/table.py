@@ -28,6 +28,7 @@ class PointTable:
     labels: NDArray[Any] | None  # (n_points,) int64, else as written: text, or floats with NaN
     path: str
     n_clusters_hint: int | None = None  # K, where the format states it
+    notes: tuple[str, ...] = ()  # where the file could be read in two ways: how it was
 
 
 def column_title(column: int, names: Names) -> str:

@@ -19,10 +19,13 @@ from certikmeans.errors import InputError
 PathLike = str | os.PathLike[str]
 
 _DELIMITERS = {";": "semicolons", "\t": "tabs", ",": "commas"}
-_MAGIC = {
-    b"\x93NUMPY": ("a NumPy array", "give the file the suffix .npy"),
-    b"PK\x03\x04": ("a zip archive", "NumPy archives end in .npz; export spreadsheets as CSV"),
-    b"PAR1": ("a parquet file", "give the file the suffix .parquet"),
+# How a file begins: what it is, and the suffix by which a reader that takes it knows it.
+_SUFFIXED = {
+    b"\x93NUMPY": ("a NumPy array", ".npy"),
+    b"PK\x03\x04": ("a zip archive", ".npz"),
+    b"PAR1": ("a parquet file", ".parquet"),
+}
+_REMEDIES = {
     b"\x1f\x8b": ("compressed", "decompress the file first"),
     b"\xff\xfe": ("UTF-16 text", "save the file as UTF-8"),
     b"\xfe\xff": ("UTF-16 text", "save the file as UTF-8"),
@@ -63,17 +66,24 @@ def read_bytes(path: PathLike) -> bytes:
         ) from error
 
 
-def read_text(path: PathLike) -> str:
-    """Return the content of a UTF-8 file, with or without byte order mark, newlines as ``\\n``."""
+def read_text(path: PathLike, also: tuple[str, ...] = ()) -> str:
+    """Return the content of a UTF-8 file, with or without byte order mark, newlines as ``\\n``.
+
+    ``also`` lists what the caller's reader takes besides text, for the hints.
+    """
     data = read_bytes(path)
-    for magic, (what, remedy) in _MAGIC.items():
+    known = f"known formats here: {', '.join(('text', *also))}"
+    for magic, (what, suffix) in _SUFFIXED.items():
+        if data.startswith(magic):
+            remedy = f"give the file the suffix {suffix}" if suffix in also else known
+            if suffix == ".npz":
+                remedy = f"export spreadsheets as CSV; {known}"
+            raise InputError(f"{path}: is {what}, not plain text", hint=remedy)
+    for magic, (what, remedy) in _REMEDIES.items():
         if data.startswith(magic):
             raise InputError(f"{path}: is {what}, not plain text", hint=remedy)
     if b"\0" in data:
-        raise InputError(
-            f"{path}: is a binary file, not plain text",
-            hint="known formats: CSV and other text, .npy, .npz, .parquet",
-        )
+        raise InputError(f"{path}: is a binary file, not plain text", hint=known)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -140,9 +150,9 @@ class TextFile:
     quoted: bool  # some cell is in double quotes
 
     @classmethod
-    def read(cls, path: PathLike) -> TextFile:
-        """Read a file; its first two rows decide how cells are separated."""
-        return cls.from_text(read_text(path), os.fspath(path))
+    def read(cls, path: PathLike, also: tuple[str, ...] = ()) -> TextFile:
+        """Read a file; its first two rows decide how cells are separated. See `read_text`."""
+        return cls.from_text(read_text(path, also), os.fspath(path))
 
     @classmethod
     def from_text(cls, text: str, path: str) -> TextFile:

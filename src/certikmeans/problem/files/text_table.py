@@ -1,27 +1,20 @@
 """Points in text: CSV, TSV, semicolons, white space, and the format of PC-SOS-SDP.
 
-A first row is a header if one of its cells is text; what starts like a number, such as ``5.1O``
-or ``1,5``, or stands for a missing value is not text but a faulty cell.
-
-In the format of PC-SOS-SDP the first row is ``n d k`` or ``n d``, separated by white space: it
-is taken for that only if exactly ``n`` rows of ``d`` numbers follow. Where the file could also be
-an ordinary table, first row included, it is read as one unless this holds and ``n > 1``.
+`first_row` tells what the first row is.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 
 from certikmeans.errors import InputError
+from certikmeans.problem.files.first_row import Header, read_first_row
 from certikmeans.problem.files.table import (
     Names,
     PointTable,
-    column_number,
     column_title,
     find_label_column,
     tidy_labels,
@@ -29,28 +22,18 @@ from certikmeans.problem.files.table import (
 )
 from certikmeans.problem.files.text import PathLike, TextFile, is_finite, is_number
 
-_MISSING = {"", "?", "-", "na", "n/a", "null", "none"}
 
-
-@final
-@dataclass(frozen=True, slots=True)
-class _FirstRow:
-    """What the first row turned out to be."""
-
-    is_data: bool
-    names: Names = None
-    n_clusters: int | None = None
-
-
-def read_text_table(path: PathLike, label_column: str | int | None) -> PointTable:
+def read_text_table(
+    path: PathLike, label_column: str | int | None, header: Header = "auto"
+) -> PointTable:
     """Read points, and labels if their column is given, from a text file."""
-    file = TextFile.read(path)
+    file = TextFile.read(path, (".npy", ".npz", ".parquet"))
     if not len(file):
         raise InputError(
             f"{file.path}: holds no data",
             hint="expected one point per line; blank lines and comments (#) do not count",
         )
-    first = _size_row(file) or _header(file, label_column)
+    first = read_first_row(file, label_column, header)
     start = 0 if first.is_data else 1
     if start == len(file):
         raise InputError(
@@ -78,78 +61,8 @@ def read_text_table(path: PathLike, label_column: str | int | None) -> PointTabl
         distinct = tidy_labels(np.array(list(codes)), file.path)
         labels = distinct[table[:, label].astype(np.int64)]
         table = np.delete(table, label, axis=1)
-    return PointTable(table, without(names, label), labels, file.path, first.n_clusters)
-
-
-def _size_row(file: TextFile) -> _FirstRow | None:
-    """Recognise ``n d k`` or ``n d``; raise if the rows below can only be a damaged such file."""
-    first = file.cells(0)
-    whole = all(re.fullmatch("[0-9]{1,15}", cell) for cell in first)
-    if file.delimiter not in (None, "\t") or len(first) not in (2, 3) or not whole:
-        return None
-    n_points, n_features = int(first[0]), int(first[1])
-    n_rows = len(file) - 1
-    width = len(file.cells(1)) if n_rows else 0
-    is_also_a_table = not n_rows or width == len(first)
-    if (n_rows, width) == (n_points, n_features) and (n_points > 1 or not is_also_a_table):
-        return _FirstRow(False, n_clusters=int(first[2]) if len(first) == 3 else None)
-    if is_also_a_table:
-        return None
-    said = f"{file.where(0)}: {' '.join(first)!r} announces {n_points} points of {n_features}"
-    if width == n_features:
-        problem = "the file is truncated" if n_rows < n_points else "there are more"
-        raise InputError(
-            f"{said} features, but {n_rows} rows follow: {problem}",
-            hint="restore the missing rows or correct the first line",
-        )
-    if n_rows == n_points:
-        raise InputError(
-            f"{said} features, but line {file.numbers[1]} has {width} columns",
-            hint="correct the first line: number of points, number of features, K",
-        )
-    return None
-
-
-def _header(file: TextFile, label_column: str | int | None) -> _FirstRow:
-    """Decide whether the first row names the columns."""
-    first = file.cells(0)
-    text = [c for c, cell in enumerate(first) if not _is_meant_as_number(cell)]
-    if not text:
-        return _FirstRow(True)
-    number = column_number(label_column)
-    if number is not None and text == [number % len(first)] and _labels_a_point(file, text[0]):
-        return _FirstRow(True)
-    if file.delimiter is None and len(file) > 1 and len(file.cells(1)) == 1:
-        first = [" ".join(first)]  # a single column, its name written with spaces
-    if "" in first:
-        raise InputError(
-            f"{file.where(0)}: {column_title(first.index(''), None)} has no name in the header",
-            hint="if it is an index, save the table without it (pandas: index=False); "
-            "if it is a feature, name it",
-        )
-    return _FirstRow(False, names=tuple(first))
-
-
-def _is_meant_as_number(cell: str) -> bool:
-    faulty = re.match(r"[+-]?\.?[0-9]", cell) or cell.lower() in _MISSING
-    return bool(faulty) or is_number(cell)
-
-
-def _labels_a_point(file: TextFile, column: int) -> bool:
-    """Decide whether a first row of numbers and one text, the label, is a point or a header.
-
-    It is a point if another point has the same label, and a header if all others are numbers.
-    """
-    mine = file.cells(0)[column]
-    others = {cell for row in range(1, len(file)) for cell in file.cells(row)[column : column + 1]}
-    if mine in others:
-        return True
-    if all(map(is_number, others)):
-        return False
-    raise InputError(
-        f"{file.where(0)}: cannot tell whether this is a header or a point labelled {mine!r}: "
-        f"{file.lines[0].strip()!r}",
-        hint="add a header in which every column has a name that is not a number",
+    return PointTable(
+        table, without(names, label), labels, file.path, first.n_clusters, first.notes
     )
 
 
@@ -184,6 +97,9 @@ def _bad_cell(file: TextFile, row: int, column: int, start: int, names: Names) -
         problem, hint = "is empty", "remove the row or fill in the value"
     elif is_number(cell):
         problem, hint = f"is {cell}", "values must be finite: remove the row or fill in the value"
+    elif re.fullmatch(r"[+-]?[0-9]{1,3}(,[0-9]{3})+", cell):
+        problem = f"{cell!r} is not a number"
+        hint = "write a decimal point, not a decimal comma, and no thousands separators"
     elif re.fullmatch(r"[+-]?[0-9]+,[0-9]+", cell):
         problem, hint = f"{cell!r} is not a number", "write a decimal point, not a decimal comma"
     elif _is_text_column(file, column, start):
@@ -192,7 +108,7 @@ def _bad_cell(file: TextFile, row: int, column: int, start: int, names: Names) -
         name = names[column] if names else str(column)
         problem = f"holds text in every row, here {cell!r}"
         hint = (
-            f"if it holds class labels, pass --labels-column {name!r} (they are not a feature); "
+            f"if it holds class labels, pass label_column={name!r} (they are not a feature); "
             "otherwise remove the column"
         )
     else:
