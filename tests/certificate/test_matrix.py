@@ -11,9 +11,11 @@ from certikmeans import Problem, solve
 from certikmeans.bounds.sdp.admm import Admm
 from certikmeans.bounds.sdp.model import SdpModel
 from certikmeans.bounds.sdp.safe import safe_bound
+from certikmeans.certificate import check_leaves
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.check_matrix import least_by_matrix
+from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.format import Reason, Refusal
 from certikmeans.certificate.write import make_certificate
 from certikmeans.stop import StopSignal
@@ -182,3 +184,75 @@ def test_large_matrices_are_refused_before_any_work():
             np.zeros((n, 1)), np.ones(n), np.empty((0, 2), dtype=np.int64), 2, np.zeros(1)
         )
     assert caught.value.reason is Reason.LIMIT
+
+
+@pytest.mark.parametrize("size", [8e141, -8e141, 2e142, -2e142, 1e145])
+def test_sums_that_overflow_are_refused(size):
+    points, weights = np.array([[0.0], [1.0], [3.0]]), np.full(3, 1e-12)
+    row = np.array([0.0, size, 0.0, 0.0, 0.0, 0.0])
+    with pytest.raises(Refusal) as caught:
+        least_by_matrix(points, weights, np.array([[0, 1]]), 2, row)
+    assert caught.value.reason is Reason.BOUND
+
+
+@pytest.mark.parametrize("scale", [1e-55, 1e-45, 1e40, 1e55])
+def test_small_and_large_data(scale):
+    problem = Problem.from_data(np.random.default_rng(1).normal(size=(14, 2)) * scale, 3)
+    made = solved(problem, bound="sdp", node_limit=20)
+    answer = verdict(problem, made)
+    assert answer.accepted, answer.message
+
+
+def test_many_leaves_cost_no_more_than_one(monkeypatch):
+    problem = noise(20, 4, 3)
+    made = solved(problem, bound="sdp", gap=1e-3)
+    kind = made.kinds[0]
+    n_leaves = 200
+    kinds = np.array([form.CENTER_SPLIT, kind] * (n_leaves - 1) + [kind], dtype=np.uint8)
+    nodes = len(kinds)
+    many = change(
+        made, kinds=kinds, first=np.zeros(nodes, np.int64), values=np.zeros(nodes),
+        second=np.where(kinds == kind, -1, 0),
+    )  # fmt: skip
+    calls = []
+    counted = check_leaves.least_by_matrix
+    monkeypatch.setattr(check_leaves, "least_by_matrix", lambda *a: calls.append(0) or counted(*a))
+    assert verdict(problem, many).accepted
+    assert len(calls) == 1
+
+
+def test_work_is_limited():
+    problem = noise(20, 4, 3)
+    made = solved(problem, bound="sdp", gap=1e-3)
+    answer = verdict(problem, made, limits=Limits(matrix_work=20.0**3 - 1.0))
+    assert answer.reason is Reason.LIMIT
+
+
+def test_one_row_cannot_use_what_others_leave():
+    problem = noise(20, 4, 3)
+    made = solved(problem, bound="sdp", gap=1e-3)
+    spare = 60_000
+    nodes = spare + len(made.kinds)
+    zeros = np.zeros(nodes, np.int64)
+    long_row = change(
+        made, kinds=np.full(nodes, made.kinds[0]), first=zeros, second=zeros,
+        values=np.zeros(nodes), lengths=np.array([*[1] * 60_000, 2_000_000]),
+        multipliers=np.zeros(2_060_000),
+    )  # fmt: skip
+    assert verdict(problem, long_row).reason is Reason.FIELD
+
+
+def test_a_small_file_cannot_ask_for_much_memory(monkeypatch):
+    problem = noise(20, 4, 3)
+    made = solved(problem, bound="sdp", gap=1e-3)
+    nodes = 6_000_000
+    zeros = np.zeros(nodes, np.int64)
+    kinds = np.full(nodes, made.kinds[0])
+    large = change(made, kinds=kinds, first=zeros, second=zeros, values=np.zeros(nodes))
+    # Our own writer does not compress beyond what is read.
+    assert len(form.encode(large)) > 100_000_000
+    with monkeypatch.context() as patch:
+        patch.setattr(form, "PER_BYTE", 2_000)
+        content = form.encode(large)
+    assert len(content) < 1_000_000
+    assert check_certificate(problem.points, content).reason is Reason.TOO_LARGE

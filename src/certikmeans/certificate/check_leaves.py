@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from dataclasses import dataclass
@@ -47,6 +48,8 @@ class LeafChecker:
         self._stated, self._root = stated, root
         self._labels, self._lower_bound, self._limits = labels, lower_bound, limits
         self.boxes = 0
+        self._matrix_work = 0.0
+        self._known: dict[bytes, float] = {}  # what matrices prove about the root's groups
 
     def check(self, kind: str, cuts: Cuts, multipliers: Floats | None) -> None:
         """Return if the leaf is proven, else raise `Refusal`."""
@@ -109,9 +112,17 @@ class LeafChecker:
         """What holds for all labellings holds for those of the part: boxes are not looked at."""
         if multipliers is None:
             raise Refusal(Reason.BOUND, "there are no multipliers")
-        value = least_by_matrix(
-            part.points, part.weights, part.edges, self._stated.n_clusters, multipliers
-        )
+        key = hashlib.sha256(multipliers.tobytes()).digest() if part is self._root else None
+        value = None if key is None else self._known.get(key)
+        if value is None:
+            self._matrix_work += float(part.n_groups) ** 3
+            if self._matrix_work > self._limits.matrix_work:
+                raise Refusal(Reason.LIMIT, "too many large matrices")
+            value = least_by_matrix(
+                part.points, part.weights, part.edges, self._stated.n_clusters, multipliers
+            )
+            if key is not None:
+                self._known[key] = value
         if not value >= part.needed:
             raise Refusal(Reason.BOUND, f"proven {value!r} of {part.needed!r} (reduced)")
 

@@ -21,7 +21,7 @@ import numpy as np
 from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, total, up
 from certikmeans.certificate.format import MOST_MATRIX_GROUPS, NUMBERS_PER_CUT, Reason, Refusal
 
-LARGEST_ENTRY = 1e200
+LARGEST_SLACK, LARGEST_ENTRY = 1e200, 1e150  # so that no sum, and no sum of squares, overflows
 TINY_NORM = 1e-150  # per row: what squares lose that underflow
 
 
@@ -33,7 +33,7 @@ def least_by_matrix(
     if n > MOST_MATRIX_GROUPS:
         raise Refusal(Reason.LIMIT, f"more than {MOST_MATRIX_GROUPS} groups for a matrix")
     slack = _slack(points, weights, edges, row)
-    if not float(slack.sizes.max()) <= LARGEST_ENTRY:
+    if not float(slack.sizes.max()) <= LARGEST_SLACK:
         raise Refusal(Reason.BOUND, "the multipliers are too large for this arithmetic")
     mass = math.fsum(weights.tolist())
     level = math.fsum(slack.entries.ravel().tolist()) / mass
@@ -114,7 +114,7 @@ def _least_eigenvalues(slack: _Slack, v: Floats, mass: float, rank: int) -> floa
     outer = np.outer(y, v)
     matrix = turned - (outer + outer.T)
     size = slack.sizes / scale + np.abs(outer) + np.abs(outer.T)
-    if not np.all(np.abs(matrix) <= LARGEST_ENTRY):
+    if not np.all(np.maximum(np.abs(matrix), size) <= LARGEST_ENTRY):
         raise Refusal(Reason.BOUND, "the multipliers are too large for this arithmetic")
     try:
         values, vectors = np.linalg.eigh(matrix)
@@ -134,4 +134,5 @@ def _least_eigenvalues(slack: _Slack, v: Floats, mass: float, rank: int) -> floa
 
 def _norm(matrix: Floats) -> float:
     """At least the root of the sum of squares."""
-    return up(math.sqrt(up(total(matrix * matrix), 300)), 4) + len(matrix) * TINY_NORM
+    # What underflows is made up for after the root: before it, it would weigh far more.
+    return up(math.sqrt(total(matrix * matrix)), 300) + len(matrix) * TINY_NORM

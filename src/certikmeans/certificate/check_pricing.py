@@ -34,6 +34,7 @@ class Limits:
     """How much the checker is ready to do; beyond that nothing is accepted."""
 
     boxes: int = 20_000_000
+    matrix_work: float = 5e11  # cubes of the orders of the matrices, over all leaves
     pending_entries: int = 1 << 28
     threads: int = min(4, os.cpu_count() or 1)
     deadline: float = math.inf  # by `time.monotonic`

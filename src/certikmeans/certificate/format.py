@@ -22,6 +22,8 @@ MAGIC = b"certikm\n"
 VERSION = 1
 LARGEST_HEADER = 1 << 16
 LARGEST_PAYLOAD = 1 << 31
+# A small file cannot ask for much memory: so much, and more for what is given or paid for.
+SMALL_PAYLOAD, PER_POINT, PER_BYTE = 1 << 26, 32, 100
 LARGEST_COUNT = (1 << 31) - 1
 MOST_CHOICES = 1 << 28  # the checker makes tables of a number for each point and cluster
 _PREFIX = struct.Struct("<8sII")  # magic, version, length of the header
@@ -183,11 +185,19 @@ def encode(certificate: Certificate) -> bytes:
     payload = b"".join(_shuffled(arrays[name].astype(kind)) for name, kind, _ in _layout(header))
     header["payload_sha256"] = hashlib.sha256(payload).hexdigest()
     text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
-    return _PREFIX.pack(MAGIC, VERSION, len(text)) + text + zlib.compress(payload, 6)
+    start = _PREFIX.pack(MAGIC, VERSION, len(text)) + text
+    content = start + zlib.compress(payload, 6)
+    if len(payload) > _most_memory(c.n_points, len(content)):
+        content = start + zlib.compress(payload, 0)
+    return content
 
 
 def _payload_size(layout: list[tuple[str, str, int]]) -> int:
     return sum(np.dtype(kind).itemsize * length for _, kind, length in layout)
+
+
+def _most_memory(n_points: int, file_size: int) -> int:
+    return SMALL_PAYLOAD + PER_POINT * n_points + PER_BYTE * file_size
 
 
 def _shuffled(array: NDArray[Any]) -> bytes:
@@ -205,7 +215,7 @@ def decode(content: bytes, shape: tuple[int, ...] | None = None) -> Certificate:
     _check_counts(header, shape)
     layout = _layout(header)
     size = _payload_size(layout)
-    if size > LARGEST_PAYLOAD:
+    if size > min(LARGEST_PAYLOAD, _most_memory(header["n_points"], len(content))):
         raise Refusal(Reason.TOO_LARGE, f"the arrays would take {size} bytes")
     payload = _inflate(content, start, size)
     if hashlib.sha256(payload).hexdigest() != header["payload_sha256"]:
@@ -300,9 +310,12 @@ def _inflate(content: bytes, start: int, size: int) -> bytes:
 
 
 def _assemble(header: dict[str, Any], arrays: dict[str, Any]) -> Certificate:
-    if arrays["lengths"].size and arrays["lengths"].min() < 1:
+    lengths = arrays["lengths"]
+    if lengths.size and lengths.min() < 1:
         raise Refusal(Reason.FIELD, "a row of multipliers is empty")
-    if int(arrays["lengths"].sum()) != header["n_multipliers"]:
+    if lengths.size and lengths.max() > _longest_row(header["n_points"]):
+        raise Refusal(Reason.FIELD, "a row of multipliers is too long")
+    if int(lengths.sum()) != header["n_multipliers"]:
         raise Refusal(Reason.FIELD, "the rows of multipliers do not add up")
     shape = (header["n_features"], header["n_axes"])
     return Certificate(
