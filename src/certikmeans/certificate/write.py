@@ -45,14 +45,7 @@ def write_certificate(path: str | os.PathLike[str], problem: Problem, result: Re
     InputError
         If the result has no proof, or one that cannot be written.
     """
-    made = make_certificate(problem, result)
-    try:
-        content = form.encode(made)
-    except form.Refusal as refusal:
-        raise InputError(
-            f"{path}: {refusal.message}",
-            hint="ask for a larger gap or fewer nodes: every leaf takes room",
-        ) from refusal
+    content = certificate_bytes(problem, result)
     try:
         write_atomically(path, content)
     except OSError as error:
@@ -60,6 +53,16 @@ def write_certificate(path: str | os.PathLike[str], problem: Problem, result: Re
             f"{path}: could not be written ({error.strerror or error})",
             hint="choose a place where files can be created",
         ) from error
+
+
+def certificate_bytes(problem: Problem, result: Result) -> bytes:
+    """Return the content of the file."""
+    try:
+        return form.encode(make_certificate(problem, result))
+    except form.Refusal as refusal:
+        raise InputError(
+            refusal.message, hint="ask for a larger gap or fewer nodes: every leaf takes room"
+        ) from refusal
 
 
 def make_certificate(problem: Problem, result: Result) -> Certificate:

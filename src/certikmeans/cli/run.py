@@ -201,10 +201,9 @@ def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> boo
         return picture(problem, result, trace, kind, run.feature_names)
 
     def certify() -> bytes:
-        from certikmeans.certificate.format import encode
-        from certikmeans.certificate.write import make_certificate
+        from certikmeans.certificate.write import certificate_bytes
 
-        return encode(make_certificate(problem, result))
+        return certificate_bytes(problem, result)
 
     saved = _save_labels(delivery, result) and saved
     saved = _save(delivery.certificate_file, certify, delivery.quiet) and saved
