@@ -15,6 +15,7 @@ from benchmarks.datasets.published import data_dir
 from benchmarks.datasets.recipes import crossed, noise, real_with_pairs, standardised_wine
 from benchmarks.environment import about
 from benchmarks.objective import recomputed_cost, violated_pairs
+from benchmarks.solvers.base import tiny_problem
 from benchmarks.tables import show
 from certikmeans import Problem, solve
 from certikmeans.events import Event, TreeProgress
@@ -110,7 +111,7 @@ def main(arguments: argparse.Namespace) -> None:
     limit = SMALL_LIMIT if small else arguments.limit
     if small or not arguments.report_only:
         for bound, branching in (*SETTINGS[:2], ("sdp", "pairs")):
-            solve(noise(12, 2, 3), bound=bound, gap=1e-9, branching=branching, node_limit=5)
+            solve(tiny_problem(), bound=bound, gap=1e-9, branching=branching, node_limit=5)
         for hard in (*open_at_the_root(small), *closed_at_the_root(directory, small)):
             _run(hard, limit, arguments.seed, None if small else RESULTS)
     if not small:
