@@ -24,10 +24,12 @@ from certikmeans.search.loop import AbstractHooks, Search, TreeState
 from certikmeans.search.node import Door, Node
 from certikmeans.search.tree import Tree, chosen_branching
 
-# Where the cluster bound leaves more than this at the root, with at most so many groups, the
-# semidefinite bound takes over: many axes without structure are no obstacle to it.
+# Where the cluster bound leaves more than this at the root, with at most so many groups and at
+# least so many axes, the semidefinite bound takes over: axes are no obstacle to it. With few axes
+# the pricing of the cluster bound always ends, and it only needs its time.
 SWITCH_GAP = 0.01
 SWITCH_UP_TO = 400
+SWITCH_FROM_AXES = 6
 # Where another bound may take over, the cluster bound gets this share of a time limit, and its
 # exact pricing has to show progress from so many boxes on.
 SWITCH_SHARE = 0.25
@@ -69,9 +71,9 @@ class Proving:
 
     def _may_switch(self) -> bool:
         """Whether the semidefinite bound may take over from the cluster bound."""
-        options = self._record.options
-        small = self._reduced.reduced.n_groups <= SWITCH_UP_TO
-        return small and options.bound == "auto" and options.branching != "centers"
+        options, reduced = self._record.options, self._reduced.reduced
+        fits = reduced.n_groups <= SWITCH_UP_TO and reduced.n_axes >= SWITCH_FROM_AXES
+        return fits and options.bound == "auto" and options.branching != "centers"
 
     def _cluster_bound(self) -> ClusterProof:
         """Raise the bound; where it cannot reach the incumbent, look for a better one."""

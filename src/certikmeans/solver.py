@@ -47,7 +47,7 @@ def solve(
         the kernels were never compiled on this machine.
     bound : {"auto", "cluster", "grouped", "sample", "sdp"}
         Which lower bound to compute. ``auto`` is ``cluster``; where that leaves more than 1 % at
-        the root, with at most 400 groups, ``sdp`` takes over. In the tree the sample bound comes
+        the root, with at most 400 groups and 6 or more axes, ``sdp`` takes over. In the tree the sample bound comes
         with each of them.
     branching : {"auto", "centers", "pairs"}
         How to split the solution set when the bound alone does not close the gap: on the box of

@@ -88,3 +88,18 @@ def test_what_the_root_proves_is_told_on_the_way():
     assert told == sorted(told)
     assert 0.0 < told[2] <= result.lower_bound
     assert result.bound == "sdp"
+
+
+def test_few_axes_are_left_to_the_cluster_bound():
+    rng = np.random.default_rng(1)
+    points, classes = rng.uniform(size=(80, 2)), rng.integers(5, size=80)
+    _, cannot = random_pairs(classes, 0, 300, seed=0)
+    problem = Problem.from_data(points, 5, cannot_link=cannot)
+    sources = set()
+    solve(
+        problem,
+        gap=1e-6,
+        time_limit=4,
+        callbacks=[lambda e: sources.add(e.source) if isinstance(e, BoundImproved) else None],
+    )
+    assert "sdp" not in sources
