@@ -47,8 +47,8 @@ def solve(
         the kernels were never compiled on this machine.
     bound : {"auto", "cluster", "grouped", "sample", "sdp"}
         Which lower bound to compute. ``auto`` is ``cluster``; where that leaves more than 1 % at
-        the root, with at most 400 groups and 6 or more axes, ``sdp`` takes over. In the tree the sample bound comes
-        with each of them.
+        the root, with at most 400 groups and 6 or more axes, ``sdp`` takes over. Where centres
+        are split, the sample bound comes with each of them.
     branching : {"auto", "centers", "pairs"}
         How to split the solution set when the bound alone does not close the gap: on the box of
         a centre, or on a pair of points, together or apart. ``auto``: pairs for the cluster bound
