@@ -16,28 +16,14 @@ from certikmeans.bounds.sdp.interior import solve_interior
 from certikmeans.bounds.sdp.model import SdpModel
 from certikmeans.bounds.sdp.safe import safe_bound
 from certikmeans.errors import InputError, MissingExtraError
-from certikmeans.presolve.infeasible import InfeasibilityProof
-from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import MatrixMultipliers
 from certikmeans.stop import StopSignal
 from certikmeans.testing.contracts import check_bound
 from certikmeans.testing.instances import random_problem
-from certikmeans.testing.oracle import brute_force, exact_cost, feasible_labellings
+from certikmeans.testing.oracle import brute_force, exact_cost
+from tests.bounds.sdp_cases import exact_costs, lying_eigensolver, reduced_of, separated
 from tests.published import published, stated
-
-
-def reduced_of(problem):
-    done = presolve(problem, StopSignal())
-    return None if isinstance(done, InfeasibilityProof) else done
-
-
-def exact_costs(problem, done):
-    reduced = done.reduced
-    return [
-        exact_cost(reduced.points, reduced.weights, done.reduce_labels(np.array(labels)))
-        for labels in feasible_labellings(problem)
-    ]
 
 
 def root_bound(done, cutoff=np.inf, stop=None, restart=None, **options):
@@ -97,17 +83,12 @@ def test_any_multipliers_prove_a_bound(seed):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_multipliers_near_the_best_prove_a_bound(seed):
-    # Here the bound meets the optimum, so that an error of a few units in the last place shows.
     rng = np.random.default_rng(seed)
-    n, k = int(rng.integers(4, 8)), int(rng.integers(2, 4))
-    middle = rng.normal(scale=20.0, size=(k, 2))
-    points = middle[rng.integers(k, size=n)] + rng.normal(scale=0.1, size=(n, 2)) + 1e6 * (seed % 2)
-    problem = Problem.from_data(points, k, weights=10.0 ** rng.uniform(-6, 6, size=n))
+    problem = separated(rng, 1e6 * (seed % 2))
     done = reduced_of(problem)
     least = min(exact_costs(problem, done))
     model = SdpModel.of(done.reduced)
-    if k >= n:
-        return
+    n = model.n_groups
     admm = Admm(model)
     for _ in range(8):
         admm.run(50, StopSignal())
@@ -132,17 +113,7 @@ def test_a_wrong_eigensolver_does_not_make_a_wrong_bound(seed, monkeypatch):
     least = min(exact_costs(problem, done))
     model = SdpModel.of(done.reduced)
     rng = np.random.default_rng(seed)
-    right = np.linalg.eigh
-
-    def wrong(matrix):
-        values, vectors = right(matrix)
-        if rng.random() < 0.5:  # the product is right, the vectors are not of length 1
-            return values / 4.0, 2.0 * vectors
-        size = 10.0 ** rng.integers(-12, 1)
-        noise = rng.normal(size=vectors.shape) * size
-        return values + np.abs(values).max() * np.abs(rng.normal()) * size, vectors + noise
-
-    monkeypatch.setattr(np.linalg, "eigh", wrong)
+    monkeypatch.setattr(np.linalg, "eigh", lying_eigensolver(rng))
     for _ in range(10):
         assert Fraction(safe_bound(model, garbage(rng, model))) <= least
         assert Fraction(safe_bound(model, MatrixMultipliers.none(model.n_groups))) <= least

@@ -20,7 +20,7 @@ from certikmeans.certificate.format import Reason, Refusal
 from certikmeans.certificate.write import make_certificate
 from certikmeans.stop import StopSignal
 from certikmeans.testing.instances import random_problem
-from tests.bounds.test_sdp import exact_costs, reduced_of
+from tests.bounds.sdp_cases import exact_costs, lying_eigensolver, reduced_of, separated
 from tests.certificate.build import change, verdict
 
 
@@ -65,12 +65,7 @@ def test_any_multipliers_prove_a_bound(seed):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_good_multipliers_prove_what_the_solver_proved(seed):
-    # The bound meets the optimum, so that an error of a few units in the last place shows.
-    rng = np.random.default_rng(seed)
-    n, k = int(rng.integers(5, 8)), int(rng.integers(2, 4))
-    middle = rng.normal(scale=20.0, size=(k, 2))
-    points = middle[rng.integers(k, size=n)] + rng.normal(scale=0.1, size=(n, 2)) + 1e6 * (seed % 2)
-    problem = Problem.from_data(points, k, weights=10.0 ** rng.uniform(-6, 6, size=n))
+    problem = separated(np.random.default_rng(seed), 1e6 * (seed % 2))
     done = reduced_of(problem)
     least = min(exact_costs(problem, done))
     model = SdpModel.of(done.reduced)
@@ -94,17 +89,7 @@ def test_a_wrong_eigensolver_does_not_make_a_wrong_bound(seed, monkeypatch):
     least = min(exact_costs(problem, done))
     n, total = done.reduced.n_groups, SdpModel.of(done.reduced).total
     rng = np.random.default_rng(seed)
-    right = np.linalg.eigh
-
-    def wrong(matrix):
-        values, vectors = right(matrix)
-        if rng.random() < 0.5:  # the product is right, the vectors are not of length 1
-            return values / 4.0, 2.0 * vectors
-        size = 10.0 ** rng.integers(-12, 1)
-        noise = rng.normal(size=vectors.shape) * size
-        return values + np.abs(values).max() * np.abs(rng.normal()) * size, vectors + noise
-
-    monkeypatch.setattr(np.linalg, "eigh", wrong)
+    monkeypatch.setattr(np.linalg, "eigh", lying_eigensolver(rng))
     for row in (np.zeros(n * (n + 1) // 2), random_row(rng, n, total)):
         assert Fraction(value_of(done.reduced, row)) <= least
 

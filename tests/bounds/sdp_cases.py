@@ -1,0 +1,47 @@
+"""Instances and liars for the semidefinite bound and for the checker of its certificates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from certikmeans import Problem
+from certikmeans.presolve.infeasible import InfeasibilityProof
+from certikmeans.presolve.pipeline import presolve
+from certikmeans.stop import StopSignal
+from certikmeans.testing.oracle import exact_cost, feasible_labellings
+
+
+def reduced_of(problem):
+    done = presolve(problem, StopSignal())
+    return None if isinstance(done, InfeasibilityProof) else done
+
+
+def exact_costs(problem, done):
+    reduced = done.reduced
+    return [
+        exact_cost(reduced.points, reduced.weights, done.reduce_labels(np.array(labels)))
+        for labels in feasible_labellings(problem)
+    ]
+
+
+def separated(rng, shift):
+    """Clusters far apart: the bound meets the optimum, so an error in the last place shows."""
+    n, k = int(rng.integers(5, 8)), int(rng.integers(2, 4))
+    middle = rng.normal(scale=20.0, size=(k, 2))
+    points = middle[rng.integers(k, size=n)] + rng.normal(scale=0.1, size=(n, 2)) + shift
+    return Problem.from_data(points, k, weights=10.0 ** rng.uniform(-6, 6, size=n))
+
+
+def lying_eigensolver(rng):
+    """Stand-in for `numpy.linalg.eigh` whose answers are wrong in one way or another."""
+    right = np.linalg.eigh
+
+    def wrong(matrix):
+        values, vectors = right(matrix)
+        if rng.random() < 0.5:  # the product is right, the vectors are not of length 1
+            return values / 4.0, 2.0 * vectors
+        size = 10.0 ** rng.integers(-12, 1)
+        noise = rng.normal(size=vectors.shape) * size
+        return values + np.abs(values).max() * np.abs(rng.normal()) * size, vectors + noise
+
+    return wrong
