@@ -20,11 +20,11 @@ from benchmarks.solvers.sdp import SdpSolver
 EXPERIMENTS = (*TABLES, "density", "growth", "metrics", "heuristics")
 
 LIMITS = {
-    "sdc-gbb/cluster": 40.0,
-    "sdc-gbb/grouped": 8.0,
-    "scip": 8.0,
-    "sdp": 12.0,
-    **dict.fromkeys(HEURISTIC_SOLVERS, 3.0),
+    "sdc-gbb/cluster": 60.0,
+    "sdc-gbb/grouped": 30.0,
+    "scip": 15.0,
+    "sdp": 30.0,
+    **dict.fromkeys(HEURISTIC_SOLVERS, 8.0),
 }
 """Seconds per row, such that everything fits into half an hour on two cores."""
 
