@@ -98,6 +98,10 @@ def test_sigma_of_a_region_is_bounded_and_met(start):
         check_region(seed)
 
 
+def test_a_forbidden_group_at_the_centre_is_no_member():
+    check_region(3613)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(300, 5000, 100))
 def test_sigma_of_a_region_is_bounded_and_met_on_many(start):

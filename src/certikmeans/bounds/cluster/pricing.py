@@ -253,7 +253,11 @@ class Pricer:
         Starts that ``stop`` comes before are left out.
         """
         region = self.everywhere if region is None else region
-        lam = _restricted(lam, region)
+        if region.allowed is not None:
+            # Worth less than nothing: at its own place, rounding could make a forbidden group a
+            # member, and its multiplier would count in cuts.
+            error = pricing_error(self.reduced.points, self.reduced.weights, lam)
+            lam = np.where(region.allowed, lam, -error)
         climb = partial(
             _climb, data=self._data(lam), walls=region.walls, steps=steps, least_gain=least_gain
         )
