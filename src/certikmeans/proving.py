@@ -136,7 +136,7 @@ class Proving:
         )
         before = record.lower
         if found is None:
-            root = search.ask(tree.root_worker, tree.root, record.stop)
+            root = search.ask(tree.root_worker(), tree.root, record.stop)
         else:
             root = tree.root_from(found)
         if only_if_better and root.bound <= before:

@@ -51,7 +51,6 @@ class Run:
         crews: Crews,
     ) -> None:
         self._crews = crews
-        self._stop = stop
         self._record = Record(problem, options, emitter, stop)
 
     def execute(self, labels: Labels | None, centers: Centers | None) -> Result:
@@ -60,7 +59,7 @@ class Run:
         if labels is not None:
             record.offer(labels, 0, "start labels")
         with record.stage("presolve"):
-            reduced = presolve(record.problem, self._stop)
+            reduced = presolve(record.problem, record.stop)
         if isinstance(reduced, InfeasibilityProof):
             return record.finish(infeasibility=reduced)
         self._tell_presolve(reduced)
@@ -78,7 +77,7 @@ class Run:
             workshop = self._workshop(reduced, assigner, witness)
             hurried = workshop.but(
                 starts=_starts(reduced, labels, centers),
-                stop=self._stop.within(HEURISTICS_SHARE * self._stop.remaining),
+                stop=record.stop.within(HEURISTICS_SHARE * record.stop.remaining),
             )
             self._find(reduced, hurried, assigner)
         try:
@@ -95,7 +94,7 @@ class Run:
             # Seconds would make the answer depend on the machine, and add up over many trials.
             assigner=assigner.with_hard_seconds(0.0),
             witness=witness,
-            stop=self._stop,
+            stop=record.stop,
             seed=record.options.seed,
             executor=self._crews.threads,
             on_labels=lambda labels, steps, source: record.offer(

@@ -80,7 +80,7 @@ def cheapest(problem):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_twelve_points(bound, branching, seed):
     if bound == "sample" and branching == "centers":
-        pytest.skip("minutes: see the slow tests")
+        pytest.skip("hours: the slow tests have eight points instead")
     problem = noise(seed)
     best = cheapest(problem)
     result = solve(problem, gap=GAP, time_limit=60, bound=bound, branching=branching)

@@ -242,7 +242,7 @@ def _check_bound(
         if row >= 0:
             multipliers = certificate.multipliers[ends[row] - certificate.lengths[row] : ends[row]]
         try:
-            checker.check(kind, cuts, multipliers)
+            checker.check(kind, cuts, row, multipliers)
         except Refusal as refusal:
             raise Refusal(refusal.reason, f"node {node}, {kind}: {refusal.message}") from refusal
         leaves += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from dataclasses import dataclass
@@ -49,10 +48,10 @@ class LeafChecker:
         self._labels, self._lower_bound, self._limits = labels, lower_bound, limits
         self.boxes = 0
         self._matrix_work = 0.0
-        self._known: dict[bytes, float] = {}  # what matrices prove about the root's groups
+        self._known: dict[int, float] = {}  # what a row of a matrix proves about the root's groups
 
-    def check(self, kind: str, cuts: Cuts, multipliers: Floats | None) -> None:
-        """Return if the leaf is proven, else raise `Refusal`."""
+    def check(self, kind: str, cuts: Cuts, row: int, multipliers: Floats | None) -> None:
+        """Return if the leaf is proven, else raise `Refusal`; ``row`` numbers the multipliers."""
         if self._lower_bound <= 0.0:
             return  # no cost is negative
         if time.monotonic() > self._limits.deadline:
@@ -80,7 +79,7 @@ class LeafChecker:
                 regions = [Region(*row) for row in zip(low, high, cut_low, cut_high, strict=True)]
                 self._cluster(part, regions, low, high, multipliers)
             case "sdp":
-                self._matrix(part, multipliers)
+                self._matrix(part, row, multipliers)
             case _:
                 raise Refusal(Reason.BOUND, "a bound above 0 needs evidence")
 
@@ -108,12 +107,11 @@ class LeafChecker:
         if not value >= part.needed:
             raise Refusal(Reason.BOUND, f"proven {value!r} of {part.needed!r} (reduced)")
 
-    def _matrix(self, part: Part, multipliers: Floats | None) -> None:
+    def _matrix(self, part: Part, row: int, multipliers: Floats | None) -> None:
         """What holds for all labellings holds for those of the part: boxes are not looked at."""
         if multipliers is None:
             raise Refusal(Reason.BOUND, "there are no multipliers")
-        key = hashlib.sha256(multipliers.tobytes()).digest() if part is self._root else None
-        value = None if key is None else self._known.get(key)
+        value = self._known.get(row) if part is self._root else None
         if value is None:
             self._matrix_work += float(part.n_groups) ** 3
             if self._matrix_work > self._limits.matrix_work:
@@ -121,8 +119,8 @@ class LeafChecker:
             value = least_by_matrix(
                 part.points, part.weights, part.edges, self._stated.n_clusters, multipliers
             )
-            if key is not None:
-                self._known[key] = value
+            if part is self._root:
+                self._known[row] = value
         if not value >= part.needed:
             raise Refusal(Reason.BOUND, f"proven {value!r} of {part.needed!r} (reduced)")
 

@@ -336,7 +336,7 @@ def _assemble(header: dict[str, Any], arrays: dict[str, Any]) -> Certificate:
         first=arrays["first"],
         second=arrays["second"],
         values=arrays["values"],
-        lengths=arrays["lengths"],
+        lengths=lengths,
         multipliers=arrays["multipliers"],
         writer=header["writer"],
     )

@@ -23,7 +23,6 @@ from certikmeans.cli.parameters import (
     Weights,
     refuse_standard_input,
 )
-from certikmeans.cli.wording import on_command_line
 from certikmeans.errors import InputError
 from certikmeans.options import Options
 
@@ -72,15 +71,12 @@ def check_command(
     content = _read(certificate)
 
     from certikmeans.certificate import Limits, check_certificate
-    from certikmeans.cli.inputs import PairFiles, read_pairs, read_table
+    from certikmeans.cli.inputs import PairFiles, read_pairs, read_table, told
 
     table = read_table(data, labels_column, header)
-    for note in table.notes:
-        to_stderr(f"note: {on_command_line(note)}\n")
+    to_stderr(told(table.notes))
     points = table.points
-    files = PairFiles(
-        must_link or (), cannot_link or (), constraints or (), partial_labels, one_based
-    )
+    files = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
     refuse_standard_input(files.named())
     pairs = read_pairs(files, len(points)) if files.named() else None
     verdict = check_certificate(

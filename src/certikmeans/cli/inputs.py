@@ -35,6 +35,18 @@ class PairFiles:
     partial_labels: Path | None = None
     one_based: bool = False
 
+    @classmethod
+    def of(
+        cls,
+        must_link: Sequence[Path] | None,
+        cannot_link: Sequence[Path] | None,
+        constraints: Sequence[Path] | None,
+        partial_labels: Path | None,
+        one_based: bool,
+    ) -> PairFiles:
+        """From the options: None for one that was not given."""
+        return cls(must_link or (), cannot_link or (), constraints or (), partial_labels, one_based)
+
     def named(self) -> list[Path]:
         """Return those that were named."""
         labels = [] if self.partial_labels is None else [self.partial_labels]
@@ -74,15 +86,19 @@ class Loaded:
     def describe(self) -> str:
         """Say in one line what was read, after a line for everything that was a guess."""
         problem = self.problem
-        notes = "".join(f"note: {on_command_line(note)}\n" for note in self.notes)
         weighted = "" if np.all(problem.weights == 1.0) else "weighted "
         return (
-            f"{notes}read {count(problem.n_points, f'{weighted}point')} with "
+            f"{told(self.notes)}read {count(problem.n_points, f'{weighted}point')} with "
             f"{count(problem.n_features, 'feature')}, "
             f"{count(len(problem.must_link), 'must-link')} and "
             f"{count(len(problem.cannot_link), 'cannot-link')}; "
             f"looking for {count(problem.n_clusters, 'cluster')}"
         )
+
+
+def told(notes: Sequence[str]) -> str:
+    """A line for everything that was a guess."""
+    return "".join(f"note: {on_command_line(note)}\n" for note in notes)
 
 
 def load(inputs: Inputs) -> Loaded:

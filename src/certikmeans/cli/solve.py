@@ -156,9 +156,7 @@ def solve_command(
     from certikmeans.cli.inputs import Inputs, PairFiles, load
     from certikmeans.cli.run import Delivery, run_and_deliver
 
-    pairs = PairFiles(
-        must_link or (), cannot_link or (), constraints or (), partial_labels, one_based
-    )
+    pairs = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
     inputs = Inputs(data, n_clusters, pairs, start_labels, labels_column, weights, header)
     delivery = Delivery(
         json_file=None if output == STANDARD_STREAM else output,
@@ -186,7 +184,7 @@ def solve_command(
 def _no_certificate(bound: str) -> InputError:
     return InputError(
         f"--certificate: the {bound} bound has no leaf that the checker understands",
-        hint="use --bound auto, cluster or sample with a certificate",
+        hint="use --bound auto, cluster, sdp or sample with a certificate",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any, final
 
@@ -51,6 +52,12 @@ class CenterWorker(AbstractWorker[Subproblem]):
         self._checkable = bool((sizes[cyclic] <= CHECKED_CYCLES).all())
         self._splitter = CenterSplitter(presolved.reduced)
         self._keep_proof = keep_proof
+
+    def using(self, bound: AbstractBound[Any, Subproblem] | None) -> CenterWorker:
+        """The same worker with its bound made anew: what was prepared is shared."""
+        other = copy.copy(self)
+        other._bound = bound
+        return other
 
     def evaluate(self, task: Task[Subproblem]) -> Answer[Subproblem]:
         """Bound a part, suggest labellings, choose how to split it."""

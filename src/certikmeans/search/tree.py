@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -67,24 +66,27 @@ class Tree:
         self._executor = executor
         self._keep_proof = keep_proof
         self._on_bound = on_bound
-        pairs = branching == "pairs"
-        self.root: Any = PairPart() if pairs else Subproblem.root(presolved.reduced)
-        self.worker = self._worker(None)
+        self.worker: PairWorker | CenterWorker
+        self.root: Any
+        if branching == "pairs":
+            self.worker = PairWorker(problem, maker, keep_proof=keep_proof)
+            self.root = PairPart()
+        else:
+            bound = maker.make(assigner)
+            self.worker = CenterWorker(presolved, assigner, bound, keep_proof=keep_proof)
+            self.root = Subproblem.root(presolved.reduced)
 
-    @cached_property
     def root_worker(self) -> AbstractWorker[Any]:
-        """Who bounds the root, with the executor; made when it is asked for."""
-        return self._worker(self._executor, self._on_bound)
-
-    def _worker(
-        self, executor: Executor | None, on_bound: Callable[[float], None] | None = None
-    ) -> AbstractWorker[Any]:
-        if self.branching == "pairs":
-            return PairWorker(
-                self._problem, self._maker, executor, on_bound, keep_proof=self._keep_proof
-            )
-        bound = self._maker.make(self._assigner, executor)
-        return CenterWorker(self._presolved, self._assigner, bound, keep_proof=self._keep_proof)
+        """Who bounds the root: with the executor, and telling what is proven on the way."""
+        if isinstance(self.worker, CenterWorker):
+            return self.worker.using(self._maker.make(self._assigner, self._executor))
+        return PairWorker(
+            self._problem,
+            self._maker,
+            self._executor,
+            self._on_bound,
+            keep_proof=self._keep_proof,
+        )
 
     def root_from(self, found: ClusterProof) -> Answer[Any]:
         """Answer for the root from a cluster bound that has been computed already."""
