@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certikmeans import InputError, Problem, Status, StopReason, StopSignal, solve, stages
+from certikmeans import InputError, Problem, Status, StopReason, StopSignal, solve
 from certikmeans.events import (
     BoundImproved,
     Finished,
@@ -19,6 +19,7 @@ from certikmeans.events import (
     StageFinished,
     StageStarted,
 )
+from certikmeans.heuristics import finding
 from certikmeans.heuristics.default import DefaultSearch
 from certikmeans.testing.instances import random_problem
 from certikmeans.testing.oracle import brute_force, exact_cost, respects
@@ -199,7 +200,7 @@ def test_heuristics_leave_time_for_the_proof(blobs, monkeypatch):
                 time.sleep(0.01)
             return labels
 
-    monkeypatch.setattr(stages, "DefaultSearch", Endless)
+    monkeypatch.setattr(finding, "DefaultSearch", Endless)
     result = solve(blobs, time_limit=4)
     assert result.status is Status.OPTIMAL
     assert result.bound == "cluster"

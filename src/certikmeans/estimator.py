@@ -22,7 +22,6 @@ from certikmeans.options import DEFAULT_NODE_LIMIT, available_cores, whole_numbe
 from certikmeans.problem import Problem
 from certikmeans.problem.distances import squared_distances
 from certikmeans.status import Status
-from certikmeans.stop import StopSignal
 from certikmeans.validation import (
     check_enough_samples,
     finite_weights,
@@ -32,7 +31,6 @@ from certikmeans.validation import (
 
 if TYPE_CHECKING:  # These bring in numba, which `import certikmeans` must not pay for.
     from certikmeans.events import Listener
-    from certikmeans.presolve.infeasible import InfeasibilityProof
     from certikmeans.result import Result
 
 
@@ -56,7 +54,7 @@ class ConstrainedKMeans(
         Stop when ``(inertia_ - lower_bound_) / inertia_`` is at most this.
     time_limit : float, optional
         Wall time for `fit`, in seconds. None: no limit.
-    bound : {"auto", "cluster", "grouped", "sample"}, default="auto"
+    bound : {"auto", "cluster", "grouped", "sample", "sdp"}, default="auto"
         Which lower bound to compute.
     branching : {"auto", "centers", "pairs"}, default="auto"
         How to split when the bound does not close the gap at once.
@@ -178,33 +176,14 @@ class ConstrainedKMeans(
         points = validate_data(self, X, dtype=np.float64, order="C")
         weights = _checked_weights(sample_weight, len(points))
         check_enough_samples(self.n_clusters, len(points))
-        # Index and range errors must name the caller's rows, so this problem holds them all.
+        available = len(points) if weights is None else int(np.count_nonzero(weights))
+        check_enough_samples(self.n_clusters, available, "samples of positive weight")
         problem = Problem.from_data(
-            points,
-            self.n_clusters,
-            must_link=must_link,
-            cannot_link=cannot_link,
-            weights=None if weights is None else np.where(weights == 0.0, 1.0, weights),
+            points, self.n_clusters, must_link=must_link, cannot_link=cannot_link, weights=weights
         )
-        if weights is None or weights.all():
-            result = self._solve(problem)
-            labels, centers = _labelling(result, result.infeasibility)
-        else:
-            from certikmeans.presolve.infeasible import InfeasibilityProof
-            from certikmeans.presolve.zero_weights import leave_out_zero_weights
-
-            available = int(np.count_nonzero(weights))
-            check_enough_samples(self.n_clusters, available, "samples of positive weight")
-            weighted = leave_out_zero_weights(problem, weights)
-            if isinstance(weighted, InfeasibilityProof):
-                raise_infeasible(weighted)
-            result = self._solve(weighted.problem)
-            proof = result.infeasibility
-            if proof is not None:
-                proof = _stated_proof(problem, self.time_limit)
-            found, centers = _labelling(result, proof)
-            labels = weighted.restore_labels(found, centers)
-        self._publish(result, labels, centers, problem)
+        result = self._solve(problem)
+        labels, centers = _labelling(result)
+        self._publish(result, labels, centers)
         return self
 
     def _solve(self, problem: Problem) -> Result:
@@ -232,7 +211,6 @@ class ConstrainedKMeans(
         result: Result,
         labels: NDArray[np.int64],
         centers: NDArray[np.float64],
-        problem: Problem,
     ) -> None:
         """Set the attributes of a fitted estimator."""
         labels, centers = _in_center_order(labels, centers)
@@ -243,14 +221,7 @@ class ConstrainedKMeans(
         self.gap_ = result.gap
         self.status_ = result.status
         self.n_iter_ = result.iterations
-        self.result_ = dataclasses.replace(
-            result,
-            labels=labels,
-            centers=centers,
-            n_points=problem.n_points,
-            n_must_link=len(problem.must_link),
-            n_cannot_link=len(problem.cannot_link),
-        )
+        self.result_ = dataclasses.replace(result, labels=labels, centers=centers)
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Index of the nearest centre for each sample, one by one and without pairs."""
@@ -295,31 +266,10 @@ class ConstrainedKMeans(
         return int(self.cluster_centers_.shape[0])
 
 
-def _stated_proof(problem: Problem, time_limit: float | None) -> InfeasibilityProof:
-    """Show that ``problem`` is infeasible, once its weighted part is known to be.
-
-    Both have the same cannot-link graph between groups, but only this proof names pairs and
-    rows as the caller does.
-    """
-    from certikmeans.presolve.infeasible import InfeasibilityProof
-    from certikmeans.presolve.pipeline import presolve
-
-    proof = presolve(problem, StopSignal(time_limit))
-    if not isinstance(proof, InfeasibilityProof):
-        raise CertikmeansError(
-            "no labelling respects every pair, but time ran out before the proof was "
-            "translated to the samples as given",
-            hint="raise time_limit, or remove the samples of weight 0 to see the proof",
-        )
-    return proof
-
-
-def _labelling(
-    result: Result, proof: InfeasibilityProof | None
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _labelling(result: Result) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Labels and centres of a run, or the error that says why there are none."""
-    if proof is not None:
-        raise_infeasible(proof)
+    if result.infeasibility is not None:
+        raise_infeasible(result.infeasibility)
     if result.labels is None or result.centers is None:
         raise CertikmeansError(
             f"{Status(result.status).sentence} The run ended because {result.stop_reason.sentence}",

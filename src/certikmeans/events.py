@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, final
+
+import numpy as np
 
 from certikmeans.result import Result
+
+if TYPE_CHECKING:
+    from certikmeans.problem import ReducedProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,19 @@ class PresolveDone(Event):
     n_axes: int
     n_components: int
     largest_component: int
+
+    @classmethod
+    def of(cls, seconds: float, n_points: int, reduced: ReducedProblem) -> PresolveDone:
+        """From the reduced problem."""
+        sizes = np.diff(reduced.graph.starts)
+        return cls(
+            seconds,
+            n_points=n_points,
+            n_groups=reduced.n_groups,
+            n_axes=reduced.n_axes,
+            n_components=reduced.graph.n_components,
+            largest_component=int(sizes.max(initial=1)),
+        )
 
 
 @final
@@ -97,7 +116,8 @@ class TreeProgress(Event):
 class NodeClosed(Event):
     """A node left the tree by ``door``: ``split``, ``bound``, ``infeasible`` or ``unsplittable``.
 
-    ``part`` is what it stands for: a `Subproblem` (boxes in reduced coordinates) or a `PairPart`.
+    ``part`` is what it stands for: a `PairPart` (pairs of original points), or a `Subproblem`: a
+    box for every centre, in the coordinates ``(x - centre) @ axes`` of `Proof`.
     """
 
     number: int
@@ -145,3 +165,28 @@ class Emitter:
                 listener(event)
         finally:
             self._in_listeners += time.perf_counter() - began
+
+
+@final
+class Timer:
+    """Tells when stages begin and end, and adds up their times."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self._emitter = emitter
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage, however it ends."""
+        self._emitter.emit(StageStarted(self._emitter.seconds, name))
+        began = self._emitter.seconds
+        try:
+            yield
+        finally:
+            spent = self._emitter.seconds - began
+            self._seconds[name] = self._seconds.get(name, 0.0) + spent
+            self._emitter.emit(StageFinished(self._emitter.seconds, name))
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds so far: "total", and those of every stage."""
+        return {"total": self._emitter.seconds, **self._seconds}

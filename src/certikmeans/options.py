@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
 import os
 from dataclasses import dataclass
 from typing import Any, final
 
+from certikmeans.bounds.registry import BOUNDS as REGISTERED
 from certikmeans.errors import InputError
 
-BOUNDS = ("auto", "cluster", "grouped", "sample", "sdp")
+BOUNDS = ("auto", *REGISTERED)
 BRANCHINGS = ("auto", "centers", "pairs")
 SELECTIONS = ("best", "depth", "mixed")
 DEFAULT_GAP = 1e-3
@@ -26,8 +28,8 @@ class Options:
     ----------
     gap : float
         Stop when ``(cost - lower_bound) / cost`` is at most this.
-    time_limit_seconds : float or None
-        Wall time for the whole run. None: no limit.
+    time_limit : float or None
+        Wall time for the whole run, in seconds. None: no limit.
     bound : {"auto", "cluster", "grouped", "sample", "sdp"}
         Which lower bound to compute.
     branching : {"auto", "centers", "pairs"}
@@ -53,7 +55,7 @@ class Options:
     """
 
     gap: float = DEFAULT_GAP
-    time_limit_seconds: float | None = None
+    time_limit: float | None = None
     bound: str = "auto"
     branching: str = "auto"
     jobs: int | None = None
@@ -71,14 +73,14 @@ class Options:
                 hint="0.001 asks for a proof within 0.1 %",
             )
         put(self, "gap", gap)
-        if self.time_limit_seconds is not None:
-            limit = _number(self.time_limit_seconds)
+        if self.time_limit is not None:
+            limit = _number(self.time_limit)
             if not 0.0 < limit < math.inf:
                 raise InputError(
-                    f"time limit: {self.time_limit_seconds!r} is not a positive number of seconds",
+                    f"time limit: {self.time_limit!r} is not a positive number of seconds",
                     hint="leave it out for no limit",
                 )
-            put(self, "time_limit_seconds", limit)
+            put(self, "time_limit", limit)
         check_choice("bound", self.bound, BOUNDS)
         check_choice("branching", self.branching, BRANCHINGS)
         check_choice("selection", self.selection, SELECTIONS)
@@ -86,6 +88,18 @@ class Options:
         if self.jobs is not None:
             put(self, "jobs", whole_number("jobs", self.jobs, least=1))
         put(self, "seed", whole_number("seed", self.seed, least=0))
+
+    def changed(self, **changes: Any) -> Options:
+        """Return a copy with some settings changed; unknown ones are refused."""
+        names = [field.name for field in dataclasses.fields(self)]
+        for name in changes:
+            if name not in names:
+                raise TypeError(f"{name!r} is no setting of a run; there are {', '.join(names)}")
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return dataclasses.asdict(self)
 
     @property
     def n_threads(self) -> int:

@@ -7,6 +7,7 @@ groups: groups are numbered by their smallest original row, in ascending order.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import final
 
@@ -37,20 +38,55 @@ class PairSplit:
     second: int
 
 
+class AbstractEvidence(ABC):
+    """What a bound hands to a sceptic: numbers about the groups of a part. Concrete ones are final.
+
+    A bound without any (because the checker finds out by itself, or cannot) has none.
+    """
+
+    @abstractmethod
+    def renumbered(self, order: NDArray[np.int64]) -> AbstractEvidence:
+        """Return the same with group ``order[i]`` as group i."""
+
+    @abstractmethod
+    def joined(
+        self, group_of: NDArray[np.int64], n_groups: int, inside: NDArray[np.float64]
+    ) -> AbstractEvidence:
+        """Return the same for a part in which group s has become part of ``group_of[s]``.
+
+        ``inside`` is, up to rounding, the sum of squares that joining puts inside each of the new
+        groups. Evidence about the whole, which its checker takes as such, stays as it is.
+        """
+
+    @abstractmethod
+    def row(self) -> NDArray[np.float64]:
+        """Return the numbers as the checker of the same name reads them."""
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class MatrixMultipliers:
-    """Multipliers of the semidefinite bound: of entries of ``Z``, and of cuts of three groups."""
+class GroupMultipliers(AbstractEvidence):
+    """One multiplier per group: the cluster bound's."""
 
-    entries: NDArray[np.float64]  # (n, n) symmetric; >= 0, of any sign on cannot-links
-    cuts: NDArray[np.int64]  # (m, 3): s, t, u; u = -1 for a pair cut
-    amounts: NDArray[np.float64]  # (m,) >= 0
+    values: NDArray[np.float64]  # (n_groups,)
 
-    @classmethod
-    def none(cls, n_groups: int) -> MatrixMultipliers:
-        """All zero."""
-        no_cuts = np.empty((0, 3), dtype=np.int64)
-        return cls(np.zeros((n_groups, n_groups)), no_cuts, np.empty(0))
+    def renumbered(self, order: NDArray[np.int64]) -> GroupMultipliers:
+        """Return the same with group ``order[i]`` as group i."""
+        return GroupMultipliers(self.values[order])
+
+    def joined(
+        self, group_of: NDArray[np.int64], n_groups: int, inside: NDArray[np.float64]
+    ) -> GroupMultipliers:
+        """Multipliers of groups that have become one add up, less what it costs inside.
+
+        Then the joined group is worth to every centre what its parts were worth together.
+        """
+        total = np.bincount(group_of, self.values, n_groups).astype(np.float64)
+        return GroupMultipliers(total - np.maximum(inside, 0.0))
+
+    def row(self) -> NDArray[np.float64]:
+        """Return the multipliers."""
+        return self.values
 
 
 @final
@@ -58,14 +94,12 @@ class MatrixMultipliers:
 class Leaf:
     """A part that was not split, and why no labelling in it is cheaper than the bound.
 
-    ``bound`` names the method: ``cluster`` (with ``multipliers``, one per group of the part),
-    ``sdp`` (with a ``matrix`` of them), ``sample``, ``one cluster``, ``grouped``, ``infeasible``
-    (the part is empty) or ``trivial``.
+    ``kind`` says how that is shown, and which checker reads the evidence: the name of a bound, or
+    ``one cluster``, ``infeasible`` (the part is empty), ``trivial`` (no cost is negative).
     """
 
-    bound: str
-    multipliers: NDArray[np.float64] | None = None
-    matrix: MatrixMultipliers | None = None
+    kind: str
+    evidence: AbstractEvidence | None = None
 
 
 @final

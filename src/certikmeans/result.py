@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from dataclasses import dataclass, field
@@ -17,6 +18,18 @@ from certikmeans.tolerances import relative_gap
 
 if TYPE_CHECKING:
     from certikmeans.presolve.infeasible import InfeasibilityProof
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A bound that was asked at the root: what it reached, and when."""
+
+    bound: str
+    lower_bound: float  # what it proved itself
+    began: float  # seconds since the start of the run
+    ended: float
+    outcome: str  # why it ended, in a clause
 
 
 @final
@@ -48,6 +61,7 @@ class Result:
     infeasibility: InfeasibilityProof | None = None
     failure: str | None = None  # what went wrong where a worker failed
     proof: Proof | None = None  # what a certificate needs, where it was asked for
+    attempts: tuple[Attempt, ...] = ()  # the bounds that were asked at the root, in order
     version: str = field(default=__version__)
 
     @property
@@ -64,6 +78,7 @@ class Result:
             "lower_bound": _finite(self.lower_bound),
             "gap": _finite(self.gap),
             "bound": self.bound,
+            "bounds": [dataclasses.asdict(attempt) for attempt in self.attempts],
             "labels": None if self.labels is None else self.labels.tolist(),
             "centers": None if self.centers is None else self.centers.tolist(),
             "n_clusters": self.n_clusters,

@@ -1,38 +1,52 @@
-"""`solve`: the one call that does everything."""
+"""`solve`: the one call that does everything, and the stages in their order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from certikmeans.assignment import Assigner
+from certikmeans.board import TRIVIAL, Board
+from certikmeans.bounds.base import Cluster, Setting
+from certikmeans.conclusion import Ending, conclude
 from certikmeans.errors import InputError
-from certikmeans.events import Emitter, Listener
-from certikmeans.options import DEFAULT_GAP, DEFAULT_NODE_LIMIT, Options
+from certikmeans.events import (
+    Emitter,
+    Finished,
+    HeuristicProgress,
+    Listener,
+    PresolveDone,
+    Timer,
+)
+from certikmeans.heuristics.base import Centers, Labels, Workshop
+from certikmeans.heuristics.columns import ColumnSearch
+from certikmeans.heuristics.finding import find_labelling
+from certikmeans.heuristics.local_search import means_of
+from certikmeans.options import Options
+from certikmeans.policy import Policy
+from certikmeans.presolve.infeasible import InfeasibilityProof
+from certikmeans.presolve.pipeline import Presolved, presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.start import checked_start_centers, checked_start_labels
+from certikmeans.proving import Surroundings, prove
 from certikmeans.result import Result
-from certikmeans.stages import Crews, Run
 from certikmeans.stop import StopSignal
 
 
 def solve(
     problem: Problem,
+    options: Options | None = None,
     *,
-    gap: float = DEFAULT_GAP,
-    time_limit: float | None = None,
-    bound: str = "auto",
-    branching: str = "auto",
-    jobs: int | None = None,
-    seed: int = 0,
-    node_limit: int = DEFAULT_NODE_LIMIT,
-    selection: str = "best",
     executor: Executor | None = None,
-    keep_proof: bool = False,
     callbacks: Iterable[Listener] = (),
     start_labels: Any = None,
     start_centers: Any = None,
     stop: StopSignal | None = None,
+    **changes: Any,
 ) -> Result:
     """Find the best labelling that respects every pair, and prove how good it is.
 
@@ -40,11 +54,13 @@ def solve(
     ----------
     problem : Problem
         Points, K and pairs.
+    options : Options, optional
+        All settings at once; by default those of ``Options()``.
     gap : float
         Stop as soon as ``(cost - lower_bound) / cost`` is proven to be at most this.
     time_limit : float, optional
         Seconds for the whole run. What is known by then is returned. Counts compilation, where
-        the kernels were never compiled on this machine.
+        the kernels were never compiled on this machine: see `warm_up`.
     bound : {"auto", "cluster", "grouped", "sample", "sdp"}
         Which lower bound to compute. ``auto`` is ``cluster``; where that leaves more than 1 % at
         the root, with at most 400 groups and 6 or more axes, ``sdp`` takes over. Where centres
@@ -61,11 +77,11 @@ def solve(
         Nodes of the tree to bound at most.
     selection : {"best", "depth", "mixed"}
         Which open node is split next: the one with the least bound, the deepest, or in turns.
+    keep_proof : bool
+        Keep what a certificate needs (``Result.proof``).
     executor : concurrent.futures.Executor, optional
         Runs the nodes of the tree and the boxes of the bounds: processes, machines, anything with
         this interface. By default the threads. Heuristics always use the threads.
-    keep_proof : bool
-        Keep what a certificate needs (``Result.proof``).
     callbacks : iterable of callable
         Each is called with every `certikmeans.events.Event`, in this thread.
     start_labels, start_centers : array-like, optional
@@ -73,6 +89,8 @@ def solve(
     stop : StopSignal, optional
         ``stop.interrupt()``, called from a callback, another thread or a signal handler,
         ends the run with what is known.
+    **changes
+        Settings, by the names above, that differ from ``options``.
 
     Returns
     -------
@@ -96,16 +114,121 @@ def solve(
             hint="solve(Problem.from_data(X, n_clusters=3, must_link=[(0, 1)])); "
             "ConstrainedKMeans takes arrays",
         )
-    options = Options(
-        gap, time_limit, bound, branching, jobs, seed, node_limit, selection, keep_proof
+    options = (Options() if options is None else options).changed(**changes)
+    start = _Start(
+        checked_start_labels(problem, start_labels), checked_start_centers(problem, start_centers)
     )
-    labels = checked_start_labels(problem, start_labels)
-    centers = checked_start_centers(problem, start_centers)
     if stop is None:
-        stop = StopSignal(options.time_limit_seconds)
-    elif options.time_limit_seconds is not None:
-        stop = stop.within(options.time_limit_seconds)
+        stop = StopSignal(options.time_limit)
+    elif options.time_limit is not None:
+        stop = stop.within(options.time_limit)
+    emitter = Emitter(callbacks)
+    timer, board = Timer(emitter), Board(problem, options.gap, emitter, stop)
     with ThreadPoolExecutor(options.n_threads, "certikmeans") as pool:
         threads = pool if options.n_threads > 1 else None
-        crews = Crews(threads, executor or threads)
-        return Run(problem, options, Emitter(callbacks), stop, crews).execute(labels, centers)
+        run = _Run(problem, options, start, board, emitter, timer, stop, threads, executor)
+        ending = run.through_all_stages()
+    result = conclude(problem, options, board, ending, stop, timer.seconds())
+    emitter.emit(Finished(emitter.seconds, result))
+    return result
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Start:
+    """What the caller knows already."""
+
+    labels: Labels | None
+    centers: Centers | None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """One call of `solve`."""
+
+    problem: Problem
+    options: Options
+    start: _Start
+    board: Board
+    emitter: Emitter
+    timer: Timer
+    stop: StopSignal
+    threads: Executor | None  # share memory with the heuristics
+    executor: Executor | None  # may run bounds and nodes instead
+
+    def through_all_stages(self) -> Ending:
+        """Presolve, heuristics, bounds, search; whatever ends them early, say what is known."""
+        board, start = self.board, self.start
+        if start.labels is not None:
+            board.offer(start.labels, "start labels")
+        with self.timer.stage("presolve"):
+            presolved = presolve(self.problem, self.stop)
+        if isinstance(presolved, InfeasibilityProof):
+            return Ending(infeasibility=presolved)
+        self.emitter.emit(
+            PresolveDone.of(self.emitter.seconds, self.problem.n_points, presolved.reduced)
+        )
+        policy = Policy(self.options, presolved.reduced)
+        _refuse(policy.obstacle())
+        # What must-links cost inside their groups is a bound already.
+        board.prove(presolved.restore_bound(0.0), TRIVIAL)
+        witness = presolved.witness
+        if witness is None and start.labels is not None:
+            witness = presolved.reduce_labels(start.labels)
+        if witness is None:
+            return Ending()
+        assigner = Assigner(presolved.reduced, witness)
+        workshop = self._workshop(presolved, assigner, witness)
+        with self.timer.stage("heuristics"):
+            find_labelling(workshop, assigner, _starts(presolved, start))
+        return self._prove(presolved, assigner, workshop, policy)
+
+    def _workshop(self, presolved: Presolved, assigner: Assigner, witness: Labels) -> Workshop:
+        emitter = self.emitter
+        return Workshop(
+            problem=presolved.reduced,
+            # Seconds would make the answer depend on the machine, and add up over many trials.
+            assigner=assigner.with_hard_seconds(0.0),
+            witness=witness,
+            stop=self.stop,
+            seed=self.options.seed,
+            executor=self.threads,
+            news=self.board.seen_from(presolved),
+            on_progress=lambda trials, budget: emitter.emit(
+                HeuristicProgress(emitter.seconds, trials, budget)
+            ),
+        )
+
+    def _prove(
+        self, presolved: Presolved, assigner: Assigner, workshop: Workshop, policy: Policy
+    ) -> Ending:
+        view, options = self.board.seen_from(presolved), self.options
+
+        def recombine(clusters: Sequence[Cluster]) -> None:
+            ColumnSearch(clusters, view.labels()).search(workshop)
+
+        setting = Setting(
+            presolved.reduced, assigner, options.gap, options.seed, options.keep_proof
+        )
+        around = Surroundings(
+            options, self.board, self.emitter, self.timer, self.stop,
+            self.executor or self.threads, recombine,
+        )  # fmt: skip
+        with threadpool_limits(limits=1):  # small products: more threads get in the way
+            return prove(presolved, setting, policy, around)
+
+
+def _refuse(obstacle: str | None) -> None:
+    if obstacle is not None:
+        raise InputError(obstacle, hint="use bound 'auto' (the default), or state more must-links")
+
+
+def _starts(presolved: Presolved, start: _Start) -> tuple[Centers, ...]:
+    starts = []
+    if start.labels is not None:
+        labels = presolved.reduce_labels(start.labels)
+        starts.append(means_of(presolved.reduced, labels))
+    if start.centers is not None:
+        starts.append(presolved.reduce_centers(start.centers))
+    return tuple(starts)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from certikmeans.assignment import Assigner
-from certikmeans.bounds.cluster import cluster_bound
 from certikmeans.heuristics.base import Workshop
 from certikmeans.heuristics.default import DefaultSearch
 from certikmeans.presolve.pipeline import Presolved, presolve
 from certikmeans.stop import StopSignal
+from tests.bounds.cluster_root import cluster_bound
 from tests.published import published, stated
 
 

@@ -12,7 +12,7 @@ import pytest
 from certikmeans.assignment import Assigner
 from certikmeans.bounds import determination
 from certikmeans.bounds.determination import SampleDetermination, plan_components
-from certikmeans.bounds.sample import SampleBound, least_costs
+from certikmeans.bounds.sample import least_costs
 from certikmeans.kernels.determination import (
     box_costs,
     remove_dominated,
@@ -27,6 +27,7 @@ from certikmeans.problem.subproblem import Subproblem
 from certikmeans.stop import StopSignal
 from certikmeans.testing.instances import random_problem
 from tests.bounds.cluster_oracle import make_reduced, random_pairs, random_reduced
+from tests.bounds.plain_sample import plain_sample
 
 
 class Labellings:
@@ -175,8 +176,8 @@ def test_no_labelling_below_the_cutoff_uses_a_removed_pair(seed, plan):
                     assert Fraction(found.lower) <= cost
             if plan == "enumerated" and found.lower < np.inf:
                 left = Subproblem(part.lower, part.upper, found.viable)
-                sample = SampleBound(assigner).evaluate(reduced, left, cutoff, StopSignal())
-                assert found.lower == pytest.approx(sample.value, rel=1e-9, abs=1e-290)
+                sample = plain_sample(reduced, assigner, left)
+                assert found.lower == pytest.approx(sample, rel=1e-9, abs=1e-290)
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -192,7 +193,7 @@ def test_forced_rules_keep_what_is_cheapest_for_centres_in_the_boxes(seed, plan)
         for cutoff in some_cutoffs(rng, [cost for _, cost in inside]):
             found = rule.determine(part, cutoff, StopSignal())
             left = Subproblem(part.lower, part.upper, found.viable)
-            sample = SampleBound(assigner).evaluate(reduced, left, cutoff, StopSignal()).value
+            sample = plain_sample(reduced, assigner, left)
             for _, cost in inside:  # the bound holds for all of them, cheapest or not
                 if cutoff == np.inf or cost < Fraction(cutoff):
                     assert Fraction(found.lower) <= cost

@@ -11,19 +11,21 @@ import numpy as np
 import pytest
 
 from certikmeans.assignment import Assigner
+from certikmeans.bounds.base import Root, Setting
 from certikmeans.bounds.grouped import GroupedBound
 from certikmeans.bounds.grouped.bound import Restart
-from certikmeans.bounds.sample import SampleBound
 from certikmeans.errors import InputError
 from certikmeans.generate import gaussian_clusters, random_pairs
+from certikmeans.news import Unheard
 from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.stop import StopSignal
 from certikmeans.testing.contracts import check_bound
-from certikmeans.testing.instances import random_problem
+from certikmeans.testing.instances import feasible_problem, random_problem
 from certikmeans.testing.oracle import feasible_labellings
+from tests.bounds.plain_sample import plain_sample
 from tests.contract.test_bounds import exact_cost_if_inside
 
 
@@ -34,8 +36,9 @@ def reduced_of(seed, largest=6):
     return None if isinstance(done, InfeasibilityProof) else (problem, done)
 
 
-def value_of(bound, reduced, part, cutoff=np.inf, restart=None):
-    return bound.evaluate(bound.prepare(reduced), part, cutoff, StopSignal(), restart)
+def value_of(bound, reduced, part, cutoff=np.inf, restart=None, root=None):
+    state = bound.prepare(Setting(reduced, None))
+    return bound.evaluate(state, part, cutoff, StopSignal(), restart, root)
 
 
 def random_part(reduced, rng):
@@ -65,8 +68,8 @@ def labellings_in(problem, done, part):
 @pytest.mark.parametrize("seed", range(100))
 def test_root(seed):
     # Groups of at most two samples, so that the multipliers matter on tiny instances.
-    check_bound(lambda done: GroupedBound(max_group_size=2), random_problem(seed, largest=6))
-    check_bound(lambda done: GroupedBound(), random_problem(seed, largest=6))
+    check_bound(GroupedBound(max_group_size=2), feasible_problem(seed, largest=6))
+    check_bound(GroupedBound(), feasible_problem(seed, largest=6))
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -95,7 +98,7 @@ def test_any_multipliers_are_valid(seed):
     rng = np.random.default_rng(seed)
     part = random_part(done.reduced, rng)
     bound = GroupedBound(max_group_size=1, max_evaluations=1)
-    groups = bound.prepare(done.reduced)
+    groups = bound.prepare(Setting(done.reduced, None))
     spread = np.ptp(done.reduced.points) * done.reduced.weights.max()
     nu = rng.normal(size=(groups.n_sets, *part.lower.shape)) * spread
     nu *= rng.choice([1e-2, 1.0, 1e6])
@@ -115,7 +118,7 @@ def test_not_below_the_sample_bound(seed):
     _, done = found
     part = random_part(done.reduced, np.random.default_rng(seed))
     assigner = Assigner(done.reduced, done.witness)
-    sample = SampleBound(assigner).evaluate(done.reduced, part, np.inf, StopSignal()).value
+    sample = plain_sample(done.reduced, assigner, part)
     plain = value_of(GroupedBound(max_group_size=1, max_evaluations=1), done.reduced, part).value
     full = value_of(GroupedBound(), done.reduced, part).value
     if np.isinf(sample) or np.isinf(plain):
@@ -143,7 +146,7 @@ def test_bound_never_falls_from_one_evaluation_to_the_next():
     ]
     assert values == sorted(values)
     assert values[-1] > values[0]
-    history = value_of(GroupedBound(), reduced, root).evidence["history"]
+    history = value_of(GroupedBound(), reduced, root).numbers["history"]
     assert history == sorted(history)
 
 
@@ -183,10 +186,10 @@ def test_same_value_for_any_number_of_workers():
     alone = value_of(GroupedBound(max_evaluations=3), reduced, root)
     for workers in (1, 2):
         with ThreadPoolExecutor(workers) as executor:
-            bound = GroupedBound(max_evaluations=3, executor=executor)
-            found = value_of(bound, reduced, root)
+            shared = Root(Unheard(), executor)
+            found = value_of(GroupedBound(max_evaluations=3), reduced, root, root=shared)
         assert found.value == alone.value
-        assert np.array_equal(found.evidence["multipliers"], alone.evidence["multipliers"])
+        assert np.array_equal(found.restart.nu, alone.restart.nu)
 
 
 def test_tasks_and_results_can_be_pickled():
@@ -205,12 +208,12 @@ def test_ends_at_the_cutoff_and_when_stopped():
     reduced = instance().reduced
     root = Subproblem.root(reduced)
     full = value_of(GroupedBound(), reduced, root)
-    early = value_of(GroupedBound(), reduced, root, cutoff=full.evidence["history"][0])
-    assert early.evidence["evaluations"] == 1
+    early = value_of(GroupedBound(), reduced, root, cutoff=full.numbers["history"][0])
+    assert early.numbers["evaluations"] == 1
     stop = StopSignal()
     stop.interrupt()
     bound = GroupedBound()
-    state = bound.prepare(reduced)
+    state = bound.prepare(Setting(reduced, None))
     for restart in (None, full.restart):
         stopped = bound.evaluate(state, root, np.inf, stop, restart)
         assert 0.0 <= stopped.value <= full.value
@@ -270,8 +273,6 @@ def test_scip_gives_the_same_bound(seed):
     ]
     assert results[1].value == pytest.approx(results[0].value, rel=2e-2)
     assert results[1].value <= results[0].value
-    assert results[0].evidence["rigorous"]
-    assert not results[1].evidence["rigorous"]
 
 
 def test_scip_ends_with_the_time():
@@ -279,7 +280,8 @@ def test_scip_ends_with_the_time():
     reduced = instance(60, 5).reduced
     bound = GroupedBound(solver="scip")
     stop = StopSignal(0.5)
-    found = bound.evaluate(bound.prepare(reduced), Subproblem.root(reduced), np.inf, stop)
+    state = bound.prepare(Setting(reduced, None))
+    found = bound.evaluate(state, Subproblem.root(reduced), np.inf, stop)
     assert stop.elapsed < 10.0
     full = value_of(GroupedBound(), reduced, Subproblem.root(reduced))
     assert 0.0 <= found.value <= full.value

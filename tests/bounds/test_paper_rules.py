@@ -14,13 +14,13 @@ import pytest
 
 from certikmeans.assignment import Assigner
 from certikmeans.bounds.determination import SampleDetermination
-from certikmeans.bounds.sample import SampleBound
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.stop import StopSignal
 from certikmeans.testing.oracle import brute_force, exact_cost
 from tests.bounds.cluster_oracle import make_reduced
+from tests.bounds.plain_sample import plain_sample
 
 # Points 0 and 1 may not share a cluster. The best labelling is {0}, {1, 10}, although 0 and 1
 # are both closest to the centre of the first cluster.
@@ -182,8 +182,7 @@ def test_lower_bounding_consistency_fails_where_the_box_is_a_point():
     assert nearest_or_infinity(LINKED, centers) is None
     reduced = make_reduced(np.array([[0.0], [1.0], [10.0]]), np.ones(3), [(0, 1)], 2)
     point = np.array([[0.5], [10.0]])
-    bound = SampleBound(Assigner(reduced, [0, 1, 1]))
-    value = bound.evaluate(reduced, Subproblem(point, point), np.inf, StopSignal()).value
+    value = plain_sample(reduced, Assigner(reduced, [0, 1, 1]), Subproblem(point, point))
     assert value == pytest.approx(0.25 + 81.0)  # the pair is in the bound
 
 

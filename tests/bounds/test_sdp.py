@@ -9,18 +9,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certikmeans import Problem
-from certikmeans.bounds.sdp import SdpBound, translate_restart
+from certikmeans import Problem, solve
+from certikmeans.bounds.base import Setting
+from certikmeans.bounds.sdp import SdpBound
 from certikmeans.bounds.sdp.admm import Admm
 from certikmeans.bounds.sdp.interior import solve_interior
 from certikmeans.bounds.sdp.model import SdpModel
+from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
 from certikmeans.bounds.sdp.safe import safe_bound
 from certikmeans.errors import InputError, MissingExtraError
 from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import MatrixMultipliers
 from certikmeans.stop import StopSignal
 from certikmeans.testing.contracts import check_bound
-from certikmeans.testing.instances import random_problem
+from certikmeans.testing.instances import feasible_problem, random_problem
 from certikmeans.testing.oracle import brute_force, exact_cost
 from tests.bounds.sdp_cases import exact_costs, lying_eigensolver, reduced_of, separated
 from tests.published import published, stated
@@ -28,7 +29,7 @@ from tests.published import published, stated
 
 def root_bound(done, cutoff=np.inf, stop=None, restart=None, **options):
     bound = SdpBound(**options)
-    state = bound.prepare(done.reduced)
+    state = bound.prepare(Setting(done.reduced, None))
     part = Subproblem.root(done.reduced)
     return bound.evaluate(state, part, cutoff, stop or StopSignal(), restart)
 
@@ -40,13 +41,13 @@ def noise(n, d=5, k=3, seed=0):
 
 @pytest.mark.parametrize("seed", range(90))
 def test_below_every_labelling(seed):
-    check_bound(lambda done: SdpBound(max_iterations=200), random_problem(seed, largest=6))
+    check_bound(SdpBound(max_iterations=200), feasible_problem(seed, largest=6))
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 4))
 def test_below_every_labelling_by_clarabel(seed):
     pytest.importorskip("clarabel")
-    check_bound(lambda done: SdpBound(solver="clarabel"), random_problem(seed, largest=6))
+    check_bound(SdpBound(solver="clarabel"), feasible_problem(seed, largest=6))
 
 
 def garbage(rng, model):
@@ -198,7 +199,7 @@ def test_tight_on_separated_clusters(seed):
 def test_cuts_never_lower_the_bound(seed):
     done = noise(30, seed=seed)
     without = root_bound(done, cuts=False)
-    assert len(without.evidence["matrix"].cuts) == 0
+    assert len(without.leaf.evidence.cuts) == 0
     with_cuts = root_bound(done)
     assert with_cuts.value >= without.value * (1.0 - 1e-6)
     assert with_cuts.value > without.value  # noise is where they are needed
@@ -209,7 +210,7 @@ def test_a_restart_keeps_what_was_proven():
     first = root_bound(done, max_iterations=100)
     again = root_bound(done, cutoff=0.999 * first.value, restart=first.restart)
     assert again.value >= first.value
-    assert again.evidence["iterations"] == 0
+    assert again.numbers["iterations"] == 0
     assert root_bound(done, restart=first.restart, max_iterations=25).value >= first.value
 
 
@@ -226,7 +227,9 @@ def test_a_restart_is_carried_over_to_a_part_with_one_more_pair(seed):
     )
     group_of = np.empty(before.reduced.n_groups, dtype=np.int64)
     group_of[before.row_of_point] = after.row_of_point
-    moved = translate_restart(parent.restart, before.reduced, after.reduced, group_of)
+    moved = SdpBound().carried_over(
+        parent.restart, before.reduced, after.reduced, group_of, np.zeros((3, 3))
+    )
     value = safe_bound(SdpModel.of(after.reduced), moved.proof)
     lost = after.reduced.offset - before.reduced.offset
     assert value + lost >= parent.value - 1e-9 * abs(parent.value)
@@ -257,7 +260,7 @@ def test_ends_at_the_cutoff():
     full = root_bound(done)
     early = root_bound(done, cutoff=0.9 * full.value)
     assert early.value >= 0.9 * full.value
-    assert early.evidence["iterations"] < full.evidence["iterations"]
+    assert early.numbers["iterations"] < full.numbers["iterations"]
 
 
 def test_ends_when_told():
@@ -265,7 +268,7 @@ def test_ends_when_told():
     stop = StopSignal()
     stop.interrupt()
     found = root_bound(done, stop=stop)
-    assert found.evidence["iterations"] == 0
+    assert found.numbers["iterations"] == 0
     assert found.value > 0.0  # the spectral bound comes for free
     began = time.monotonic()
     assert root_bound(done, stop=StopSignal(0.3)).value >= found.value
@@ -284,9 +287,10 @@ def test_wrong_use_is_named():
     with pytest.raises(InputError, match="solver: 'mosek'"):
         SdpBound(solver="mosek")
     large = Problem.from_data(np.random.default_rng(0).normal(size=(1001, 2)), 2)
+    assert "1001 groups" in SdpBound().obstacle(reduced_of(large).reduced)
     with pytest.raises(InputError, match="1001 groups") as error:
-        SdpBound().prepare(reduced_of(large).reduced)
-    assert "cluster" in error.value.hint
+        solve(large, bound="sdp")
+    assert "auto" in error.value.hint
 
 
 def test_optimum_of_a_small_problem_is_met():

@@ -9,17 +9,17 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from certikmeans.bounds.cluster import cluster_bound
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.write import make_certificate
 from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.must_link import must_link_groups
 from certikmeans.presolve.pipeline import presolve
-from certikmeans.proof import Leaf, Proof
+from certikmeans.proof import GroupMultipliers, Leaf, Proof
 from certikmeans.stop import StopSignal
 from certikmeans.testing.instances import random_problem
 from certikmeans.testing.oracle import brute_force, exact_cost
+from tests.bounds.cluster_root import cluster_bound
 
 
 def certificate(problem, labels, cost, proof):
@@ -57,7 +57,9 @@ def root_proof(problem, labels, gap=1e-3):
     stop = StopSignal(1.0)  # far from the origin, a tiny gap may be out of reach
     found = cluster_bound(presolved.reduced, reduced, target_gap=gap, stop=stop)
     multipliers = in_order_of_points(presolved, found.multipliers)
-    leaf = Leaf("cluster", multipliers) if problem.n_clusters > 1 else Leaf("one cluster")
+    leaf = Leaf("one cluster")
+    if problem.n_clusters > 1:
+        leaf = Leaf("cluster", GroupMultipliers(multipliers))
     return Proof(presolved.restore_bound(found.value), presolved.centre, presolved.axes, (leaf,))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from certikmeans.certificate.format import Reason
-from certikmeans.proof import CenterSplit, Leaf, Proof
+from certikmeans.proof import CenterSplit, GroupMultipliers, Leaf, Proof
 from tests.certificate.build import (
     certificate,
     change,
@@ -43,7 +43,7 @@ def test_any_multipliers_prove_exactly_their_lagrangian(seed):
     for _, problem, (optimum, labels) in feasible_problems([seed]):
         means, masses, inner, edges = group_rows(problem)
         multipliers = random_multipliers(rng, problem, len(means))
-        proof = identity_proof(problem, (Leaf("cluster", multipliers),))
+        proof = identity_proof(problem, (Leaf("cluster", GroupMultipliers(multipliers)),))
         made = certificate(problem, labels, float(optimum) * (1 + 1e-9) + 1e-9, proof)
         sigma = exact_sigma(means, masses, edges, multipliers)
         exact = sum(Fraction(float(v)) for v in multipliers) - problem.n_clusters * sigma
@@ -88,7 +88,10 @@ def test_boxes_of_centres_prove_their_lagrangian(seed):
         shifted = problem.points - problem.points[0]
         value = float(rng.uniform(shifted[:, axis].min(), shifted[:, axis].max()))
         rows = [np.abs(random_multipliers(rng, problem, len(means))) for _ in range(2)]
-        nodes = (CenterSplit(cluster, axis, value), *(Leaf("cluster", row) for row in rows))
+        nodes = (
+            CenterSplit(cluster, axis, value),
+            *(Leaf("cluster", GroupMultipliers(row)) for row in rows),
+        )
         made = certificate(
             problem, labels, float(optimum) * (1 + 1e-9) + 1e-9, identity_proof(problem, nodes)
         )

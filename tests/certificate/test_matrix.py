@@ -11,12 +11,13 @@ from certikmeans import Problem, solve
 from certikmeans.bounds.sdp.admm import Admm
 from certikmeans.bounds.sdp.model import SdpModel
 from certikmeans.bounds.sdp.safe import safe_bound
-from certikmeans.certificate import check_leaves
+from certikmeans.certificate import check_matrix, leaves
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.check_matrix import least_by_matrix
 from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.format import Reason, Refusal
+from certikmeans.certificate.leaves import CODES
 from certikmeans.certificate.write import make_certificate
 from certikmeans.stop import StopSignal
 from certikmeans.testing.instances import random_problem
@@ -158,12 +159,12 @@ def test_nothing_can_be_changed():
         assert refused(multipliers=short, lengths=lengths) is Reason.BOUND
     none = change(made, first=np.array([-1]))
     assert verdict(problem, none).reason is Reason.BOUND
-    as_cluster = change(made, kinds=np.array([form.ONE_LEAF], dtype=np.uint8))
+    as_cluster = change(made, kinds=np.array([CODES["cluster"]], dtype=np.uint8))
     assert verdict(problem, as_cluster).reason is Reason.BOUND
 
 
 def test_large_matrices_are_refused_before_any_work():
-    n = form.MOST_MATRIX_GROUPS + 1
+    n = check_matrix.MOST_MATRIX_GROUPS + 1
     with pytest.raises(Refusal) as caught:
         least_by_matrix(
             np.zeros((n, 1)), np.ones(n), np.empty((0, 2), dtype=np.int64), 2, np.zeros(1)
@@ -200,8 +201,8 @@ def test_many_leaves_cost_no_more_than_one(monkeypatch):
         second=np.where(kinds == kind, -1, 0),
     )  # fmt: skip
     calls = []
-    counted = check_leaves.least_by_matrix
-    monkeypatch.setattr(check_leaves, "least_by_matrix", lambda *a: calls.append(0) or counted(*a))
+    counted = leaves.sdp.least_by_matrix
+    monkeypatch.setattr(leaves.sdp, "least_by_matrix", lambda *a: calls.append(0) or counted(*a))
     assert verdict(problem, many).accepted
     assert len(calls) == 1
 
@@ -224,7 +225,7 @@ def test_one_row_cannot_use_what_others_leave():
         values=np.zeros(nodes), lengths=np.array([*[1] * 60_000, 2_000_000]),
         multipliers=np.zeros(2_060_000),
     )  # fmt: skip
-    assert verdict(problem, long_row).reason is Reason.FIELD
+    assert verdict(problem, long_row).reason is Reason.BOUND
 
 
 def test_a_small_file_cannot_ask_for_much_memory(monkeypatch):

@@ -13,6 +13,7 @@ from certikmeans import Problem
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.format import Reason, Refusal
+from certikmeans.certificate.leaves import CODES
 from certikmeans.proof import CenterSplit, Leaf, PairSplit, Proof
 from certikmeans.testing.oracle import brute_force
 from tests.certificate.build import certificate, change, root_proof, verdict
@@ -139,10 +140,14 @@ def test_coordinates(problem, genuine):
 
 
 def test_weights(problem, genuine):
-    for value in (0.0, -1.0, 1e13):
+    for value in (1e-13, -1.0, 1e13):
         weights = genuine.weights.copy()
         weights[3] = value
         assert reason(problem, change(genuine, weights=weights)) is Reason.FIELD
+    assert reason(problem, change(genuine, weights=np.zeros(10))) is Reason.FIELD
+    lighter = genuine.weights.copy()
+    lighter[3] = 0.0  # may be, but then everything costs less
+    assert reason(problem, change(genuine, weights=lighter)) is Reason.BOUND
     without = change(genuine, weights=None)
     assert reason(problem, without, weights=problem.weights) is Reason.PROBLEM
     assert reason(problem, genuine, n_clusters=problem.n_clusters + 1) is Reason.PROBLEM
@@ -226,7 +231,7 @@ def test_a_shifted_split_and_swapped_children(problem):
 
 @pytest.mark.parametrize("kind", ["sample", "one cluster", "infeasible", "trivial"])
 def test_evidence_of_another_kind_does_not_do(problem, genuine, kind):
-    kinds = np.array([form.ONE_LEAF + form.LEAVES.index(kind)], dtype=np.uint8)
+    kinds = np.array([CODES[kind]], dtype=np.uint8)
     assert reason(problem, change(genuine, kinds=kinds)) is Reason.BOUND
     if kind != "infeasible":
         assert verdict(problem, change(genuine, kinds=kinds, lower_bound=0.0)).accepted
@@ -235,7 +240,7 @@ def test_evidence_of_another_kind_does_not_do(problem, genuine, kind):
 def test_no_labels_only_where_there_are_none(problem, genuine):
     nothing = {"labels": None, "cost": np.inf, "lower_bound": np.inf}
     assert reason(problem, change(genuine, **nothing)) is Reason.BOUND
-    kinds = np.array([form.ONE_LEAF + form.LEAVES.index("infeasible")], dtype=np.uint8)
+    kinds = np.array([CODES["infeasible"]], dtype=np.uint8)
     assert reason(problem, change(genuine, **nothing, kinds=kinds)) is Reason.BOUND
 
 
@@ -325,7 +330,7 @@ def test_a_huge_tree_is_refused_quickly(problem, genuine):
     # A chain of 200,000 splits, each a claim about the same centre.
     count = 200_000
     nodes = np.zeros(2 * count + 1, dtype=np.uint8)
-    nodes[count:] = form.ONE_LEAF
+    nodes[count:] = CODES["cluster"]
     zero = np.zeros(len(nodes), dtype=np.int64)
     made = change(genuine, kinds=nodes, first=zero, second=zero, values=zero * 0.5)
     assert reason(problem, made) is Reason.LIMIT

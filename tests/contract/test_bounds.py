@@ -9,43 +9,24 @@ import pytest
 
 from certikmeans.assignment import Assigner
 from certikmeans.bounds._template import Template
-from certikmeans.bounds.cluster import ClusterBound
-from certikmeans.bounds.grouped import GroupedBound
-from certikmeans.bounds.sample import SampleBound
-from certikmeans.bounds.sdp import SdpBound
-from certikmeans.presolve.infeasible import InfeasibilityProof
+from certikmeans.bounds.registry import BOUNDS, make_bound
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.stop import StopSignal
-from certikmeans.testing.contracts import check_bound
-from certikmeans.testing.instances import random_problem
+from certikmeans.testing.contracts import check_bound, setting_for
+from certikmeans.testing.instances import feasible_problem
 from certikmeans.testing.oracle import feasible_labellings
+from tests.bounds.plain_sample import plain_sample
+
+# Every registered bound, and the template. Settings that make a test quick go here.
+QUICK = {"sdp": {"max_iterations": 100}}
+ALL = [Template(), *(make_bound(name, **QUICK.get(name, {})) for name in BOUNDS)]
 
 
-def sample_bound(done):
-    return SampleBound(Assigner(done.reduced, done.witness))
-
-
-def template(done):
-    return Template()
-
-
-def cluster_bound(done):
-    return ClusterBound(Assigner(done.reduced, done.witness), gap=1e-3)
-
-
-def grouped_bound(done):
-    return GroupedBound()
-
-
-def sdp_bound(done):
-    return SdpBound(max_iterations=100)
-
-
-@pytest.mark.parametrize("make", [sample_bound, template, cluster_bound, grouped_bound, sdp_bound])
+@pytest.mark.parametrize("bound", ALL, ids=lambda bound: bound.name)
 @pytest.mark.parametrize("seed", range(100))
-def test_root(make, seed):
-    check_bound(make, random_problem(seed, largest=6))
+def test_root(bound, seed):
+    check_bound(bound, feasible_problem(seed, largest=6, weightless=seed % 4 == 0))
 
 
 def exact_mean(points, weights, members, axis):
@@ -70,52 +51,68 @@ def exact_cost_if_inside(reduced, labels, part):
     return total
 
 
-@pytest.mark.parametrize("make", [sample_bound, cluster_bound, grouped_bound, sdp_bound])
-@pytest.mark.parametrize("seed", range(120))
-def test_random_boxes_and_parts_of_them(make, seed):
-    problem = random_problem(seed, largest=6)
+def box_around(rng, reduced, labels, low=None, high=None):
+    """A box for every centre that holds the means of ``labels``, within limits, and no points."""
+    root = Subproblem.root(reduced)
+    low, high = (root.lower, root.upper) if low is None else (low, high)
+    lower, upper = low.copy(), high.copy()
+    for k in range(reduced.n_clusters):
+        members = labels == k
+        mean = 0.5 * (low[k] + high[k])
+        if members.any():
+            mean = np.average(reduced.points[members], axis=0, weights=reduced.weights[members])
+            mean = np.clip(mean, low[k], high[k])  # equal points: rounding
+        margin = 1e-6 * (root.upper[k] - root.lower[k])
+        lower[k] = np.minimum(mean - margin, low[k] + rng.uniform(size=len(mean)) * (mean - low[k]))
+        upper[k] = np.maximum(
+            mean + margin, high[k] - rng.uniform(size=len(mean)) * (high[k] - mean)
+        )
+    return np.maximum(lower, low), np.minimum(upper, high)
+
+
+@pytest.mark.parametrize("keep_proof", [False, True])
+@pytest.mark.parametrize("bound", ALL, ids=lambda bound: bound.name)
+@pytest.mark.parametrize("seed", range(60))
+def test_random_boxes_and_parts_of_them(bound, seed, keep_proof):
+    problem = feasible_problem(seed, largest=6)
     done = presolve(problem, StopSignal())
-    if isinstance(done, InfeasibilityProof):
-        return
     reduced = done.reduced
     rng = np.random.default_rng(seed)
-    root = Subproblem.root(reduced)
-    ends = rng.uniform(root.lower, root.upper + 1e-12, size=(2, *root.lower.shape))
-    bound = make(done)
-    state = bound.prepare(reduced)
-    parts = [Subproblem(ends.min(axis=0), ends.max(axis=0))]
+    labellings = [done.reduce_labels(np.array(one)) for one in feasible_labellings(problem)]
+    # Boxes belong to cluster numbers, so every renaming counts as another labelling.
+    held = rng.permutation(problem.n_clusters)[labellings[rng.integers(len(labellings))]]
+    state = bound.prepare(setting_for(done, keep_proof=keep_proof))
+    parts = [Subproblem(*box_around(rng, reduced, held))]
     found = [bound.evaluate(state, parts[0], np.inf, StopSignal())]
     # A part of the part, with groups left out, started from what the larger one found.
     viable = rng.random((reduced.n_groups, reduced.n_clusters)) < 0.8
-    viable[np.arange(reduced.n_groups), rng.permutation(reduced.n_clusters)[done.witness]] = True
-    upper = parts[0].lower + rng.uniform(size=ends.shape[1:]) * (parts[0].upper - parts[0].lower)
-    parts.append(Subproblem(parts[0].lower, upper, viable))
+    viable[np.arange(reduced.n_groups), held] = True
+    smaller = box_around(rng, reduced, held, parts[0].lower, parts[0].upper)
+    parts.append(Subproblem(*smaller, viable))
     cutoff = rng.choice([np.inf, found[0].value, 2.0 * found[0].value])
     found.append(bound.evaluate(state, parts[1], cutoff, StopSignal(), found[0].restart))
-    for labels in feasible_labellings(problem):
-        # Boxes belong to cluster numbers, so every renaming counts as another labelling.
-        for _ in range(3):
-            renamed = rng.permutation(problem.n_clusters)[done.reduce_labels(np.array(labels))]
-            for part, result in zip(parts, found, strict=True):
+    compared = [0, 0]
+    for labels in (held, *labellings):
+        for turn in range(3):
+            renamed = labels if turn == 0 else rng.permutation(problem.n_clusters)[labels]
+            for number, (part, result) in enumerate(zip(parts, found, strict=True)):
                 allowed = part.viable is None or part.viable[np.arange(len(renamed)), renamed].all()
                 cost = exact_cost_if_inside(reduced, renamed, part) if allowed else None
                 if cost is not None:
+                    compared[number] += 1
                     assert Fraction(result.value) <= cost
+    assert min(compared) > 0, "nothing was compared"
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_sample_bound_is_tight_where_the_boxes_are_points(seed):
     # Boxes shrunk to the means of a labelling: the bound may not exceed its cost, and equals
     # the cost of the best assignment to those means.
-    problem = random_problem(seed, largest=6)
+    problem = feasible_problem(seed, largest=6)
     done = presolve(problem, StopSignal())
-    if isinstance(done, InfeasibilityProof):
-        return
     reduced = done.reduced
     rng = np.random.default_rng(seed)
     centers = rng.normal(size=(reduced.n_clusters, reduced.n_axes)) * np.abs(reduced.points).max()
     assigner = Assigner(reduced, done.witness)
-    bound = SampleBound(assigner)
-    part = Subproblem(centers, centers)
-    value = bound.evaluate(reduced, part, np.inf, StopSignal()).value
+    value = plain_sample(reduced, assigner, Subproblem(centers, centers))
     assert value == pytest.approx(assigner.assign(centers).cost, rel=1e-12)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from certikmeans.assignment import Assigner
-from certikmeans.bounds.settled import settled_bound
+from certikmeans.bounds.sample import settled_bound
 from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem.subproblem import Subproblem

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, Status, StopReason, StopSignal, solve
+from certikmeans.bounds.registry import make_bound
 from certikmeans.certificate import check_certificate
 from certikmeans.certificate.format import encode
 from certikmeans.certificate.write import make_certificate
@@ -36,15 +37,14 @@ def test_sdp_asked_for():
 
 
 def test_rule_for_branching():
-    class Size:
-        def __init__(self, n_groups):
-            self.n_groups = n_groups
+    def chosen(asked, bound, n_groups):
+        return chosen_branching(asked, make_bound(bound), n_groups)
 
-    assert chosen_branching("auto", "cluster", Size(20_000)) == "pairs"
-    assert chosen_branching("auto", "cluster", Size(20_001)) == "centers"
-    assert chosen_branching("auto", "sdp", Size(300)) == "pairs"
-    assert chosen_branching("auto", "grouped", Size(300)) == "centers"
-    assert chosen_branching("centers", "cluster", Size(10)) == "centers"
+    assert chosen("auto", "cluster", 20_000) == "pairs"
+    assert chosen("auto", "cluster", 20_001) == "centers"
+    assert chosen("auto", "sdp", 300) == "pairs"
+    assert chosen("auto", "grouped", 300) == "centers"
+    assert chosen("centers", "cluster", 10) == "centers"
 
 
 @pytest.mark.parametrize("branching", ["centers", "pairs"])

@@ -11,8 +11,9 @@ import pytest
 
 from certikmeans import Problem, Status, StopReason, StopSignal, solve
 from certikmeans.assignment import Assigner
-from certikmeans.bounds.base import BoundResult, Mixture
+from certikmeans.bounds.base import BoundResult, Mixture, Setting
 from certikmeans.bounds.grouped import GroupedBound
+from certikmeans.bounds.sample import CHECKED_CYCLES
 from certikmeans.certificate import check_colouring
 from certikmeans.errors import BoundError, InputError
 from certikmeans.events import NodeClosed, StageStarted, TreeProgress
@@ -20,7 +21,7 @@ from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import CenterSplit, Leaf
 from certikmeans.search.center_splits import CenterSplitter, is_empty, ordered
-from certikmeans.search.centers import CHECKED_CYCLES, CenterWorker
+from certikmeans.search.centers import CenterWorker
 from certikmeans.search.ledger import Ledger
 from certikmeans.search.node import Door, Node, Task
 from certikmeans.search.pair_splits import doubtful_pair, undecided_pair
@@ -322,7 +323,7 @@ def test_no_part_claims_more_than_its_target():
     known = solve(problem, gap=1e-3, time_limit=30)
     presolved = presolve(problem, StopSignal())
     assigner = Assigner(presolved.reduced, presolved.witness)
-    worker = CenterWorker(presolved, assigner, GroupedBound())
+    worker = CenterWorker(presolved, GroupedBound(), Setting(presolved.reduced, assigner))
     part, restart, closed = Subproblem.root(presolved.reduced), None, 0
     target = 0.97 * known.cost
     for depth in range(40):
@@ -338,7 +339,7 @@ def test_no_part_claims_more_than_its_target():
 
 def test_what_is_not_a_number_is_no_bound():
     with pytest.raises(BoundError, match="not a number"):
-        BoundResult(np.nan, {"bound": "sample"})
+        BoundResult(np.nan, Leaf("sample"))
     with pytest.raises(BoundError):
         check_bound(1.0, np.nan, "sample")
 

@@ -109,7 +109,7 @@ class Baseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             cannot_link=cannot_link,
             weights=self._weights(sample_weight, len(points)),
         )
-        limit = Options(time_limit_seconds=self.time_limit).time_limit_seconds
+        limit = Options(time_limit=self.time_limit).time_limit
         outcome = self._search(problem, StopSignal(limit), seed_from(self.random_state))
         self._publish(problem, outcome)
         return self

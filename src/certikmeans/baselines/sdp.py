@@ -8,8 +8,9 @@ import numpy as np
 
 from certikmeans.assignment import Assigner
 from certikmeans.baselines._base import Baseline, FloatArray, IntArray, Outcome, cost_of
-from certikmeans.bounds.base import BoundResult
+from certikmeans.bounds.base import BoundResult, Setting
 from certikmeans.bounds.sdp import SdpBound
+from certikmeans.errors import InputError
 from certikmeans.options import Options, check_choice, whole_number
 from certikmeans.presolve.conflicts import InfeasibilityProof
 from certikmeans.presolve.pipeline import Presolved, presolve
@@ -144,11 +145,11 @@ class PengWeiSDP(Baseline):
         cutoff, spent, restart = np.inf, 0, None
         for turn in range(MOST_TURNS):
             limit = min(left, FIRST_ITERATIONS) if turn == 0 else left
-            found = self._evaluated(done, limit, cutoff, stop, restart)
+            found = self._evaluated(assigner, done, limit, cutoff, stop, restart)
             restart = found.restart
-            spent += found.evidence["iterations"]
-            left -= found.evidence["iterations"]
-            self.n_cuts_ = len(found.evidence["matrix"].cuts)
+            spent += found.numbers["iterations"]
+            left -= found.numbers["iterations"]
+            self.n_cuts_ = found.numbers["cuts"]
             self.lower_bound_ = max(self.lower_bound_, done.restore_bound(found.value))
             better = labels is None
             for centers in found.centers:
@@ -165,10 +166,19 @@ class PengWeiSDP(Baseline):
         return Outcome(labels, spent, Status.OPTIMAL if closed else Status.FEASIBLE)
 
     def _evaluated(
-        self, done: Presolved, limit: int, cutoff: float, stop: StopSignal, restart: Any
+        self,
+        assigner: Assigner,
+        done: Presolved,
+        limit: int,
+        cutoff: float,
+        stop: StopSignal,
+        restart: Any,
     ) -> BoundResult:
         bound = self._bound(limit)
-        state = bound.prepare(done.reduced)
+        obstacle = bound.obstacle(done.reduced)
+        if obstacle is not None:
+            raise InputError(f"sdp: {obstacle}", hint="state more must-links, or take a sample")
+        state = bound.prepare(Setting(done.reduced, assigner))
         return bound.evaluate(state, Subproblem.root(done.reduced), cutoff, stop, restart)
 
     def _bound(self, limit: int) -> SdpBound:

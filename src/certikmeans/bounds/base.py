@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar, final
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.assignment import Assigner
 from certikmeans.errors import BoundError
+from certikmeans.news import News
 from certikmeans.problem import ReducedProblem
+from certikmeans.problem.subproblem import Subproblem
+from certikmeans.proof import Leaf
 from certikmeans.stop import StopSignal
 
 State = TypeVar("State")
-Part = TypeVar("Part", contravariant=True)
+Labels = NDArray[np.int64]
 
 
 @final
@@ -30,7 +36,58 @@ class Mixture:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """What a bound is prepared for: a problem, and how the answer will be used."""
+
+    problem: ReducedProblem
+    assigner: Assigner  # exact assignment, for the same problem
+    gap: float = 1e-3  # the relative gap asked for: sets the size of steps, proves nothing
+    seed: int = 0
+    keep_proof: bool = False  # claim only what the checker of certificates can repeat
+
+
+class Cluster(Protocol):
+    """A cluster that a bound has come across: it may be part of a better labelling."""
+
+    @property
+    def centre(self) -> NDArray[np.float64]:
+        """Its mean, of shape (n_axes,)."""
+
+    @property
+    def members(self) -> NDArray[np.uint8]:
+        """1 for every group it holds, of shape (n_groups,)."""
+
+    @property
+    def cost(self) -> float:
+        """Its sum of squares."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Root:
+    """What a bound has at the root, and not in a node, which may be on another machine.
+
+    Attributes
+    ----------
+    news : News
+        What is known, and where to tell more.
+    executor : concurrent.futures.Executor, optional
+        The bound is alone: it may use it.
+    recombine : callable
+        Looks for a better labelling among clusters, the best first; tells it to the news.
+    in_a_hurry : bool
+        Whether another bound waits: give up soon where nothing moves.
+    """
+
+    news: News
+    executor: Executor | None = None
+    recombine: Callable[[Sequence[Cluster]], None] = lambda clusters: None
+    in_a_hurry: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class BoundResult:
     """A proven value and what a sceptic needs to prove it again.
 
@@ -39,50 +96,99 @@ class BoundResult:
     value : float
         At most the cost of every feasible labelling of the part, rounding included;
         infinite if the part has none.
-    evidence : dict
-        ``bound``, the name of the method, and plain data: enough to repeat the proof.
+    leaf : Leaf
+        The kind of proof, and its evidence.
     restart : object
         What the same bound may start from on a part of this part. Only speed depends on it.
     centers : tuple of ndarray of shape (n_clusters, n_axes)
         Centres that the relaxation suggests, for the upper bound.
     mixture : Mixture, optional
         The relaxation's own solution, where it has one: for the choice of a split.
+    viable : ndarray of shape (n_groups, n_clusters), optional
+        Where the value is about labellings below the cutoff alone, which groups they can have in
+        which clusters.
+    numbers : mapping
+        How much work it was.
     """
 
     value: float
-    evidence: dict[str, Any]
+    leaf: Leaf
     restart: Any = None
     centers: tuple[NDArray[np.float64], ...] = ()
     mixture: Mixture | None = None
+    viable: NDArray[np.bool_] | None = None
+    numbers: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if math.isnan(self.value):  # what compares with nothing must not count as a bound
             raise BoundError(
-                f"the {self.evidence['bound']} bound is not a number",
+                f"the {self.leaf.kind} bound is not a number",
                 hint="this is a bug in certikmeans: please report it with the data and the seed",
             )
 
 
-class AbstractBound(ABC, Generic[State, Part]):
+class AbstractBound(ABC, Generic[State]):
     """One way of bounding a part of the solution set from below. Concrete bounds are final.
 
-    ``prepare`` runs once per solve and may be slow; its result is read-only and shared
+    ``prepare`` runs once per problem and may be slow; its result is read-only and shared
     between workers. ``evaluate`` runs once per part and keeps nothing. It may end early when
     its value reaches ``cutoff``, or when ``stop`` asks for it: what it returns is valid then
-    too, only weaker. Bounds see a part (a box per centre, say), never a node of a tree.
+    too, only weaker. Bounds see a part (a box per centre), never a node of a tree. Nobody asks
+    for the name of a bound, but for what it can do:
+
+    Attributes
+    ----------
+    uses_boxes : bool
+        Whether boxes of centres make it stronger. If not, it is of no use where centres are split.
+    suggests_pairs : bool
+        Whether its results have a mixture, which says what pair of groups is in doubt.
+    has_evidence : bool
+        Whether certificates can hold what it proves.
+    in_nodes : bool
+        Whether it pays in the nodes of a tree; if not, it is for the root alone.
     """
 
     name: ClassVar[str]
+    uses_boxes: ClassVar[bool] = True
+    suggests_pairs: ClassVar[bool] = False
+    has_evidence: ClassVar[bool] = True
+    in_nodes: ClassVar[bool] = True
+
+    def obstacle(self, problem: ReducedProblem) -> str | None:
+        """Why the bound cannot be had for this problem, in a clause; None: it can."""
+        return None
 
     @abstractmethod
-    def prepare(self, problem: ReducedProblem) -> State:
+    def prepare(self, setting: Setting) -> State:
         """Compute once what every evaluation shares."""
 
     @abstractmethod
     def evaluate(
-        self, state: State, part: Part, cutoff: float, stop: StopSignal, restart: Any = None
+        self,
+        state: State,
+        part: Subproblem,
+        cutoff: float,
+        stop: StopSignal,
+        restart: Any = None,
+        root: Root | None = None,
     ) -> BoundResult:
         """Bound the reduced cost, ``offset`` not included, of every labelling in ``part``.
 
         ``restart`` is what this bound returned for a part that contains this one, or None.
+        ``root`` is given where the part is the whole, at the beginning of a run.
         """
+
+    def carried_over(
+        self,
+        restart: Any,
+        before: ReducedProblem,
+        after: ReducedProblem,
+        joined: Labels,
+        centers: NDArray[np.float64],
+    ) -> Any:
+        """Return a restart for a problem in which group s is part of ``joined[s]``.
+
+        ``after`` may also have more cannot-links; ``centers`` are those of a good labelling of
+        it. None: there is no use for the old restart.
+        """
+        return None

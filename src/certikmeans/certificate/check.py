@@ -22,6 +22,7 @@ from certikmeans.certificate.check_leaves import LeafChecker
 from certikmeans.certificate.check_parts import Cuts, Stated, collapse
 from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.format import Certificate, Reason, Refusal
+from certikmeans.certificate.leaves import KINDS
 
 # The rounding analysis assumes these; see the document.
 LARGEST_VALUE, SMALLEST_SPREAD = 1e60, 1e-60
@@ -138,7 +139,8 @@ def _stated(points: Floats, certificate: Certificate) -> Stated:
     if 0.0 < float(np.ptp(points, axis=0).max()) < SMALLEST_SPREAD:
         raise Refusal(Reason.DATA, "the points differ too little for this arithmetic")
     weights = np.ones(len(points)) if certificate.weights is None else certificate.weights
-    if not np.all((weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT)):
+    usual = (weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT)
+    if not (np.all(usual | (weights == 0.0)) and np.any(usual)):
         raise Refusal(Reason.FIELD, "a weight is out of range")
     if not 1 <= certificate.n_clusters <= len(points):
         raise Refusal(Reason.FIELD, f"{certificate.n_clusters} clusters of {len(points)} points")
@@ -234,7 +236,7 @@ def _check_bound(
     checker = LeafChecker(stated, root, certificate.labels, certificate.lower_bound, limits)
     leaves = 0
     for node, cuts in _leaves(certificate, root.points.shape[1]):
-        kind = form.LEAVES[certificate.kinds[node] - form.ONE_LEAF]
+        code = int(certificate.kinds[node])
         row = int(certificate.first[node])
         if not -1 <= row < len(ends):
             raise Refusal(Reason.TREE, f"node {node} names multipliers that are not there")
@@ -242,9 +244,10 @@ def _check_bound(
         if row >= 0:
             multipliers = certificate.multipliers[ends[row] - certificate.lengths[row] : ends[row]]
         try:
-            checker.check(kind, cuts, row, multipliers)
+            checker.check(code, cuts, row, multipliers)
         except Refusal as refusal:
-            raise Refusal(refusal.reason, f"node {node}, {kind}: {refusal.message}") from refusal
+            name = KINDS[code].NAME
+            raise Refusal(refusal.reason, f"node {node}, {name}: {refusal.message}") from refusal
         leaves += 1
     details |= {"leaves": leaves, "groups": root.n_groups, "boxes": checker.boxes}
 
@@ -252,7 +255,7 @@ def _check_bound(
 def _leaves(certificate: Certificate, n_axes: int) -> Iterator[tuple[int, Cuts]]:
     """Walk the tree in preorder; yields the leaves, each with the cuts on its way."""
     kinds = certificate.kinds
-    if np.any(kinds >= form.ONE_LEAF + len(form.LEAVES)):
+    if not np.all(np.isin(kinds, [form.CENTER_SPLIT, form.PAIR_SPLIT, *KINDS])):
         raise Refusal(Reason.TREE, "a node is of no known kind")
     if np.any(kinds == form.CENTER_SPLIT) and np.any(kinds == form.PAIR_SPLIT):
         raise Refusal(Reason.TREE, "a tree divides centres or pairs, not both")
@@ -261,7 +264,7 @@ def _leaves(certificate: Certificate, n_axes: int) -> Iterator[tuple[int, Cuts]]
         if not waiting:
             raise Refusal(Reason.TREE, f"the tree is complete before node {node}")
         cuts = waiting.pop()
-        if kind >= form.ONE_LEAF:
+        if kind in KINDS:
             yield node, cuts
             continue
         if cuts.depth >= DEEPEST_TREE:

@@ -83,7 +83,7 @@ def scatter(rows: Floats, weights: Floats, of_row: Ints, n_sets: int) -> Scatter
         squares.append(total(tug * away))
         signed = np.abs(np.bincount(of_row, tug, n_sets))
         doubt = relative * np.bincount(of_row, np.abs(tug), n_sets)
-        filled = sizes > 0
+        filled = masses > 0.0  # what weighs nothing costs nothing
         drift += total(((signed + doubt) ** 2)[filled] / low[filled])
         lost += total((np.maximum(signed - doubt, 0.0) ** 2)[filled] / high[filled])
     if not apart:  # every row is its mean: nothing was rounded

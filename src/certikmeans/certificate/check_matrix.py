@@ -19,7 +19,12 @@ from typing import final
 import numpy as np
 
 from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, total, up
-from certikmeans.certificate.format import MOST_MATRIX_GROUPS, NUMBERS_PER_CUT, Reason, Refusal
+from certikmeans.certificate.format import Reason, Refusal
+
+# A row: the upper triangle of a matrix, row by row, then its cuts.
+MOST_MATRIX_GROUPS = 1_000
+MOST_CUTS_PER_GROUP = 1_000
+NUMBERS_PER_CUT = 4  # three groups and the multiplier
 
 LARGEST_SLACK, LARGEST_ENTRY = 1e200, 1e150  # so that no sum, and no sum of squares, overflows
 TINY_NORM = 1e-150  # per row: what squares lose that underflow
@@ -56,6 +61,8 @@ def _slack(points: Floats, weights: Floats, edges: Ints, row: Floats) -> _Slack:
     n_entries = n * (n + 1) // 2
     if len(row) < n_entries or (len(row) - n_entries) % NUMBERS_PER_CUT:
         raise Refusal(Reason.BOUND, f"the multipliers are not those of {n} groups and of cuts")
+    if len(row) - n_entries > n * MOST_CUTS_PER_GROUP * NUMBERS_PER_CUT:
+        raise Refusal(Reason.LIMIT, "too many cuts for a matrix")
     costs = np.zeros((n, n))
     for column in points.T:
         away = column[:, None] - column[None, :]

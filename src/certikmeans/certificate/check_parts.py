@@ -147,4 +147,10 @@ def collapse(stated: Stated, cuts: Cuts, lower_bound: float) -> Part:
             root = up(up(math.sqrt(up(rest))) + averaging)
             root = up(up(root * stretch) + turning)
             needed = up(root * root)
-    return Part(points, inside.masses_below, edges, bool(np.any(ends[:, 0] == ends[:, 1])), needed)
+    contradictory = bool(np.any(ends[:, 0] == ends[:, 1]))
+    # Groups that weigh nothing cost nothing: without them there are only more labellings.
+    kept = inside.masses_below > 0.0
+    if not kept.all():
+        place = np.cumsum(kept) - 1
+        points, edges = points[kept], place[edges[kept[edges].all(axis=1)]]
+    return Part(points, inside.masses_below[kept], edges, contradictory, needed)

@@ -13,8 +13,9 @@ from certikmeans._atomic import write_atomically
 from certikmeans._version import __version__
 from certikmeans.certificate import format as form
 from certikmeans.certificate.format import Certificate
+from certikmeans.certificate.leaves import CODES
 from certikmeans.errors import InputError
-from certikmeans.proof import CenterSplit, Leaf, MatrixMultipliers, PairSplit, Proof
+from certikmeans.proof import CenterSplit, Leaf, PairSplit, Proof
 
 if TYPE_CHECKING:
     from certikmeans.problem import Problem
@@ -148,9 +149,9 @@ class _Tree:
                     self._add(form.CENTER_SPLIT, cluster, axis, value)
                 case PairSplit(first, second):
                     self._add(form.PAIR_SPLIT, first, second, 0.0)
-                case Leaf(bound, multipliers, matrix):
-                    row = multipliers if matrix is None else _flat(matrix)
-                    self._add(_kind_of(bound), self._row(row), -1, 0.0)
+                case Leaf(kind, evidence):
+                    row = None if evidence is None else evidence.row()
+                    self._add(_code_of(kind), self._row(row), -1, 0.0)
 
     def _add(self, kind: int, first: int, second: int, value: float) -> None:
         self.kinds.append(kind)
@@ -168,17 +169,10 @@ class _Tree:
         return place
 
 
-def _flat(matrix: MatrixMultipliers) -> NDArray[np.float64]:
-    """The upper triangle, then every cut that counts."""
-    used = matrix.amounts > 0.0
-    cuts = np.column_stack([matrix.cuts[used].astype(np.float64), matrix.amounts[used]])
-    return np.concatenate([matrix.entries[np.triu_indices(len(matrix.entries))], cuts.ravel()])
-
-
-def _kind_of(bound: str) -> int:
-    if bound not in form.LEAVES:
+def _code_of(kind: str) -> int:
+    if kind not in CODES:
         raise InputError(
-            f"certificates cannot hold the evidence of the {bound} bound",
+            f"certificates cannot hold the evidence of the {kind} bound",
             hint="solve with --bound cluster (bound='cluster'), or without a certificate",
         )
-    return form.ONE_LEAF + form.LEAVES.index(bound)
+    return CODES[kind]

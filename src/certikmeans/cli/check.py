@@ -66,7 +66,7 @@ def check_command(
     Prints ACCEPTED (exit code 0) or REFUSED and the reason (exit code 4). Without files of pairs
     the answer is about the pairs in the certificate; with them, these must be the same.
     """
-    seconds = Options(time_limit_seconds=time_limit).time_limit_seconds
+    seconds = Options(time_limit=time_limit).time_limit
     refuse_standard_input([certificate, data, *([] if weights is None else [weights])])
     content = _read(certificate)
 

@@ -116,15 +116,7 @@ def run_and_deliver(
         with progress:
             result = solve(
                 problem,
-                gap=options.gap,
-                time_limit=options.time_limit_seconds,
-                bound=options.bound,
-                branching=options.branching,
-                jobs=options.jobs,
-                seed=options.seed,
-                node_limit=options.node_limit,
-                selection=options.selection,
-                keep_proof=options.keep_proof,
+                options,
                 callbacks=(trace, progress),
                 start_labels=start_labels,
                 stop=stop,
@@ -241,16 +233,7 @@ def _document(result: Result, options: Options, agreement: float | None) -> str:
 
     document = {
         **result.to_dict(),
-        "options": {
-            "gap": options.gap,
-            "time_limit": options.time_limit_seconds,
-            "bound": options.bound,
-            "branching": options.branching,
-            "jobs": options.jobs,
-            "seed": options.seed,
-            "node_limit": options.node_limit,
-            "selection": options.selection,
-        },
+        "options": options.to_dict(),
         "points_counted_from": 0,  # here, whatever the files of pairs do
     }
     if agreement is not None:

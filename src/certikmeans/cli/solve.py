@@ -104,9 +104,6 @@ PlotFile = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")]
 
 
-UNCERTIFIED = ("grouped",)
-
-
 def solve_command(
     data: DataPath,
     n_clusters: Clusters = None,
@@ -139,8 +136,6 @@ def solve_command(
     Results go to standard output, everything else to standard error. Ctrl-C returns the best
     labelling so far and its bound.
     """
-    if certificate is not None and bound in UNCERTIFIED:
-        raise _no_certificate(bound)
     options = Options(
         gap,
         time_limit,
@@ -152,6 +147,8 @@ def solve_command(
         selection,
         keep_proof=certificate is not None,
     )
+    if options.keep_proof:
+        _refuse_uncertified(options.bound)
 
     from certikmeans.cli.inputs import Inputs, PairFiles, load
     from certikmeans.cli.run import Delivery, run_and_deliver
@@ -181,10 +178,17 @@ def solve_command(
     )
 
 
-def _no_certificate(bound: str) -> InputError:
-    return InputError(
-        f"--certificate: the {bound} bound has no leaf that the checker understands",
-        hint="use --bound auto, cluster, sdp or sample with a certificate",
+def _refuse_uncertified(name: str) -> None:
+    """Refuse a certificate of a bound that has no evidence, before any work is done."""
+    from certikmeans.bounds.registry import BOUNDS as REGISTERED
+    from certikmeans.bounds.registry import make_bound
+
+    if name not in REGISTERED or make_bound(name).has_evidence:
+        return
+    others = [one for one in REGISTERED if make_bound(one).has_evidence]
+    raise InputError(
+        f"--certificate: the {name} bound has no leaf that the checker understands",
+        hint=f"use --bound {', '.join(['auto', *others[:-1]])} or {others[-1]} with a certificate",
     )
 
 

@@ -24,5 +24,5 @@ class Template(AbstractHeuristic):
         rows = rng.integers(workshop.problem.n_groups, size=workshop.problem.n_clusters)
         search = LocalSearch(workshop.problem, workshop.assigner)
         found = search.from_centers(workshop.problem.points[rows], workshop)
-        workshop.on_labels(found.labels, found.iterations, self.name)
+        workshop.news.offer(found.labels, self.name, found.iterations)
         return found.labels

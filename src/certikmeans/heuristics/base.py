@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.assignment import Assigner
+from certikmeans.news import News, Unheard
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
@@ -23,10 +24,6 @@ Done = TypeVar("Done")
 
 def _ignore(*_: Any) -> None:
     """Report to nobody."""
-
-
-def _never() -> bool:
-    return False
 
 
 @final
@@ -44,12 +41,10 @@ class Workshop:
         Every random choice follows from it, and from nothing else.
     starts : tuple of ndarray of shape (n_clusters, n_axes)
         Centres worth trying first: a warm start, columns of a bound.
-    on_labels : callable
-        Told ``(labels, iterations, source)`` of every improvement as it is found.
+    news : News
+        Told of every improvement as it is found; says when more search is pointless.
     on_progress : callable
         Told ``(trials, budget)`` after every batch.
-    good_enough : callable
-        Whether the labellings reported so far make more search pointless.
     """
 
     problem: ReducedProblem
@@ -59,13 +54,12 @@ class Workshop:
     seed: int = 0
     executor: Executor | None = None
     starts: tuple[Centers, ...] = ()
-    on_labels: Callable[[Labels, int, str], None] = field(default=_ignore)
+    news: News = field(default_factory=Unheard)
     on_progress: Callable[[int, int], None] = field(default=_ignore)
-    good_enough: Callable[[], bool] = field(default=_never)
 
     def finished(self) -> bool:
         """Whether to wind up now."""
-        return self.stop.cause() is not None or self.good_enough()
+        return self.stop.cause() is not None or self.news.gap_reached()
 
     def but(self, **changes: Any) -> Workshop:
         """Copy with some fields replaced."""

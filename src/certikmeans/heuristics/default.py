@@ -10,6 +10,7 @@ from certikmeans.assignment import Assigner
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, Labels, Workshop
 from certikmeans.heuristics.population import Budget, Population
 from certikmeans.heuristics.sampling import draw_sample
+from certikmeans.news import Unheard
 from certikmeans.problem import ReducedProblem
 
 # Above this many groups, centres are sought on a sample and polished on the whole.
@@ -51,7 +52,7 @@ class DefaultSearch(AbstractHeuristic):
         if problem.n_clusters >= problem.n_groups:
             # Every group has a cluster to itself: nothing can cost less, no pair can object.
             labels = np.arange(problem.n_groups)
-            workshop.on_labels(labels, 0, "one group per cluster")
+            workshop.news.offer(labels, "one group per cluster")
             return labels
         if problem.n_groups <= LARGE or workshop.finished():
             return Population(default_budget(workshop)).search(workshop)
@@ -67,7 +68,7 @@ class DefaultSearch(AbstractHeuristic):
             problem=sample.problem,
             assigner=Assigner(sample.problem, witness, hard_seconds=0.0),
             witness=witness,
-            on_labels=lambda *_: None,
+            news=Unheard(),
         )
         optima = Population(default_budget(small)).best_of_run(small)
         rivals = [one.centers for one in optima if one.cost <= CLOSE * optima[0].cost]

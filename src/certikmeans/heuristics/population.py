@@ -128,7 +128,7 @@ class _Run:
         self._since_best += 1
         self._members.append(found)
         if found.cost < best:
-            self._workshop.on_labels(found.labels, found.iterations, "population")
+            self._workshop.news.offer(found.labels, "population", found.iterations)
         if found.cost < best * (1.0 - SAME_COST):
             self._since_best = 0
         if len(self._members) > LARGEST_POPULATION:

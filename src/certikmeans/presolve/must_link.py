@@ -12,6 +12,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from certikmeans.presolve.rounding import UNIT, round_down, round_up
+from certikmeans.presolve.steps import Joined
 from certikmeans.problem.numbering import number_by_appearance
 
 
@@ -42,6 +43,17 @@ class Collapsed:
     averaging: float  # at least the weighted distance of the means from the exact ones
     weight_factor: float  # at least the largest ratio of a computed to an exact weight
 
+    @property
+    def restore(self) -> Joined:
+        """The way back."""
+        return Joined(
+            self.group_of_point,
+            len(self.weights),
+            self.offset_below,
+            self.averaging,
+            self.weight_factor,
+        )
+
 
 def collapse(
     points: NDArray[np.float64], weights: NDArray[np.float64], group_of_point: NDArray[np.int64]
@@ -71,8 +83,12 @@ def collapse(
         return Collapsed(means, masses, group_of_point, 0.0, 0.0, 0.0, 1.0)
 
     masses = np.asarray(np.bincount(group_of_point, weights, n_groups), dtype=np.float64)
+    # A group that weighs nothing costs nothing; it is put where it would be with equal weights.
+    weightless = (masses == 0.0)[group_of_point]
+    counted = np.where(weightless, 1.0, weights) if weightless.any() else weights
+    divisors = np.bincount(group_of_point, counted, n_groups)
     for j, column in enumerate(points.T):
-        means[:, j] = np.bincount(group_of_point, weights * column, minlength=n_groups) / masses
+        means[:, j] = np.bincount(group_of_point, counted * column, minlength=n_groups) / divisors
 
     shared = sizes[group_of_point] > 1
     alone = ~shared
@@ -86,7 +102,7 @@ def collapse(
     pull = _residual_pull(group, weight, away, sizes, n_groups)
     largest = int(sizes.max())
     # |g|^2 / W, summed: the square of the averaging error and what the offset is too high by.
-    drift = round_up(math.fsum((pull / masses[:, None]).ravel()), largest + 8)
+    drift = round_up(math.fsum((pull / divisors[:, None]).ravel()), largest + 8)
     whole = bool(np.all(weights == np.floor(weights)) and weights.sum() < 2.0**53)
     return Collapsed(
         means=means,

@@ -1,14 +1,15 @@
-"""Presolve: from the problem as stated to the reduced one, and the way back."""
+"""Presolve: a row of steps from the problem as stated to the reduced one, and the way back."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.errors import InputError
 from certikmeans.presolve.cannot_link import build_apart_graph
 from certikmeans.presolve.colouring import find_colouring
 from certikmeans.presolve.infeasible import (
@@ -18,14 +19,19 @@ from certikmeans.presolve.infeasible import (
 )
 from certikmeans.presolve.must_link import collapse, must_link_groups
 from certikmeans.presolve.rotation import turn_to_principal_axes
-from certikmeans.presolve.rounding import UNIT, BoundLift, round_up
+from certikmeans.presolve.rounding import UNIT, round_up
+from certikmeans.presolve.steps import AbstractRestore, LeftOut, Shifted
 from certikmeans.problem import Problem, ReducedProblem
+from certikmeans.problem.graph import ApartGraph
 from certikmeans.stop import StopSignal
 
 # Colouring is NP-hard; a search that has not ended by then is called undecided.
 FEASIBILITY_SECONDS = 60.0
 # A proof is valid at once; this long it is made smaller.
 EXPLANATION_SECONDS = 20.0
+
+Labels = NDArray[np.int64]
+Pairs = NDArray[np.int64]
 
 
 @final
@@ -34,19 +40,26 @@ class Presolved:
     """The reduced problem, a proper labelling of it, and the inverses of every step."""
 
     reduced: ReducedProblem
-    witness: NDArray[np.int64] | None  # (n_groups,); None: no labelling found in time
-    row_of_point: NDArray[np.int64]  # (n_points,)
+    witness: Labels | None  # (n_groups,); None: no labelling found in time
+    row_of_point: Labels  # (n_points,); from n_groups on: weighs nothing, and was left out
     centre: NDArray[np.float64]  # (n_features,)
     axes: NDArray[np.float64]  # (n_features, n_axes)
-    lift: BoundLift
+    steps: tuple[AbstractRestore, ...]  # in the order they were taken
 
-    def restore_labels(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    def restore_labels(self, labels: Labels) -> Labels:
         """Labels of the original points, given labels of the groups."""
-        return labels[self.row_of_point]
+        for step in reversed(self.steps):
+            labels = step.labels(labels)
+        return labels
 
     def restore_bound(self, value: float) -> float:
         """A lower bound for the stated problem, given one for the reduced problem."""
-        return self.lift.lower(value)
+        if math.isinf(value):
+            return value
+        value = max(0.0, value)
+        for step in reversed(self.steps):
+            value = step.bound(value)
+        return value
 
     def reduce_bound(self, target: float) -> float:
         """A bound on the reduced problem that is good for ``target`` on the stated one."""
@@ -56,15 +69,59 @@ class Presolved:
             margin *= 4.0
         return value + margin
 
-    def reduce_labels(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    def reduce_labels(self, labels: Labels) -> Labels:
         """Labels of the groups, given labels of the points that respect the must-links."""
-        reduced = np.empty(self.reduced.n_groups, dtype=np.int64)
-        reduced[self.row_of_point] = labels
-        return reduced
+        for step in self.steps:
+            labels = step.reduced_labels(labels)
+        return labels
 
     def reduce_centers(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Centres in reduced coordinates."""
-        return np.ascontiguousarray((centers - self.centre) @ self.axes)
+        for step in self.steps:
+            centers = step.reduced_points(centers)
+        return centers
+
+    @property
+    def first_points(self) -> Labels:
+        """Smallest original row of every group."""
+        rows, first = np.unique(self.row_of_point, return_index=True)
+        kept: Labels = first[rows < self.reduced.n_groups]
+        return kept
+
+    def merged(self, together: Pairs, apart: Pairs) -> Presolved | None:
+        """The same with more pairs, of original points that weigh something.
+
+        None: a pair contradicts the others. Whether there is a proper labelling is left open.
+        Coordinates stay as they are, so that what is known about the larger part still fits.
+        """
+        if len(together) == 0 and len(apart) == 0:
+            return self
+        before = self.reduced
+        groups = must_link_groups(before.n_groups, self.row_of_point[together])
+        links = groups[np.concatenate([before.graph.edges(), self.row_of_point[apart]])]
+        if (links[:, 0] == links[:, 1]).any():
+            return None
+        graph, row_of_group = _ordered_graph(groups, links)
+        collapsed = collapse(before.points, before.weights, row_of_group)
+        offset = before.offset + collapsed.offset
+        reduced = _frozen(
+            ReducedProblem(collapsed.means, collapsed.weights, graph, before.n_clusters, offset)
+        )
+        n_left_out = int(self.row_of_point.max()) + 1 - before.n_groups
+        rows = np.concatenate([row_of_group, reduced.n_groups + np.arange(n_left_out)])
+        return Presolved(
+            reduced,
+            None,
+            rows[self.row_of_point],
+            self.centre,
+            self.axes,
+            (*self.steps, collapsed.restore),
+        )
+
+    def coloured(self, stop: StopSignal, seconds: float) -> Presolved | None:
+        """The same with a proper labelling, if one is found in time; None: there is none."""
+        found = find_colouring(self.reduced.graph, self.reduced.n_clusters, stop.within(seconds))
+        return None if found.answer == "no" else replace(self, witness=found.labels)
 
 
 def presolve(
@@ -94,10 +151,8 @@ def presolve(
     contradiction = find_contradiction(problem, groups)
     if contradiction is not None:
         return contradiction
-    graph, order = build_apart_graph(int(groups.max()) + 1, groups[problem.cannot_link])
-    position = np.empty(len(order), dtype=np.int64)
-    position[order] = np.arange(len(order))
-    row_of_point = position[groups]
+    groups, n_kept = _weightless_last(problem, groups)
+    graph, row_of_point = _ordered_graph(groups, groups[problem.cannot_link], n_kept)
 
     colouring = find_colouring(graph, problem.n_clusters, stop.within(feasibility_seconds))
     if colouring.answer == "no":
@@ -111,28 +166,67 @@ def presolve(
             witness=colouring.witness,
         )
 
-    centre, centred, centring = _centre(problem.points, problem.weights)
+    centred, shifted = _centre(problem.points, problem.weights)
     collapsed = collapse(centred, problem.weights, row_of_point)
-    turned = turn_to_principal_axes(collapsed.means, collapsed.weights)
-    for array in (turned.points, collapsed.weights):
+    means, weights = collapsed.means[:n_kept], collapsed.weights[:n_kept]
+    points, turned = turn_to_principal_axes(means, weights)
+    steps: tuple[AbstractRestore, ...] = (shifted, collapsed.restore, turned)
+    if n_kept < len(collapsed.weights):
+        weightless = turned.reduced_points(collapsed.means[n_kept:])
+        steps = (*steps, LeftOut(points, weights, weightless))
+    reduced = _frozen(ReducedProblem(points, weights, graph, problem.n_clusters, collapsed.offset))
+    return Presolved(reduced, colouring.labels, row_of_point, shifted.centre, turned.axes, steps)
+
+
+def _frozen(reduced: ReducedProblem) -> ReducedProblem:
+    for array in (reduced.points, reduced.weights):
         array.flags.writeable = False
-    reduced = ReducedProblem(
-        turned.points, collapsed.weights, graph, problem.n_clusters, collapsed.offset
-    )
-    lift = BoundLift(
-        centring=centring,
-        averaging=collapsed.averaging,
-        turning=turned.turning,
-        stretch=turned.stretch,
-        weight_factor=collapsed.weight_factor,
-        offset=collapsed.offset_below,
-    )
-    return Presolved(reduced, colouring.labels, row_of_point, centre, turned.axes, lift)
+    return reduced
+
+
+def _weightless_last(problem: Problem, groups: Labels) -> tuple[Labels, int]:
+    """Number groups that weigh nothing behind all others; also how many there are of those.
+
+    A cannot-link to one of them would restrict others although it costs nothing: refused.
+    """
+    n_groups = int(groups.max()) + 1
+    if problem.weights.all():
+        return groups, n_groups
+    weightless = np.bincount(groups, problem.weights, n_groups) == 0.0
+    touched = weightless[groups[problem.cannot_link]]
+    if touched.any():
+        row = int(np.flatnonzero(touched.any(axis=1))[0])
+        pair = problem.cannot_link[row]
+        raise InputError(
+            f"cannot_link: pair ({pair[0]}, {pair[1]}) names sample "
+            f"{pair[int(np.argmax(touched[row]))]}, which has weight 0 "
+            "and is not linked to a sample with weight",
+            hint="the pair restricts other samples, so it cannot be left out: give the sample a "
+            "positive weight, or remove its cannot-links",
+        )
+    place = np.empty(n_groups, dtype=np.int64)
+    place[np.argsort(weightless, kind="stable")] = np.arange(n_groups)
+    return place[groups], int(n_groups - weightless.sum())
+
+
+def _ordered_graph(
+    groups: Labels, links: Pairs, n_kept: int | None = None
+) -> tuple[ApartGraph, Labels]:
+    """The cannot-link graph of the groups, and the row of every member of a group in it.
+
+    Groups from ``n_kept`` on have no link; they are no part of the graph and keep their place.
+    """
+    n_groups = int(groups.max()) + 1
+    n_kept = n_groups if n_kept is None else n_kept
+    graph, order = build_apart_graph(n_kept, links)
+    position = np.arange(n_groups)
+    position[order] = np.arange(n_kept)
+    return graph, position[groups]
 
 
 def _centre(
     points: NDArray[np.float64], weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+) -> tuple[NDArray[np.float64], Shifted]:
     """Shift the weighted mean to the origin; also the weighted norm of the rounding.
 
     Any shift is exact in real arithmetic, and a difference is rounded once, so each
@@ -141,4 +235,4 @@ def _centre(
     centre = np.average(points, axis=0, weights=weights)
     centred = points - centre
     norm = math.sqrt(float(np.sum(weights[:, None] * centred * centred)))
-    return centre, centred, round_up(2.0 * UNIT * round_up(norm, 2 * points.size))
+    return centred, Shifted(centre, round_up(2.0 * UNIT * round_up(norm, 2 * points.size)))

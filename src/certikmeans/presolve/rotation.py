@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.presolve.rounding import UNIT, round_up
+from certikmeans.presolve.steps import Turned
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Turned:
-    """Points in principal axes, with bounds on what rounding did to them."""
-
-    points: NDArray[np.float64]  # (n_groups, n_axes)
-    axes: NDArray[np.float64]  # (n_features, n_axes), orthonormal columns up to rounding
-    turning: float  # at least the weighted norm of the rounding of the product
-    stretch: float  # at least the largest singular value of ``axes``
-
-
-def turn_to_principal_axes(points: NDArray[np.float64], weights: NDArray[np.float64]) -> Turned:
+def turn_to_principal_axes(
+    points: NDArray[np.float64], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], Turned]:
     """Rotate centred points to their weighted principal axes, largest first.
 
     Distances do not change, except that directions in which the points do not differ by more
@@ -32,8 +22,8 @@ def turn_to_principal_axes(points: NDArray[np.float64], weights: NDArray[np.floa
 
     Examples
     --------
-    >>> turned = turn_to_principal_axes(np.array([[-1., -1.], [1., 1.]]), np.ones(2))
-    >>> np.round(np.abs(turned.points), 6)
+    >>> points, turned = turn_to_principal_axes(np.array([[-1., -1.], [1., 1.]]), np.ones(2))
+    >>> np.round(np.abs(points), 6)
     array([[1.414214],
            [1.414214]])
     """
@@ -48,7 +38,7 @@ def turn_to_principal_axes(points: NDArray[np.float64], weights: NDArray[np.floa
     stretch = round_up(math.sqrt(1.0 + defect))
     # |fl(xQ) - xQ| <= (d + 2) UNIT |x| | |Q| |_F, and | |Q| |_F <= sqrt(axes) * stretch.
     turning = round_up((n_features + 2) * 2.0 * UNIT * math.sqrt(n_axes) * stretch * norm)
-    return Turned(turned, axes, turning, stretch)
+    return turned, Turned(axes, turning, stretch)
 
 
 def _principal_axes(

@@ -79,13 +79,17 @@ def _checked_weights(weights: Any, n_points: int) -> NDArray[np.float64]:
                 f"weights: expected shape ({n_points},), got {array.shape}",
                 hint="give one positive number per point",
             )
-        bad = ~((array >= _SMALLEST_WEIGHT) & (array <= _LARGEST_WEIGHT))
+        bad = ~((array >= _SMALLEST_WEIGHT) & (array <= _LARGEST_WEIGHT)) & (array != 0.0)
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             raise InputError(
                 f"weights: row {row} is {array[row]}",
-                hint=f"weights must be positive, from {_SMALLEST_WEIGHT:g} to {_LARGEST_WEIGHT:g}; "
-                "drop points of weight 0",
+                hint="weights must be positive, "
+                f"from {_SMALLEST_WEIGHT:g} to {_LARGEST_WEIGHT:g}, or 0",
+            )
+        if not array.any():
+            raise InputError(
+                "weights: all of them are 0", hint="give at least one point a positive weight"
             )
     array.flags.writeable = False
     return array
@@ -123,7 +127,9 @@ class Problem:
     must_link, cannot_link : array-like of shape (m, 2) or Links, optional
         Pairs of row numbers, counted from 0. Order and repetition do not matter.
     weights : array-like of shape (n_points,), optional
-        Positive; the cost of a point is multiplied by its weight.
+        Not negative; the cost of a point is multiplied by its weight. A point of weight 0 takes
+        the label of its must-link group or, without one that weighs something, of the nearest
+        centre; then it may not take part in a cannot-link.
 
     Attributes
     ----------

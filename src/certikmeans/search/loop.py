@@ -9,15 +9,15 @@ workers, so neither does the answer.
 from __future__ import annotations
 
 import itertools
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, final
+from typing import Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.board import Board
+from certikmeans.events import Emitter, NodeClosed, TreeProgress
 from certikmeans.execution import Crew
+from certikmeans.options import Options
 from certikmeans.proof import CenterSplit, Leaf, PairSplit
 from certikmeans.search.ledger import Ledger
 from certikmeans.search.node import AbstractWorker, Answer, Door, Node, Task
@@ -31,37 +31,6 @@ Part = TypeVar("Part")
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class TreeState:
-    """Where the search stands: for progress displays."""
-
-    nodes: int
-    open_nodes: int
-    depth: int
-    lower_bound: float
-
-
-class AbstractHooks(ABC):
-    """What the search asks of its surroundings."""
-
-    @abstractmethod
-    def offer(self, labels: NDArray[np.int64]) -> None:
-        """Look at a labelling of the original points."""
-
-    @abstractmethod
-    def bound(self, value: float, source: str) -> None:
-        """Note a proven bound of the whole, and what proved it."""
-
-    @abstractmethod
-    def closed(self, node: Node[Any], door: Door) -> None:
-        """Note that a node has left."""
-
-    @abstractmethod
-    def progress(self, state: TreeState) -> None:
-        """Note where the search stands."""
-
-
-@final
 class Search(Generic[Part]):
     """A tree over parts of the solution set; `run` works until it is proven or told to stop.
 
@@ -69,34 +38,28 @@ class Search(Generic[Part]):
     ----------
     worker : AbstractWorker
         Bounds and splits.
-    incumbent : callable
-        Returns the cost and the labels of the best labelling known.
-    gap : float
-        Relative gap to prove.
-    node_limit : int
-        Nodes to bound at most.
+    board : Board
+        Where labellings and bounds are told, and where the best ones are read.
+    options : Options
+        The gap to prove, the nodes to bound at most, which is split next.
     """
 
     def __init__(
         self,
         worker: AbstractWorker[Part],
-        incumbent: Callable[[], tuple[float, NDArray[np.int64]]],
-        hooks: AbstractHooks,
-        *,
-        gap: float,
-        node_limit: int,
-        selection: str,
+        board: Board,
+        options: Options,
+        emitter: Emitter,
         crew: Crew,
-        keep_proof: bool = False,
     ) -> None:
         self._worker = worker
-        self._incumbent = incumbent
-        self._hooks = hooks
-        self._gap = max(gap, LEAST_GAP)
-        self._node_limit = node_limit
+        self._board = board
+        self._emitter = emitter
+        self._gap = max(options.gap, LEAST_GAP)
+        self._node_limit = options.node_limit
         self._crew = crew
-        self._store = NodeStore(selection)
-        self._ledger = Ledger(keep_proof=keep_proof)
+        self._store = NodeStore(options.selection)
+        self._ledger = Ledger(keep_proof=options.keep_proof)
         self._numbers = itertools.count(1)
         self._root = 0
         self._deepest = 0
@@ -108,31 +71,23 @@ class Search(Generic[Part]):
         """At most the cost of every labelling: the least bound over closed and open nodes."""
         return min(self._store.least, self._ledger.closed_bound)
 
-    def ask(self, worker: AbstractWorker[Part], root: Part, stop: StopSignal) -> Answer[Part]:
-        """Have the root bounded by a worker that may use the crew itself."""
-        target, labels = self._target()
-        found = Crew().map(worker.evaluate, [Task(root, 0, None, target, labels, stop)])[0]
+    def begin(self, found: Answer[Part], known: float, leaf: Leaf) -> None:
+        """Open the root; ``known`` is a bound of the whole that was there before, and its leaf."""
         for candidate in found.labels:
-            self._hooks.offer(candidate)
-        return found
-
-    def begin(self, found: Answer[Part], *, known: float) -> None:
-        """Open the root. ``known`` is a bound of the whole that was there before.
-
-        It is larger than the root's only where it is trivial, or rounded otherwise.
-        """
+            self._board.offer(candidate, "tree")
+        better = found.bound > known
         node = Node(
             number=self._root,
             parent=-1,
             depth=0,
             part=found.part,
-            bound=max(known, found.bound),
-            leaf=found.leaf if found.bound >= known else Leaf("trivial"),
+            bound=found.bound if better else known,
+            leaf=found.leaf if better else leaf,
             restart=found.restart,
             split=found.split,
         )
         self._ledger.open(node)
-        self._settle(node, found)
+        self._file(node, found)
 
     def run(self, stop: StopSignal) -> bool:
         """Split until the gap is proven, nothing is left, or ``stop``.
@@ -155,7 +110,7 @@ class Search(Generic[Part]):
         return self._ledger.proof_nodes(self._root, self._store.nodes())
 
     def _done(self) -> bool:
-        return gap_reached(self._incumbent()[0], self.lower_bound, self._gap)
+        return gap_reached(self._board.cost, self.lower_bound, self._gap)
 
     def _round(self, count: int, stop: StopSignal) -> None:
         """Split a few nodes; bound their parts; if a worker fails, the nodes stay as they were."""
@@ -181,7 +136,7 @@ class Search(Generic[Part]):
             raise
         for answer in answers:
             for candidate in answer.labels:
-                self._hooks.offer(candidate)
+                self._board.offer(candidate, "tree")
         for node, pair in zip(nodes, zip(answers[::2], answers[1::2], strict=True), strict=True):
             self._replace(node, pair)
 
@@ -203,16 +158,16 @@ class Search(Generic[Part]):
             )
         assert node.split is not None
         self._ledger.replace(node, node.split, children)
-        self._hooks.closed(node, Door.SPLIT)
+        self._tell_closed(node, Door.SPLIT)
         self.nodes += len(children)
         self._deepest = max(self._deepest, node.depth + 1)
         for child, answer in zip(children, answers, strict=True):
-            self._settle(child, answer)
+            self._file(child, answer)
 
     def _inherited(self, node: Node[Part], part: Part) -> Leaf:
         return self._worker.inherited(node.leaf, node.part, part)
 
-    def _settle(self, node: Node[Part], answer: Answer[Part]) -> None:
+    def _file(self, node: Node[Part], answer: Answer[Part]) -> None:
         """Close a node that has just been bounded, or keep it open."""
         if answer.bound == np.inf:
             self._close(node, Door.INFEASIBLE)
@@ -223,19 +178,30 @@ class Search(Generic[Part]):
 
     def _target(self) -> tuple[float, NDArray[np.int64]]:
         """Bound that closes a part, and the best labelling. Targets never rise."""
-        cost, labels = self._incumbent()
-        self._least_target = min(self._least_target, target_bound(cost, self._gap))
+        labels = self._board.labels
+        assert labels is not None  # there is one from the heuristics on
+        self._least_target = min(self._least_target, target_bound(self._board.cost, self._gap))
         return self._least_target, labels
 
     def _prunable(self, node: Node[Part]) -> bool:
-        return gap_reached(self._incumbent()[0], node.bound, self._gap)
+        return gap_reached(self._board.cost, node.bound, self._gap)
 
     def _close(self, node: Node[Part], door: Door) -> None:
         self._ledger.close(node, door)
-        self._hooks.closed(node, door)
+        self._tell_closed(node, door)
+
+    def _tell_closed(self, node: Node[Part], door: Door) -> None:
+        books = (node.number, node.parent, node.depth, str(door), node.bound)
+        self._emitter.emit(NodeClosed(self._emitter.seconds, *books, part=node.part))
 
     def _report(self) -> None:
-        self._hooks.bound(self.lower_bound, self._worker.name)
-        self._hooks.progress(
-            TreeState(self.nodes, len(self._store), self._deepest, self.lower_bound)
+        self._board.prove(self.lower_bound, self._worker.name)
+        self._emitter.emit(
+            TreeProgress(
+                self._emitter.seconds,
+                self.nodes,
+                len(self._store),
+                self._deepest,
+                self.lower_bound,
+            )
         )

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.bounds.base import BoundResult
 from certikmeans.proof import CenterSplit, Leaf, PairSplit
 from certikmeans.stop import StopSignal
 
@@ -71,6 +72,10 @@ class AbstractWorker(ABC, Generic[Part]):
     """Bounds parts and splits them. Workers are plain data and may be sent elsewhere."""
 
     name: str  # of the bound
+
+    @abstractmethod
+    def root(self, found: BoundResult, stop: StopSignal) -> Answer[Part]:
+        """Answer for the whole, given what the bound has found about it."""
 
     @abstractmethod
     def evaluate(self, task: Task[Part]) -> Answer[Part]:

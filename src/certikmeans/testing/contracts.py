@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from typing import Any, final
 
 import numpy as np
 
 from certikmeans.assignment import Assigner
-from certikmeans.bounds.base import AbstractBound
+from certikmeans.board import Board
+from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
+from certikmeans.events import Emitter
 from certikmeans.heuristics.base import AbstractHeuristic, Labels, Workshop
+from certikmeans.news import Unheard
 from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import Presolved, presolve
 from certikmeans.problem import Problem, ReducedProblem
@@ -19,11 +22,11 @@ from certikmeans.stop import StopSignal
 from certikmeans.testing.oracle import exact_cost, feasible_labellings
 
 
-def workshop_for(problem: Problem, *, seed: int = 0) -> Workshop | None:
-    """Prepare a workshop for ``problem``; None if it is infeasible."""
+def workshop_for(problem: Problem, *, seed: int = 0) -> Workshop:
+    """Prepare a workshop for ``problem``, which has to be feasible, or nothing is tested."""
     done = presolve(problem, StopSignal())
-    if isinstance(done, InfeasibilityProof) or done.witness is None:
-        return None
+    assert not isinstance(done, InfeasibilityProof), "nothing to test: draw another problem"
+    assert done.witness is not None
     return Workshop(
         problem=done.reduced,
         assigner=Assigner(done.reduced, done.witness),
@@ -42,13 +45,23 @@ def check_proper(problem: ReducedProblem, labels: Labels) -> None:
     assert (labels[tails] != labels[heads]).all()
 
 
+@final
+class _Heard(Unheard):
+    """Remembers every labelling that it is told of."""
+
+    def __init__(self) -> None:
+        self.labellings: list[Labels] = []
+
+    def offer(self, labels: Labels, source: str, iterations: int = 0) -> None:
+        """Remember."""
+        self.labellings.append(labels.copy())
+
+
 def check_heuristic(heuristic: AbstractHeuristic, problem: Problem, *, seed: int = 0) -> None:
     """Proper labels; the same with threads; the witness when there is no time."""
     workshop = workshop_for(problem, seed=seed)
-    if workshop is None:
-        return
-    reported: list[Labels] = []
-    alone = workshop.but(on_labels=lambda labels, *_: reported.append(labels.copy()))
+    heard = _Heard()
+    alone, reported = workshop.but(news=heard), heard.labellings
     labels = heuristic.search(alone)
     check_proper(workshop.problem, labels)
     for other in reported:
@@ -66,16 +79,35 @@ def check_heuristic(heuristic: AbstractHeuristic, problem: Problem, *, seed: int
     check_proper(workshop.problem, heuristic.search(workshop.but(stop=no_time)))
 
 
-def check_bound(
-    make: Callable[[Presolved], AbstractBound[object, Subproblem]], problem: Problem
-) -> None:
-    """The value at the root is below the exact cost of every feasible labelling."""
+def setting_for(done: Presolved, *, gap: float = 1e-3, keep_proof: bool = False) -> Setting:
+    """What a bound is prepared for, given a presolved problem with a labelling."""
+    assert done.witness is not None
+    return Setting(done.reduced, Assigner(done.reduced, done.witness), gap, 0, keep_proof)
+
+
+def check_bound(bound: AbstractBound[Any], problem: Problem) -> None:
+    """The value of the whole is below the exact cost of every feasible labelling.
+
+    With the news of a run and without; the problem has to be feasible, or nothing is tested.
+    """
     done = presolve(problem, StopSignal())
-    if isinstance(done, InfeasibilityProof):
-        return
-    bound = make(done)
-    state = bound.prepare(done.reduced)
-    found = bound.evaluate(state, Subproblem.root(done.reduced), np.inf, StopSignal())
+    assert not isinstance(done, InfeasibilityProof), "nothing to test: draw another problem"
+    assert done.witness is not None
+    assert bound.obstacle(done.reduced) is None, "nothing to test: draw another problem"
+    state, whole = bound.prepare(setting_for(done)), Subproblem.root(done.reduced)
+    board = Board(problem, 1e-3, Emitter(), StopSignal())
+    board.offer(done.restore_labels(done.witness), "witness")
+    for root in (None, Root(board.seen_from(done))):
+        found = bound.evaluate(state, whole, np.inf, StopSignal(), None, root)
+        _check_below(found, done, problem)
+    lowest = min(
+        exact_cost(problem.points, problem.weights, labels)
+        for labels in feasible_labellings(problem)
+    )
+    assert Fraction(board.lower) <= lowest, "what was told on the way is more than is true"
+
+
+def _check_below(found: BoundResult, done: Presolved, problem: Problem) -> None:
     lifted = done.restore_bound(found.value)
     for labels in feasible_labellings(problem):
         groups = done.reduce_labels(np.array(labels))

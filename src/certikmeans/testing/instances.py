@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from certikmeans.errors import InputError
+from certikmeans.presolve.pipeline import Presolved, presolve
 from certikmeans.problem import Problem
+from certikmeans.stop import StopSignal
 
 SHIFTS = (0.0, 1e4, 1e8)
 
@@ -40,6 +44,43 @@ def random_problem(seed: int, *, largest: int = 7) -> Problem:
         cannot_link=_cannot_links(rng, n_points),
         weights=weights,
     )
+
+
+def feasible_problem(
+    seed: int, *, largest: int = 7, least_clusters: int = 2, weightless: bool = False
+) -> Problem:
+    """Draw until there is something to decide: a labelling exists, and groups outnumber clusters.
+
+    A test that draws its instances here cannot pass because there was nothing to test.
+
+    Parameters
+    ----------
+    weightless : bool
+        Whether some points may weigh nothing.
+
+    Examples
+    --------
+    >>> feasible_problem(3).n_clusters >= 2
+    True
+    """
+    for number in range(1_000):
+        problem = random_problem(1_000_003 * number + seed, largest=largest)
+        if weightless:
+            problem = _with_zeros(problem, np.random.default_rng([seed, number]))
+        if problem.n_clusters < least_clusters:
+            continue
+        try:
+            done = presolve(problem, StopSignal(), explanation_seconds=0.0)
+        except InputError:  # a weightless point with a cannot-link
+            continue
+        if isinstance(done, Presolved) and done.reduced.n_groups > problem.n_clusters:
+            return problem
+    raise AssertionError(f"no feasible problem in 1,000 draws from seed {seed}")
+
+
+def _with_zeros(problem: Problem, rng: np.random.Generator) -> Problem:
+    weights = np.where(rng.random(problem.n_points) < 0.3, 0.0, problem.weights)
+    return replace(problem, weights=weights) if weights.any() else problem
 
 
 def _random_weights(rng: np.random.Generator, n_points: int) -> Any:

@@ -22,6 +22,8 @@ def exact_cost(points: Any, weights: Any, labels: Any) -> Fraction:
     for k in {int(label) for label in labels}:
         members = [i for i, label in enumerate(labels) if int(label) == k]
         mass = sum((masses[i] for i in members), Fraction(0))
+        if mass == 0:
+            continue  # what weighs nothing costs nothing
         for j in range(len(rows[0])):
             mean = sum((masses[i] * rows[i][j] for i in members), Fraction(0)) / mass
             for i in members:

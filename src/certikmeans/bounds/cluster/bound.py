@@ -1,186 +1,269 @@
-"""The cluster bound: one Lagrangian subproblem in R^d, the same for all K clusters.
+"""The cluster bound: one Lagrangian subproblem in R^d for every family of alike clusters.
 
-    z  >=  L(lam) = sum_s lam_s - K sigma(lam)
+    z  >=  L(lam) = sum_s lam_s - sum_k sigma_k(lam)
 
 for any multipliers ``lam``: relaxing "every group is in exactly one cluster" splits the
-problem by cluster, and each of the K clusters is worth at most ``sigma(lam)``.
+problem by cluster, and cluster k is worth at most ``sigma_k(lam)``. At the root all K clusters
+look alike, and one subproblem does.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
-from typing import final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from certikmeans.bounds.cluster.bundle import Aim, BundleStatistics, LevelBundle, Outcome
-from certikmeans.bounds.cluster.families import Family
+from certikmeans.assignment import Assigner
+from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
+from certikmeans.bounds.cluster.bundle import MOST_ROUNDS, Aim, LevelBundle, Outcome
+from certikmeans.bounds.cluster.columns import (
+    column_of,
+    columns_of,
+    heaviest_columns,
+    mixture_of,
+    rounded_mixture,
+)
+from certikmeans.bounds.cluster.families import families_of
 from certikmeans.bounds.cluster.multipliers import multiplier_space
-from certikmeans.bounds.cluster.pricing import Column, Pricer
+from certikmeans.bounds.cluster.pricing import DOUBT_AFTER, Column, Pricer
+from certikmeans.bounds.cluster.starts import cost_about, means_in_order, settle, spread
 from certikmeans.bounds.one_centre import cost_about_one_centre
 from certikmeans.problem import ReducedProblem
+from certikmeans.problem.subproblem import Subproblem
+from certikmeans.proof import GroupMultipliers, Leaf
 from certikmeans.stop import StopSignal
 
 # Of the gap asked for, this much is left to rounding on the way back through presolve.
 MARGIN = 0.01
-# Where between the goal and the incumbent's cost the cuts are asked to be.
-LEVEL = 0.25
+# How far beyond the bound asked for the cuts are asked to be, in units of the gap asked for.
+BEYOND = 0.75
+# Rounds of the bundle in a node: a split gains more than many small steps.
+ROUNDS_IN_A_NODE = 60
+# Where another bound waits, exact pricing has to show progress from so many boxes on.
+DOUBT_SOON = 25_000
+# A labelling that is better by less is the same one, as far as the box goes.
+SAME_COST = 1e-9
+
+Vector = NDArray[np.float64]
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class ClusterProof:
-    """A proven bound on the reduced cost, with its proof and what was learnt on the way."""
+class ClusterState:
+    """What every evaluation shares."""
 
-    value: float  # at most the reduced cost of every labelling, ``offset`` not included
-    multipliers: NDArray[np.float64]  # (n_groups,): ``value`` follows from these; K = 1: zeros
-    columns: list[Column]  # clusters worth trying; centres for the heuristics
-    labels: NDArray[np.int64]  # (n_groups,): the best labelling known at the end
-    outcome: Outcome
-    ceiling: float  # no multipliers in the incumbent's box prove more; may be infinite
-    statistics: BundleStatistics
-    weights: NDArray[np.float64]  # of the columns, in the relaxation's own solution
-
-    @property
-    def reached(self) -> bool:
-        """Whether the gap asked for is proven."""
-        return self.outcome is Outcome.PROVEN
+    pricer: Pricer
+    assigner: Assigner  # finds labels to build the multipliers' box around
+    gap: float
+    seed: int
 
 
-Improve = Callable[[list[Column]], NDArray[np.int64] | None]
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterRestart:
+    """What a smaller part starts from."""
+
+    multipliers: Vector  # (n_groups,)
+    columns: tuple[Column, ...]
+    centers: NDArray[np.float64]  # (n_clusters, n_axes)
 
 
-def cluster_bound(
-    reduced: ReducedProblem,
-    labels: NDArray[np.int64],
-    *,
-    target_gap: float,
-    stop: StopSignal,
-    executor: Executor | None = None,
-    improve: Improve | None = None,
-    on_bound: Callable[[float], None] = lambda value: None,
-    seed: int = 0,
-    doubt_after: float = np.inf,
-) -> ClusterProof:
-    """Prove that ``labels`` are within ``target_gap`` of the optimum, or come close.
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Start:
+    """Around which labelling the multipliers are sought, and what is known already."""
 
-    Parameters
-    ----------
-    reduced : ReducedProblem
-    labels : ndarray of shape (n_groups,)
-        A proper labelling; the better, the closer the bound.
-    target_gap : float
-        Relative to the cost of the labels, ``offset`` included.
-    stop : StopSignal
-        Ends the work early; what is proven by then is returned.
-    executor : concurrent.futures.Executor, optional
-        Threads for pricing.
-    improve : callable, optional
-        Called with the clusters found when the goal turns out to be unreachable: then the
-        labels are not optimal, or the relaxation has a gap. May return better labels.
-    on_bound : callable
-        Told every proven improvement.
-    seed : int
-        For the choice of starting points.
-    doubt_after : float
-        Boxes of an exact pricing from which on it is given up if it makes no progress. Infinite:
-        up to half of what is left of a time limit may go into one.
+    labels: NDArray[np.int64]
+    centers: NDArray[np.float64]  # one per cluster, each in its box
+    aim: Aim
+    cost: float
+    multipliers: Vector | None = None
+    columns: tuple[Column, ...] = ()
+
+
+@final
+class ClusterBound(AbstractBound[ClusterState]):
+    """``sum lam - sum_k sigma_k(lam)``, cluster k worth what it can be with its centre in its box.
+
+    Valid for any multipliers: a labelling in the part pays ``sum lam`` minus what its clusters are
+    worth, and cluster k, whose mean lies in box k, is worth at most ``sigma_k``, the most that any
+    set allowed there is worth about any centre in the box.
+
+    At the root the multipliers are sought around the best labelling known. Where they cannot reach
+    the gap, that labelling is not optimal or the relaxation has a gap: the clusters found are
+    handed back to be recombined, once, before the bound goes on to the best there is.
 
     Examples
     --------
-    >>> from certikmeans.problem import Problem
     >>> from certikmeans.presolve.pipeline import presolve
-    >>> problem = Problem.from_data([[0.0], [1.0], [8.0], [9.0]], 2)
-    >>> reduced = presolve(problem, StopSignal()).reduced
-    >>> bound = cluster_bound(reduced, np.array([0, 0, 1, 1]), target_gap=1e-3, stop=StopSignal())
-    >>> 0.999 <= bound.value <= 1.0
+    >>> from certikmeans.problem import Problem
+    >>> done = presolve(Problem.from_data([[0.0], [1.0], [8.0], [9.0]], 2), StopSignal())
+    >>> bound = ClusterBound()
+    >>> state = bound.prepare(Setting(done.reduced, Assigner(done.reduced, done.witness)))
+    >>> found = bound.evaluate(state, Subproblem.root(done.reduced), 0.999, StopSignal())
+    >>> 0.999 <= found.value <= 1.0
     True
     """
-    incumbent = incumbent_columns(reduced, labels)
-    cost = sum(column.cost for column in incumbent)
-    unit = target_gap * (cost + reduced.offset)
-    trivial = _trivial_bound(reduced, cost, unit)
-    if trivial is not None:
-        return ClusterProof(
-            trivial, np.zeros(len(labels)), incumbent, labels, Outcome.PROVEN, cost,
-            BundleStatistics(), np.ones(len(incumbent)),
-        )  # fmt: skip
-    with threadpool_limits(limits=1):  # small products: more threads only get in the way
-        return _raise_bound(
-            Pricer(reduced, executor),
-            labels,
-            target_gap,
-            stop,
-            improve,
-            _Best(on_bound),
-            seed,
-            doubt_after,
-        )
+
+    name: ClassVar[str] = "cluster"
+    suggests_pairs: ClassVar[bool] = True
+
+    def prepare(self, setting: Setting) -> ClusterState:
+        """Prepare pricing."""
+        return ClusterState(Pricer(setting.problem), setting.assigner, setting.gap, setting.seed)
+
+    def evaluate(
+        self,
+        state: ClusterState,
+        part: Subproblem,
+        cutoff: float,
+        stop: StopSignal,
+        restart: Any = None,
+        root: Root | None = None,
+    ) -> BoundResult:
+        """Bound the reduced cost of every labelling in ``part``."""
+        reduced = state.pricer.reduced
+        if reduced.n_clusters == 1:
+            value = cost_about_one_centre(reduced.points, reduced.weights)
+            return BoundResult(value, Leaf("one cluster"))
+        if root is None:
+            start = _start_in_a_node(state, part, cutoff, stop, restart)
+            return _climb(state, state.pricer, part, start, stop, None)
+        start = _start_at_the_root(state, root)
+        if start.aim.goal <= 0.0:  # what groups cost inside is enough
+            return BoundResult(0.0, Leaf("trivial"), ClusterRestart(
+                np.zeros(reduced.n_groups), (), start.centers
+            ))  # fmt: skip
+        with threadpool_limits(limits=1):  # small products: more threads only get in the way
+            return _climb(state, Pricer(reduced, root.executor), part, start, stop, root)
+
+    def carried_over(
+        self,
+        restart: ClusterRestart,
+        before: ReducedProblem,
+        after: ReducedProblem,
+        joined: NDArray[np.int64],
+        centers: NDArray[np.float64],
+    ) -> ClusterRestart:
+        """Carry a start over to a problem in which some groups have become one.
+
+        A joined group is worth to every centre what its parts were worth together: their
+        multipliers add up, less the sum of squares that it has inside. Columns that hold a part
+        of a joined group without the rest, or two groups that are apart now, are left behind.
+        """
+        inside = before.weights * np.einsum("ij,ij->i", before.points, before.points)
+        within = np.bincount(joined, inside, after.n_groups).astype(np.float64)
+        within -= after.weights * np.einsum("ij,ij->i", after.points, after.points)
+        lam = GroupMultipliers(restart.multipliers).joined(joined, after.n_groups, within)
+        sizes = np.bincount(joined, minlength=after.n_groups)
+        tails, heads = after.graph.edges().T
+        columns = []
+        for column in restart.columns:
+            held = np.bincount(joined, column.members, after.n_groups)
+            members = held > 0
+            whole = bool((held[members] == sizes[members]).all())
+            if whole and members.any() and not (members[tails] & members[heads]).any():
+                columns.append(column_of(after, members))
+        return ClusterRestart(lam.values, tuple(columns), centers)
 
 
-def _raise_bound(
-    pricer: Pricer,
-    labels: NDArray[np.int64],
-    target_gap: float,
+def _start_at_the_root(state: ClusterState, root: Root, columns: tuple[Column, ...] = ()) -> _Start:
+    """The best labelling known; its cost less the gap asked for is the goal."""
+    reduced, labels = state.pricer.reduced, root.news.labels()
+    cost = sum(column.cost for column in columns_of(reduced, labels))
+    unit = state.gap * (cost + reduced.offset)
+    if cost <= unit * (1.0 - MARGIN):
+        aim = Aim(0.0, 0.0, unit)
+    else:
+        unit = max(unit, 1e-12 * cost)
+        goal = cost - (1.0 - MARGIN) * unit
+        aim = Aim(goal=goal, level=cost - (1.0 - BEYOND) * unit, unit=unit)
+    return _Start(labels, means_in_order(reduced, labels), aim, cost, None, columns)
+
+
+def _start_in_a_node(
+    state: ClusterState,
+    part: Subproblem,
+    cutoff: float,
     stop: StopSignal,
-    improve: Improve | None,
-    best: _Best,
-    seed: int,
-    doubt_after: float,
-) -> ClusterProof:
-    """Run the bundle of the labels; where the goal is out of reach, of better ones."""
-    reduced = pricer.reduced
-    incumbent = incumbent_columns(reduced, labels)
-    cost = sum(column.cost for column in incumbent)
-    families = [Family(pricer.everywhere, tuple(range(reduced.n_clusters)))]
-    space = multiplier_space(reduced, labels)
-    make_bundle = partial(LevelBundle, pricer, doubt_after=doubt_after)
-    bundle = make_bundle(space, families, incumbent, seed, best.offer)
+    restart: ClusterRestart | None,
+) -> _Start:
+    """A labelling of the part near that of the larger part; the cutoff is the goal."""
+    reduced = state.pricer.reduced
+    guess = spread(reduced, part) if restart is None else restart.centers
+    labels, centers = settle(reduced, state.assigner, part, guess, stop)
+    cost = cost_about(reduced, labels, centers)
+    if not np.isfinite(cutoff):
+        cutoff = cost
+    unit = max(state.gap * (cutoff + reduced.offset), 1e-12 * max(cutoff, cost), 1e-300)
+    aim = Aim(goal=cutoff, level=cutoff + BEYOND * unit, unit=unit)
+    if restart is None:
+        return _Start(labels, centers, aim, cost)
+    return _Start(labels, centers, aim, cost, restart.multipliers, restart.columns)
+
+
+def _climb(
+    state: ClusterState,
+    pricer: Pricer,
+    part: Subproblem,
+    start: _Start,
+    stop: StopSignal,
+    root: Root | None,
+) -> BoundResult:
+    """Run the bundle; where the goal is out of reach at the root, again around a better one."""
+    reduced, families = pricer.reduced, families_of(pricer.reduced, part)
+    best = _Best(lambda value: None if root is None else root.news.prove(value, "cluster"))
+    doubt_after: float = DOUBT_AFTER
+    most_rounds, hopeful = ROUNDS_IN_A_NODE, root is not None
+    if root is not None:
+        doubt_after = DOUBT_SOON if root.in_a_hurry else np.inf
+        most_rounds = MOST_ROUNDS
+    bundle = None
+    statistics = None
     while True:
-        aim = _aim(cost, target_gap * (cost + reduced.offset))
-        outcome = bundle.run(aim, stop, pause_if_unreachable=improve is not None)
+        if bundle is None:
+            # At the root clusters are where their means are, and their box is not a given.
+            centers = None if root is not None else start.centers
+            bundle = LevelBundle(
+                pricer,
+                multiplier_space(reduced, start.labels, centers, start.multipliers),
+                families,
+                columns_of(reduced, start.labels),
+                state.seed,
+                best.offer,
+                start.columns,
+                doubt_after,
+            )
+            bundle.statistics = bundle.statistics if statistics is None else statistics
+        outcome = bundle.run(start.aim, stop, pause_if_unreachable=hopeful, most_rounds=most_rounds)
         best.keep(bundle)
-        if outcome is not Outcome.UNREACHABLE or improve is None:
+        if outcome is not Outcome.UNREACHABLE or root is None or not hopeful:
             break
-        better = improve(bundle.model.columns)
-        incumbent = [] if better is None else incumbent_columns(reduced, better)
-        if better is None or sum(c.cost for c in incumbent) >= cost * (1.0 - 1e-9):
-            improve = None  # it has had its turn: go on to the best bound there is
-            continue
-        labels, cost = better, sum(column.cost for column in incumbent)
-        columns, statistics = bundle.model.columns, bundle.statistics
-        space = multiplier_space(reduced, labels)
-        bundle = make_bundle(space, families, incumbent, seed, best.offer, columns)
-        bundle.statistics = statistics
-    if best.value >= aim.goal:
-        outcome = Outcome.PROVEN
-    return ClusterProof(
-        value=best.value,
-        multipliers=best.multipliers(len(labels)),
-        columns=bundle.model.columns,
-        labels=labels,
-        outcome=outcome,
-        ceiling=bundle.ceiling,
-        statistics=bundle.statistics,
-        weights=bundle.model.weights,
+        root.recombine(bundle.model.columns)
+        better = _start_at_the_root(state, root, tuple(bundle.model.columns))
+        if better.cost < start.cost * (1.0 - SAME_COST):
+            start, statistics, bundle = better, bundle.statistics, None
+        else:
+            hopeful = False  # it has had its turn: go on to the best bound there is
+    model = bundle.model
+    mixture = mixture_of(
+        model.columns, model.weights, lambda i: families[model.family_of(i)].clusters
     )
-
-
-def _trivial_bound(reduced: ReducedProblem, cost: float, unit: float) -> float | None:
-    """Bound that needs no work: one cluster, or nothing worth proving."""
-    if reduced.n_clusters == 1:
-        return cost_about_one_centre(reduced.points, reduced.weights)
-    return 0.0 if cost <= unit * (1.0 - MARGIN) else None
-
-
-def _aim(cost: float, unit: float) -> Aim:
-    unit = max(unit, 1e-12 * cost)
-    return Aim(goal=cost - (1.0 - MARGIN) * unit, level=cost - LEVEL * unit, unit=unit)
+    lam = best.multipliers(bundle)
+    kept = heaviest_columns(model.columns, model.weights)
+    return BoundResult(
+        value=best.value,
+        leaf=Leaf("cluster", GroupMultipliers(lam)),
+        restart=ClusterRestart(lam, kept, start.centers),
+        centers=(start.centers, *rounded_mixture(mixture, families, start.centers)),
+        mixture=mixture,
+        numbers=dataclasses.asdict(bundle.statistics),
+    )
 
 
 @final
@@ -189,7 +272,7 @@ class _Best:
 
     def __init__(self, on_bound: Callable[[float], None]) -> None:
         self.value = 0.0  # no cost is negative
-        self._lam: NDArray[np.float64] | None = None
+        self._lam: Vector | None = None
         self._told = 0.0
         self._on_bound = on_bound
 
@@ -202,21 +285,5 @@ class _Best:
         if bundle.proven > self.value:
             self.value, self._lam = bundle.proven, bundle.proven_lam
 
-    def multipliers(self, n_groups: int) -> NDArray[np.float64]:
-        return np.zeros(n_groups) if self._lam is None else self._lam
-
-
-def incumbent_columns(reduced: ReducedProblem, labels: NDArray[np.int64]) -> list[Column]:
-    """One column per cluster of the labels, worth nothing where multipliers are costs."""
-    compact = np.unique(labels, return_inverse=True)[1]
-    return [column_of(reduced, compact == k) for k in range(int(compact.max()) + 1)]
-
-
-def column_of(reduced: ReducedProblem, members: NDArray[np.bool_]) -> Column:
-    """Column of a set that is not empty."""
-    weights, points = reduced.weights[members], reduced.points[members]
-    mass = float(weights.sum())
-    mean = weights @ points / mass
-    away = points - mean
-    cost = float(weights @ np.einsum("ij,ij->i", away, away))
-    return Column(mean, members.astype(np.uint8), mass, cost, 0.0)
+    def multipliers(self, last: LevelBundle) -> Vector:
+        return last.proven_lam if self._lam is None else self._lam

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.base import AbstractBound, BoundResult
+from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
 from certikmeans.bounds.grouped import compiled, scip
 from certikmeans.bounds.grouped.chunks import Answers, ChunkSolver, Effort, make_chunks
 from certikmeans.bounds.grouped.groups import Groups, make_groups
@@ -17,8 +16,8 @@ from certikmeans.bounds.grouped.lagrangian import Evaluated, Lagrangian
 from certikmeans.bounds.grouped.multipliers import climb, even_out, same_boxes
 from certikmeans.errors import InputError
 from certikmeans.kernels.grouped_viable import distance_ranges, narrow
-from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
+from certikmeans.proof import Leaf
 from certikmeans.stop import StopSignal
 
 SOLVERS: dict[str, ChunkSolver] = {"compiled": compiled.solve_chunk, "scip": scip.solve_chunk}
@@ -34,7 +33,7 @@ class Restart:
 
 
 @final
-class GroupedBound(AbstractBound[Groups, Subproblem]):
+class GroupedBound(AbstractBound[Groups]):
     """Lagrangian decomposition over groups of samples (the paper's ``SG + LD``).
 
     Every group has its own copy of the centres. "All copies are equal" is relaxed with
@@ -51,10 +50,7 @@ class GroupedBound(AbstractBound[Groups, Subproblem]):
     ----------
     solver : {"compiled", "scip"}
         Who solves the group problems. SCIP is the reference: its tolerances are not rigorous,
-        so its values have a margin taken off and carry ``"rigorous": False`` in the evidence.
-    executor : concurrent.futures.Executor, optional
-        Runs chunks of groups. The value does not depend on it, bit for bit. Not the one that
-        runs `evaluate` itself, if its workers are limited: they would wait for each other.
+        so its values have a margin taken off.
     max_evaluations : int
         Evaluations of the Lagrangian per part, at most.
     node_limit : int
@@ -65,12 +61,12 @@ class GroupedBound(AbstractBound[Groups, Subproblem]):
     """
 
     name: ClassVar[str] = "grouped"
+    has_evidence: ClassVar[bool] = False
 
     def __init__(
         self,
         *,
         solver: Literal["compiled", "scip"] = "compiled",
-        executor: Executor | None = None,
         max_evaluations: int = 40,
         node_limit: int = 50_000,
         quick_limit: int = 50,
@@ -83,15 +79,13 @@ class GroupedBound(AbstractBound[Groups, Subproblem]):
                 hint="use 'compiled' or 'scip'",
             )
         self._solve = SOLVERS[solver]
-        self._rigorous = solver == "compiled"
-        self._executor = executor
         self._max_evaluations = max_evaluations
         self._effort = Effort(relative_tolerance, quick_limit, node_limit)
         self._max_group_size = max_group_size
 
-    def prepare(self, problem: ReducedProblem) -> Groups:
+    def prepare(self, setting: Setting) -> Groups:
         """Form the groups."""
-        return make_groups(problem, self._max_group_size)
+        return make_groups(setting.problem, self._max_group_size)
 
     def evaluate(
         self,
@@ -100,15 +94,19 @@ class GroupedBound(AbstractBound[Groups, Subproblem]):
         cutoff: float,
         stop: StopSignal,
         restart: Any = None,
+        root: Root | None = None,
     ) -> BoundResult:
-        """Bound the reduced cost of every labelling in ``part``."""
+        """Bound the reduced cost of every labelling in ``part``.
+
+        Chunks of groups run on the executor of ``root``; the value does not depend on it.
+        """
         part, viable = _usable(state, part)
         nearest = np.empty(viable.shape)
         farthest = np.empty(viable.shape)
         distance_ranges(state.points, part.lower, part.upper, nearest, farthest)
         classes = same_boxes(part.lower, part.upper, viable)
         if not narrow(nearest, farthest, state.link_start, state.link, viable):
-            return BoundResult(np.inf, {"bound": self.name, "empty": "viable"}, restart)
+            return BoundResult(np.inf, Leaf(self.name), restart)
         if restart is None:
             shape = (state.n_sets, *part.lower.shape)
             restart = Restart(np.zeros(shape), np.full(len(state.order), -1))
@@ -118,7 +116,7 @@ class GroupedBound(AbstractBound[Groups, Subproblem]):
             make_chunks(state, part, viable, nearest),
             self._solve,
             self._effort,
-            self._executor,
+            None if root is None else root.executor,
             stop,
         )
         first = lagrangian.evaluate(even_out(restart.nu, classes), restart.labels)
@@ -128,20 +126,16 @@ class GroupedBound(AbstractBound[Groups, Subproblem]):
     def _result(
         self, best: Evaluated, history: list[float], part: Subproblem, groups: Groups
     ) -> BoundResult:
-        evidence = {
-            "bound": self.name,
-            "rigorous": self._rigorous,
-            "evaluations": len(history),
-            "nodes": int(best.answers.nodes.sum()),
-            "history": history,
-            "groups": {"order": groups.order, "starts": groups.starts},
-            "multipliers": best.nu,
-        }
         return BoundResult(
             best.value,
-            evidence,
+            Leaf(self.name),
             Restart(best.nu, best.answers.labels),
             _suggestions(best.answers, part, groups),
+            numbers={
+                "evaluations": len(history),
+                "nodes": int(best.answers.nodes.sum()),
+                "history": history,
+            },
         )
 
 

@@ -1,5 +1,5 @@
 """The SDP bound: the Peng-Wei relaxation with pairwise constraints and cuts, made safe."""
 
-from certikmeans.bounds.sdp.bound import SdpBound, SdpRestart, translate_restart
+from certikmeans.bounds.sdp.bound import SdpBound, SdpRestart
 
-__all__ = ["SdpBound", "SdpRestart", "translate_restart"]
+__all__ = ["SdpBound", "SdpRestart"]

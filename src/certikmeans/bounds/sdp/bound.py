@@ -11,17 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from certikmeans.bounds.base import AbstractBound, BoundResult
+from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
 from certikmeans.bounds.sdp.admm import Admm, Start
 from certikmeans.bounds.sdp.cuts import NO_CUTS, merged, most_violated
 from certikmeans.bounds.sdp.interior import load_clarabel, solve_interior
 from certikmeans.bounds.sdp.model import SdpModel
-from certikmeans.bounds.sdp.safe import joined_multipliers, safe_bound
+from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
+from certikmeans.bounds.sdp.safe import safe_bound
 from certikmeans.bounds.sdp.suggest import soft_clusters, suggested_centers
 from certikmeans.errors import InputError
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import MatrixMultipliers
+from certikmeans.proof import Leaf
 from certikmeans.stop import StopSignal
 
 MOST_GROUPS = 1_000
@@ -59,7 +60,7 @@ class _Climbed:
 
 
 @final
-class SdpBound(AbstractBound[SdpModel, Subproblem]):
+class SdpBound(AbstractBound[SdpModel]):
     """The Peng-Wei semidefinite relaxation with pair and triangle cuts, made safe.
 
     Valid for any multipliers (`safe_bound`), so nothing depends on how well the relaxation was
@@ -77,11 +78,11 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
         Of ``admm``; each is an eigendecomposition.
     max_rounds : int
         Rounds of cuts for ``clarabel``.
-    on_bound : callable, optional
-        Told every proven improvement.
     """
 
     name: ClassVar[str] = "sdp"
+    uses_boxes: ClassVar[bool] = False
+    suggests_pairs: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -90,7 +91,6 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
         cuts: bool = True,
         max_iterations: int = 2_000,
         max_rounds: int = 6,
-        on_bound: Callable[[float], None] | None = None,
     ) -> None:
         if solver not in ("admm", "clarabel"):
             raise InputError(f"solver: {solver!r} is unknown", hint="choose admm or clarabel")
@@ -100,12 +100,16 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
         self._cuts = cuts
         self._max_iterations = max_iterations
         self._max_rounds = max_rounds
-        self._on_bound = on_bound
 
-    def prepare(self, problem: ReducedProblem) -> SdpModel:
-        """Build the matrices; refuse problems that are too large."""
-        check_size(problem)
-        return SdpModel.of(problem)
+    def obstacle(self, problem: ReducedProblem) -> str | None:
+        """Dense matrices have a limit."""
+        if problem.n_groups <= MOST_GROUPS:
+            return None
+        return f"{problem.n_groups} groups are too many for dense matrices, at most {MOST_GROUPS}"
+
+    def prepare(self, setting: Setting) -> SdpModel:
+        """Build the matrices."""
+        return SdpModel.of(setting.problem)
 
     def evaluate(
         self,
@@ -114,27 +118,61 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
         cutoff: float,
         stop: StopSignal,
         restart: Any = None,
+        root: Root | None = None,
     ) -> BoundResult:
         """Bound the reduced cost of every labelling in ``part``."""
+
+        def tell(value: float) -> None:
+            if root is not None:
+                root.news.prove(value, self.name)
+
         # Matrices are too small for threads of their own: they would only wait for each other.
         with threadpool_limits(limits=1):
-            found = self._climb(state, cutoff, stop, restart)
+            found = self._climb(state, cutoff, stop, restart, tell)
             problem = state.problem
             return BoundResult(
                 value=found.value,
-                evidence={
-                    "bound": self.name,
-                    "iterations": found.iterations,
-                    "rounds": found.rounds,
-                    "matrix": found.proof,
-                },
+                leaf=Leaf(self.name, found.proof),
                 restart=SdpRestart(found.proof, found.last),
                 centers=(suggested_centers(problem, found.last.z),),
                 mixture=soft_clusters(problem, found.last.z),
+                numbers={
+                    "iterations": found.iterations,
+                    "rounds": found.rounds,
+                    "cuts": len(found.proof.cuts),
+                },
             )
 
+    def carried_over(
+        self,
+        restart: SdpRestart,
+        before: ReducedProblem,
+        after: ReducedProblem,
+        joined: NDArray[np.int64],
+        centers: NDArray[np.float64],
+    ) -> SdpRestart:
+        """Carry a start over to a problem in which group s has become part of ``joined[s]``.
+
+        Multipliers add up, which costs nothing of the bound; entries of Z are averaged by weight,
+        which keeps ``Z w = 1``.
+        """
+        shares = np.zeros((after.n_groups, before.n_groups))
+        shares[joined, np.arange(before.n_groups)] = before.weights / after.weights[joined]
+        last = restart.last
+        moved = Start(
+            last.multipliers.added_up(joined, after.n_groups),
+            shares @ last.z @ shares.T,
+            last.penalty,
+        )
+        return SdpRestart(restart.proof.added_up(joined, after.n_groups), moved)
+
     def _climb(
-        self, model: SdpModel, cutoff: float, stop: StopSignal, restart: SdpRestart | None
+        self,
+        model: SdpModel,
+        cutoff: float,
+        stop: StopSignal,
+        restart: SdpRestart | None,
+        tell: Callable[[float], None],
     ) -> _Climbed:
         n = model.n_groups
         if restart is None:
@@ -149,18 +187,23 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
         if trivial or value >= cutoff or stop.cause() is not None:
             return first
         if self._solver == "clarabel":
-            return self._by_interior(model, cutoff, stop, first)
-        return self._by_admm(model, cutoff, stop, first)
+            return self._by_interior(model, cutoff, stop, first, tell)
+        return self._by_admm(model, cutoff, stop, first, tell)
 
     def _by_admm(
-        self, model: SdpModel, cutoff: float, stop: StopSignal, best: _Climbed
+        self,
+        model: SdpModel,
+        cutoff: float,
+        stop: StopSignal,
+        best: _Climbed,
+        tell: Callable[[float], None],
     ) -> _Climbed:
         admm = Admm(model, best.last)
         history = [best.value]
         rounds = 0
         while True:
             residual = admm.run(min(CHECK_EVERY, self._max_iterations - admm.iterations), stop)
-            best = self._better(model, best, admm.state, admm.iterations, rounds)
+            best = _better(model, best, admm.state, tell, admm.iterations, rounds)
             history.append(best.value)
             if best.value >= cutoff or stop.cause() is not None:
                 return best
@@ -178,13 +221,18 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
                 return best
 
     def _by_interior(
-        self, model: SdpModel, cutoff: float, stop: StopSignal, best: _Climbed
+        self,
+        model: SdpModel,
+        cutoff: float,
+        stop: StopSignal,
+        best: _Climbed,
+        tell: Callable[[float], None],
     ) -> _Climbed:
         cuts = NO_CUTS
         for rounds in range(self._max_rounds + 1 if self._cuts else 1):
             answer = solve_interior(model, cuts, stop)
             last = Start(answer.multipliers, answer.z)
-            best = self._better(model, best, last, rounds + 1, rounds)
+            best = _better(model, best, last, tell, rounds + 1, rounds)
             if best.value >= cutoff or stop.cause() is not None:
                 break
             count = CUTS_PER_GROUP * model.n_groups
@@ -195,26 +243,21 @@ class SdpBound(AbstractBound[SdpModel, Subproblem]):
                 break
         return best
 
-    def _better(
-        self, model: SdpModel, best: _Climbed, last: Start, iterations: int, rounds: int
-    ) -> _Climbed:
-        """The better of two proofs, and where the solver is."""
-        value = safe_bound(model, last.multipliers)
-        if value <= best.value:
-            return _Climbed(best.value, best.proof, last, iterations, rounds)
-        if self._on_bound is not None:
-            self._on_bound(value)
-        return _Climbed(value, last.multipliers, last, iterations, rounds)
 
-
-def check_size(problem: ReducedProblem) -> None:
-    """Raise if there are too many groups for dense matrices."""
-    if problem.n_groups > MOST_GROUPS:
-        raise InputError(
-            f"bound 'sdp': {problem.n_groups} groups are too many for dense matrices, "
-            f"at most {MOST_GROUPS}",
-            hint="use bound 'cluster' (the default), or state more must-links",
-        )
+def _better(
+    model: SdpModel,
+    best: _Climbed,
+    last: Start,
+    tell: Callable[[float], None],
+    iterations: int,
+    rounds: int,
+) -> _Climbed:
+    """The better of two proofs, and where the solver is."""
+    value = safe_bound(model, last.multipliers)
+    if value <= best.value:
+        return _Climbed(best.value, best.proof, last, iterations, rounds)
+    tell(value)
+    return _Climbed(value, last.multipliers, last, iterations, rounds)
 
 
 def _stalled(history: list[float], patience: int, cutoff: float) -> bool:
@@ -225,25 +268,3 @@ def _stalled(history: list[float], patience: int, cutoff: float) -> bool:
     way = cutoff - history[-1]
     needed = LEAST_OF_THE_WAY * way if math.isfinite(way) else 0.0
     return gain <= max(needed, LEAST_OF_THE_VALUE * history[-1])
-
-
-def translate_restart(
-    restart: SdpRestart,
-    before: ReducedProblem,
-    after: ReducedProblem,
-    joined: NDArray[np.int64],
-) -> SdpRestart:
-    """Carry a start over to a problem in which group s has become part of ``joined[s]``.
-
-    Multipliers add up, which costs nothing of the bound (`joined_multipliers`); entries of Z are
-    averaged by weight, which keeps ``Z w = 1``.
-    """
-    shares = np.zeros((after.n_groups, before.n_groups))
-    shares[joined, np.arange(before.n_groups)] = before.weights / after.weights[joined]
-    last = restart.last
-    moved = Start(
-        joined_multipliers(last.multipliers, joined, after.n_groups),
-        shares @ last.z @ shares.T,
-        last.penalty,
-    )
-    return SdpRestart(joined_multipliers(restart.proof, joined, after.n_groups), moved)

@@ -13,8 +13,8 @@ from scipy.sparse import coo_array, csc_matrix, vstack
 
 from certikmeans.bounds.sdp.cuts import Triples, cut_table
 from certikmeans.bounds.sdp.model import Matrix, SdpModel
+from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
 from certikmeans.errors import MissingExtraError
-from certikmeans.proof import MatrixMultipliers
 from certikmeans.stop import StopSignal
 
 

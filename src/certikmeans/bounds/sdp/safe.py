@@ -46,32 +46,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from certikmeans.bounds.sdp.cuts import CutTable, cut_table, joined
+from certikmeans.bounds.sdp.cuts import CutTable, cut_table
 from certikmeans.bounds.sdp.model import Matrix, SdpModel, Vector
-from certikmeans.proof import MatrixMultipliers
+from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = 1e-280
 LARGEST = 1e200
 GENEROUS = 1.01
-
-
-def joined_multipliers(
-    given: MatrixMultipliers, group_of: NDArray[np.int64], n_groups: int
-) -> MatrixMultipliers:
-    """The same on a problem in which group s has become part of ``group_of[s]``.
-
-    ``Z`` of the smaller problem, repeated, is feasible for the larger, so multipliers add up.
-    With a permutation, groups are only numbered anew.
-    """
-    halfway = np.zeros((n_groups, len(given.entries)))
-    np.add.at(halfway, group_of, given.entries)
-    entries = np.zeros((n_groups, n_groups))
-    np.add.at(entries, group_of, halfway.T)
-    cuts, amounts = joined(given.cuts, given.amounts, group_of, n_groups)
-    return MatrixMultipliers(0.5 * (entries + entries.T), cuts, amounts)
 
 
 def safe_bound(model: SdpModel, given: MatrixMultipliers) -> float:

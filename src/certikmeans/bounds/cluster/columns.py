@@ -1,0 +1,71 @@
+"""Columns: the clusters that a bundle has found, from labels and for what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.bounds.base import Mixture
+from certikmeans.bounds.cluster.families import Family
+from certikmeans.bounds.cluster.pricing import Column
+from certikmeans.problem import ReducedProblem
+
+# Columns handed on to the parts of a part: the heaviest ones.
+KEPT_COLUMNS = 40
+LEAST_WEIGHT = 1e-6
+
+Vector = NDArray[np.float64]
+
+
+def columns_of(reduced: ReducedProblem, labels: NDArray[np.int64]) -> list[Column]:
+    """One column per cluster of the labels, worth nothing where multipliers are costs."""
+    compact = np.unique(labels, return_inverse=True)[1]
+    return [column_of(reduced, compact == k) for k in range(int(compact.max()) + 1)]
+
+
+def column_of(reduced: ReducedProblem, members: NDArray[np.bool_]) -> Column:
+    """Column of a set that is not empty."""
+    weights, points = reduced.weights[members], reduced.points[members]
+    mass = float(weights.sum())
+    mean = weights @ points / mass
+    away = points - mean
+    cost = float(weights @ np.einsum("ij,ij->i", away, away))
+    return Column(mean, members.astype(np.uint8), mass, cost, 0.0)
+
+
+def heaviest_columns(columns: Sequence[Column], weights: Vector) -> tuple[Column, ...]:
+    """Columns to hand on."""
+    order = np.argsort(-weights, kind="stable")[:KEPT_COLUMNS]
+    return tuple(columns[int(i)] for i in order)
+
+
+def mixture_of(
+    columns: Sequence[Column], weights: Vector, clusters_of: Callable[[int], tuple[int, ...]]
+) -> Mixture | None:
+    """The relaxation's own solution: columns in proportion to the weights that cap the model."""
+    chosen = np.flatnonzero(weights > LEAST_WEIGHT)
+    if len(chosen) == 0:
+        return None
+    return Mixture(
+        members=np.stack([columns[int(i)].members for i in chosen]),
+        centers=np.stack([columns[int(i)].centre for i in chosen]),
+        weights=weights[chosen],
+        clusters=tuple(clusters_of(int(i)) for i in chosen),
+    )
+
+
+def rounded_mixture(
+    mixture: Mixture | None, families: Sequence[Family], centers: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], ...]:
+    """Centres of the heaviest columns of every family."""
+    if mixture is None:
+        return ()
+    rounded = centers.copy()
+    for family in families:
+        mine = [i for i, clusters in enumerate(mixture.clusters) if clusters == family.clusters]
+        mine.sort(key=lambda i: -mixture.weights[i])
+        for k, i in zip(family.clusters, mine, strict=False):
+            rounded[k] = mixture.centers[i]
+    return (rounded,)

@@ -1,0 +1,74 @@
+"""Where to look for multipliers: a labelling of a part, its centres in their boxes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.assignment import Assigner
+from certikmeans.bounds.sample import least_costs
+from certikmeans.problem import ReducedProblem
+from certikmeans.problem.subproblem import Subproblem
+from certikmeans.stop import StopSignal
+
+LLOYD_STEPS = 12
+
+
+def means_in_order(reduced: ReducedProblem, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Means in the order of axis 0; an empty cluster sits on the last of the others."""
+    sums, masses = reduced.cluster_sums(labels)
+    means = sums[masses > 0.0] / masses[masses > 0.0, None]
+    means = means[np.argsort(means[:, 0], kind="stable")]
+    return np.concatenate([means, np.repeat(means[-1:], reduced.n_clusters - len(means), axis=0)])
+
+
+def spread(reduced: ReducedProblem, part: Subproblem) -> NDArray[np.float64]:
+    """Centres far apart, each inside its box: for a start from nothing."""
+    centers = 0.5 * (part.lower + part.upper)
+    nearest = np.full(reduced.n_groups, np.inf)
+    for k in range(reduced.n_clusters):
+        away = reduced.points - np.clip(reduced.points, part.lower[k], part.upper[k])
+        outside = np.einsum("ij,ij->i", away, away)
+        score = reduced.weights * (np.minimum(nearest, 1e300) - outside)
+        chosen = np.clip(reduced.points[int(np.argmax(score))], part.lower[k], part.upper[k])
+        centers[k] = chosen
+        away = reduced.points - chosen
+        nearest = np.minimum(nearest, np.einsum("ij,ij->i", away, away))
+    return centers
+
+
+def settle(
+    reduced: ReducedProblem,
+    assigner: Assigner,
+    part: Subproblem,
+    centers: NDArray[np.float64],
+    stop: StopSignal,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Lloyd with the centres kept in their boxes: a good labelling of the part, or nearly."""
+    centers = np.clip(centers, part.lower, part.upper)
+    labels = np.full(reduced.n_groups, -1, dtype=np.int64)
+    for _ in range(LLOYD_STEPS):
+        if part.viable is None:
+            step = assigner.step(centers, labels, stop=stop)
+            masses, sums, changed = step.masses, step.sums, step.changed
+        else:
+            costs = least_costs(reduced, Subproblem(centers, centers))
+            found = assigner.assign_costs(np.where(part.viable, costs, np.inf), stop=stop)
+            changed = int(np.count_nonzero(found.labels != labels))
+            labels = found.labels
+            sums, masses = reduced.cluster_sums(labels)
+        if changed == 0 or stop.cause() is not None:
+            break
+        filled = masses > 0.0
+        moved = centers.copy()
+        moved[filled] = sums[filled] / masses[filled, None]
+        centers = np.clip(moved, part.lower, part.upper)
+    return labels, centers
+
+
+def cost_about(
+    reduced: ReducedProblem, labels: NDArray[np.int64], centers: NDArray[np.float64]
+) -> float:
+    """Cost of the labels about the centres."""
+    away = reduced.points - centers[labels]
+    return float(reduced.weights @ np.einsum("ij,ij->i", away, away))

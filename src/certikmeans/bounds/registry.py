@@ -1,0 +1,47 @@
+"""Every lower bound by name. A new one is a line here; choices, hints and tests follow from it.
+
+Modules are loaded when a bound is made: reading this table costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, final
+
+from certikmeans.errors import InputError
+
+if TYPE_CHECKING:
+    from certikmeans.bounds.base import AbstractBound
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a bound lives (module:class, below this package) and what it is, in a clause."""
+
+    home: str
+    summary: str
+
+
+BOUNDS: dict[str, Entry] = {
+    "cluster": Entry("cluster:ClusterBound", "Lagrangian over clusters, priced exactly"),
+    "grouped": Entry("grouped:GroupedBound", "the paper's Lagrangian over groups of samples"),
+    "sample": Entry("sample:SampleBound", "distances to the boxes of the centres"),
+    "sdp": Entry("sdp:SdpBound", "semidefinite relaxation with cuts"),
+}
+
+
+def make_bound(name: str, **settings: Any) -> AbstractBound[Any]:
+    """Make the bound of this name; ``settings`` go to its constructor.
+
+    >>> make_bound("sample").uses_boxes
+    True
+    """
+    if name not in BOUNDS:
+        raise InputError(f"bound: {name!r} is unknown", hint=f"choose one of {', '.join(BOUNDS)}")
+    module, _, kind = BOUNDS[name].home.partition(":")
+    made: AbstractBound[Any] = getattr(import_module(f"certikmeans.bounds.{module}"), kind)(
+        **settings
+    )
+    return made

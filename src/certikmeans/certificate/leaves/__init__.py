@@ -1,0 +1,36 @@
+"""What proves a leaf: one module per kind. A new kind is a file here; nothing else names it.
+
+A module has ``NAME``, the kind as proofs name it, ``CODE``, its number in certificate files, which
+never changes, and ``check(case)``, which returns if the leaf is proven and raises `Refusal` if not.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Protocol
+
+from certikmeans.certificate.check_cases import LeafCase
+
+
+class LeafKind(Protocol):
+    """What a module of this folder provides."""
+
+    NAME: str
+    CODE: int
+
+    def check(self, case: LeafCase) -> None:
+        """Return if the leaf is proven, else raise `Refusal`."""
+
+
+def _found() -> dict[int, LeafKind]:
+    kinds: dict[int, LeafKind] = {}
+    for found in iter_modules(__path__):
+        kind: LeafKind = import_module(f"{__name__}.{found.name}")  # type: ignore[assignment]
+        assert kind.CODE not in kinds, f"two kinds of leaf have the number {kind.CODE}"
+        kinds[kind.CODE] = kind
+    return kinds
+
+
+KINDS = _found()
+CODES = {kind.NAME: code for code, kind in KINDS.items()}

@@ -1,0 +1,52 @@
+"""News of a run, in terms of the groups: what heuristics and bounds tell each other."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Labels = NDArray[np.int64]
+
+
+class News(Protocol):
+    """Where a better labelling and a better bound are told, and the best ones are read."""
+
+    def labels(self) -> Labels:
+        """Return the best labelling known; there is one from the heuristics on."""
+
+    def cost(self) -> float:
+        """Return its cost, as far as bounds are concerned: ``offset`` not included."""
+
+    def offer(self, labels: Labels, source: str, iterations: int = 0) -> None:
+        """Tell of a proper labelling, and of the assignment steps that led to it."""
+
+    def prove(self, value: float, source: str) -> None:
+        """Tell of a proven bound of the whole."""
+
+    def gap_reached(self) -> bool:
+        """Whether enough is proven."""
+
+
+class Unheard:
+    """For whoever works alone: nothing is known, nothing is told, nothing is enough."""
+
+    def labels(self) -> Labels:
+        """Return an empty labelling."""
+        return np.empty(0, dtype=np.int64)
+
+    def cost(self) -> float:
+        """Nothing is known."""
+        return math.inf
+
+    def offer(self, labels: Labels, source: str, iterations: int = 0) -> None:
+        """Tell nobody."""
+
+    def prove(self, value: float, source: str) -> None:
+        """Tell nobody."""
+
+    def gap_reached(self) -> bool:
+        """Go on."""
+        return False

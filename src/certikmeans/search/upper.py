@@ -1,0 +1,42 @@
+"""What workers of both trees do beside bounding: labellings from centres, leaves for proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.assignment import Assigner
+from certikmeans.presolve.pipeline import Presolved
+from certikmeans.proof import Leaf
+from certikmeans.stop import StopSignal
+
+LLOYD_STEPS = 30
+
+
+def stated_leaf(presolved: Presolved, leaf: Leaf, keep_proof: bool) -> Leaf:
+    """The leaf as a certificate states it: groups in the order of their first points.
+
+    Evidence takes room: it is dropped where no proof is kept.
+    """
+    if not keep_proof or leaf.evidence is None:
+        return Leaf(leaf.kind)
+    return Leaf(leaf.kind, leaf.evidence.renumbered(np.argsort(presolved.first_points)))
+
+
+def labellings(
+    presolved: Presolved,
+    assigner: Assigner,
+    centers: Iterable[NDArray[np.float64]],
+    stop: StopSignal,
+) -> tuple[NDArray[np.int64], ...]:
+    """The paper's upper bound made exact: cheapest proper labels, then Lloyd from there."""
+    found = []
+    for places in centers:
+        if stop.cause() is not None:
+            break
+        labels = np.full(presolved.reduced.n_groups, -1, dtype=np.int64)
+        run = assigner.lloyd(places, labels, LLOYD_STEPS, stop=stop)
+        found.append(presolved.restore_labels(run.labels))
+    return tuple(found)
