@@ -9,7 +9,7 @@ from typing import Any, final
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import Assigner, assigner_for
 from certikmeans.board import TRIVIAL, Board
 from certikmeans.bounds.base import Cluster, Setting
 from certikmeans.conclusion import Ending, conclude
@@ -178,7 +178,7 @@ class _Run:
             witness = presolved.reduce_labels(start.labels)
         if witness is None:
             return Ending()
-        assigner = Assigner(presolved.reduced, witness)
+        assigner = assigner_for(presolved.reduced, witness)
         workshop = self._workshop(presolved, assigner, witness)
         with self.timer.stage("heuristics"):
             find_labelling(workshop, assigner, _starts(presolved, start))

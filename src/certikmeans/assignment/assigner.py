@@ -25,6 +25,7 @@ from certikmeans.kernels.component import SUM_BLOCK, assign_table
 from certikmeans.kernels.layout import SEARCH
 from certikmeans.kernels.lloyd import GO_ON, SETTLED, advance, lloyd
 from certikmeans.problem import ReducedProblem
+from certikmeans.problem.rules import refuse
 from certikmeans.stop import StopSignal
 
 EPS = float(np.finfo(np.float64).eps)
@@ -69,11 +70,11 @@ class Assigner:
 
     Examples
     --------
-    >>> from certikmeans.problem import ApartGraph
+    >>> from certikmeans.problem import ApartGraph, CannotLinks
     >>> graph = ApartGraph(  # two points that may not share a cluster
     ...     2, np.array([0, 1, 2]), np.array([1, 0]), np.array([0, 2]), np.array([-1, 0]),
     ...     np.array([0]))
-    >>> problem = ReducedProblem(np.array([[0.0], [1.0]]), np.ones(2), graph, 2, 0.0)
+    >>> problem = ReducedProblem(np.array([[0.0], [1.0]]), np.ones(2), CannotLinks(graph), 2, 0.0)
     >>> answer = Assigner(problem, witness=[0, 1]).assign([[0.25], [5.0]])
     >>> answer.labels, answer.cost, answer.exact
     (array([0, 1]), 16.0625, True)
@@ -355,3 +356,15 @@ def _down(cost: float, error: float, shortfall: float = 0.0, underflow: float = 
     if cost == np.inf:
         return cost
     return max(0.0, cost * (1.0 - error) - shortfall * (1.0 + error) - underflow)
+
+
+def assigner_for(
+    problem: ReducedProblem, witness: ArrayLike, *, hard_seconds: float = 2.0
+) -> Assigner:
+    """Return what answers "the cheapest admissible labels" for the rules of a problem.
+
+    ``witness`` is any admissible labelling.
+    """
+    if not problem.rules.only_apart:
+        refuse(problem.rules, "the assignment of groups to clusters")
+    return Assigner(problem, witness, hard_seconds=hard_seconds)

@@ -128,11 +128,11 @@ class SampleDetermination:
     --------
     Two linked points, 0 and 1, are both closest to the first of two boxes, at 0 and at 5.5.
 
-    >>> from certikmeans.problem import ApartGraph
+    >>> from certikmeans.problem import ApartGraph, CannotLinks
     >>> graph = ApartGraph(
     ...     3, np.array([0, 1, 2, 2]), np.array([1, 0]), np.array([0, 2]), np.array([-1, 0]),
     ...     np.array([0]))
-    >>> problem = ReducedProblem(np.array([[0.0], [1.0], [10.0]]), np.ones(3), graph, 2, 0.0)
+    >>> problem = ReducedProblem(np.array([[0.0], [1.0], [10.0]]), np.ones(3), CannotLinks(graph), 2, 0.0)
     >>> boxes = np.array([[0.0], [5.5]])
     >>> determine = SampleDetermination(problem, Assigner(problem, witness=[0, 1, 0])).determine
     >>> left = determine(Subproblem(boxes, boxes), cutoff=41.0, stop=StopSignal())

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import assigner_for
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, Labels, Workshop
 from certikmeans.heuristics.population import Budget, Population
 from certikmeans.heuristics.sampling import draw_sample
@@ -66,7 +66,7 @@ class DefaultSearch(AbstractHeuristic):
         witness = workshop.witness[sample.rows]
         small = workshop.but(
             problem=sample.problem,
-            assigner=Assigner(sample.problem, witness, hard_seconds=0.0),
+            assigner=assigner_for(sample.problem, witness, hard_seconds=0.0),
             witness=witness,
             news=Unheard(),
         )
