@@ -132,7 +132,8 @@ class SampleDetermination:
     >>> graph = ApartGraph(
     ...     3, np.array([0, 1, 2, 2]), np.array([1, 0]), np.array([0, 2]), np.array([-1, 0]),
     ...     np.array([0]))
-    >>> problem = ReducedProblem(np.array([[0.0], [1.0], [10.0]]), np.ones(3), CannotLinks(graph), 2, 0.0)
+    >>> points = np.array([[0.0], [1.0], [10.0]])
+    >>> problem = ReducedProblem(points, np.ones(3), CannotLinks(graph), 2, 0.0)
     >>> boxes = np.array([[0.0], [5.5]])
     >>> determine = SampleDetermination(problem, Assigner(problem, witness=[0, 1, 0])).determine
     >>> left = determine(Subproblem(boxes, boxes), cutoff=41.0, stop=StopSignal())
