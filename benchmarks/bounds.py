@@ -14,6 +14,7 @@ from benchmarks.datasets.instances import Instance
 from benchmarks.datasets.paper import KINDS
 from benchmarks.datasets.published import data_dir
 from benchmarks.environment import about
+from benchmarks.pages import wrapped
 from benchmarks.paper.printed_studies import DENSITY, FRACTIONS
 from benchmarks.paper.sections import percent
 from benchmarks.paper.verdict import wrong_bounds
@@ -98,7 +99,7 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
         _plot(ordered, directory / "bounds.png")
         parts.append("![root gap and final gap](bounds.png)\n")
     page = directory / "bounds.md"
-    page.write_text("\n".join(parts))
+    page.write_text(wrapped("\n".join(parts)))
     return page
 
 

@@ -24,6 +24,7 @@ from benchmarks.datasets.recipes import (
     synthetic_with_pairs,
 )
 from benchmarks.environment import about
+from benchmarks.pages import wrapped
 from benchmarks.tables import show
 from certikmeans import Problem, solve
 from certikmeans.certificate import check_certificate
@@ -198,7 +199,7 @@ def write_report(results: Path) -> Path:
     latest = {(row.name, row.kind): row for row in rows}
     commits = ", ".join(dict.fromkeys(str(row.about.get("commit", "")) for row in latest.values()))
     page = results.with_suffix(".md")
-    page.write_text(
+    text = (
         "# Certificates\n\nWritten by `python -m benchmarks certificates` from "
         f"`certificates.jsonl`, commit {commits}. `bound` is the one that the proven value came "
         f"from. Limits: {MATRIX_LIMIT:g} s where there are no pairs, {TIME_LIMIT:g} s elsewhere. "
@@ -206,6 +207,7 @@ def write_report(results: Path) -> Path:
         "on the same machine, compilation excluded.\n\n"
         f"{_table(list(latest.values()))}\n"
     )
+    page.write_text(wrapped(text))
     return page
 
 

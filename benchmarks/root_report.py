@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.pages import wrapped
 from benchmarks.rows import Row
 from benchmarks.tables import show
 
@@ -50,7 +51,7 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
     parts += _against_kmeans(rows)
     parts += _growth(rows, directory)
     page = directory / "root.md"
-    page.write_text("\n".join(parts))
+    page.write_text(wrapped("\n".join(parts)))
     return page
 
 

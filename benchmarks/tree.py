@@ -15,6 +15,7 @@ from benchmarks.datasets.published import data_dir
 from benchmarks.datasets.recipes import crossed, noise, real_with_pairs, standardised_wine
 from benchmarks.environment import about
 from benchmarks.objective import recomputed_cost, violated_pairs
+from benchmarks.pages import wrapped
 from benchmarks.solvers.base import tiny_problem
 from benchmarks.tables import show
 from certikmeans import Problem, solve
@@ -167,7 +168,7 @@ def write_report(results: Path) -> Path:
         _table(closed_at_the_root(None, small=False), latest),
     ]
     page = results.with_suffix(".md")
-    page.write_text("\n".join(parts))
+    page.write_text(wrapped("\n".join(parts)))
     return page
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.answers import SKIPPED, Row, latest, load
+from benchmarks.pages import wrapped
 from benchmarks.paper import plots, sections, verdict
 from benchmarks.paper.printed import TABLES
 from benchmarks.paper.sections import Found
@@ -81,7 +82,7 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
     parts += verdict.losses(found)
     parts += _skipped(found)
     page = directory / "paper.md"
-    page.write_text("\n".join(part for part in parts if part))
+    page.write_text(wrapped("\n".join(part for part in parts if part)))
     return page
 
 
