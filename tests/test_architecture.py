@@ -42,13 +42,14 @@ ALLOWED: dict[str, set[str]] = {
     | {"options", "result", "events"},
     "solver": LEAFS | {"problem", "options", "result", "events", "stages"},
     "validation": LEAFS | {"presolve"},
+    "warming": LEAFS | {"problem", "options", "solver", "generate", "certificate"},
     "estimator": LEAFS
     | {"problem", "presolve", "solver", "result", "status", "options", "events", "validation"},
     "testing": LEAFS | {"problem", "assignment", "heuristics", "bounds", "presolve"},
     "report": LEAFS | {"problem", "result", "events", "status", "tolerances"},
     "cli": LEAFS
     | {"problem", "solver", "result", "status", "options", "events", "report", "generate"}
-    | {"certificate"},
+    | {"certificate", "warming"},
     "__main__": {"cli"},
 }
 
