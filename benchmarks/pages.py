@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 WIDTH = 100
 
@@ -81,3 +84,47 @@ def wrapped(text: str, width: int = WIDTH) -> str:
         paragraph.append(line)
     flush()
     return "\n".join(out)
+
+
+def show(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Render a Markdown table with aligned columns.
+
+    >>> print(show(["n", "seconds"], [[10, "0.5"]]))
+    | n  | seconds |
+    | -- | ------- |
+    | 10 | 0.5     |
+    """
+    cells = [list(map(str, header)), *[list(map(str, row)) for row in rows]]
+    widths = [max(len(line[j]) for line in cells) for j in range(len(header))]
+    lines = [
+        "| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |"
+        for line in cells
+    ]
+    lines.insert(1, "| " + " | ".join("-" * width for width in widths) + " |")
+    return "\n".join(lines)
+
+
+def percent(gap: float | None, sign: str = "") -> str:
+    """A relative gap in percent, three digits; empty where there is none.
+
+    >>> percent(0.00123), percent(0.5, " %"), percent(None)
+    ('0.123', '50 %', '')
+    """
+    return "" if gap is None else f"{100 * gap:.3g}{sign}"
+
+
+def write_page(page: Path, parts: Iterable[str]) -> Path:
+    """Write the parts that are not empty, wrapped; returns the page."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(wrapped("\n".join(part for part in parts if part)))
+    return page
+
+
+def pyplot() -> Any:
+    """Matplotlib without a window."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
