@@ -135,8 +135,9 @@ class Study:
         scope = Scope(directory, options.small, options)
         if options.small or not self.kept:
             with tempfile.TemporaryDirectory() as folder:
-                page = self._measure(scope, Path(folder) / self.results.name)
-                print(page.read_text())
+                text = self._measure(scope, Path(folder) / self.results.name).read_text()
+                shown = f"a page of {len(text.splitlines())} lines, not kept"
+                print(shown if self.kept else text)
         else:
             print(f"wrote {self._measure(scope, options.results or self.results)}")
 

@@ -183,8 +183,8 @@ def test_the_page_about_many_clusters_has_the_printed_times_and_the_seeds(tmp_pa
         "sdp_seconds": 7200.0, "sdp_left": "4.0 % left",
     }  # fmt: skip
     rows = [
-        _target_row("u2152 K=20", 0.0005, target=0.001, seed=1, cost=2.02, **printed),
-        _target_row("u2152 K=20", 0.0005, target=0.001, **printed),
+        _target_row("u2152 K=20", 0.00005, target=0.0001, seed=1, cost=2.02, **printed),
+        _target_row("u2152 K=20", 0.00005, target=0.0001, **printed),
     ]
     text = many.write_report(rows, tmp_path).read_text()
     lines = [line for line in text.splitlines() if line.startswith("| u2152")]
@@ -193,6 +193,25 @@ def test_the_page_about_many_clusters_has_the_printed_times_and_the_seeds(tmp_pa
     assert (found["target after (s)"], found["CG+DCA (s)"]) == ("1.5", "3,600")
     assert (found["SOS-SDP (s)"], found["times faster"]) == ("7,200, 4.0 % left", "2,400")
     assert seeds == ["u2152 K=20", "0, 1", "2", "1"]
+
+
+def test_times_for_other_gaps_are_not_compared(tmp_path):
+    printed = {
+        "group": "plane", "printed_seconds": 3600.0, "printed_root_gap": None,
+        "sdp_seconds": 7200.0, "sdp_left": "",
+    }  # fmt: skip
+    row = _target_row("fl3795 K=40", 0.0005, target=0.001, **printed)
+    text = many.write_report([row], tmp_path).read_text()
+    line = next(line for line in text.splitlines() if line.startswith("| fl3795"))
+    cells = [cell.strip() for cell in line.split("|")[1:-1]]
+    assert dict(zip(many.PLANE_HEADER, cells, strict=True))["times faster"] == ""
+
+
+def test_a_target_reached_with_a_longer_limit_is_too_late():
+    row = _target_row("digits", 0.01, target=0.1, limit=1.0)
+    assert targets.verdict(row) == "too late"
+    assert targets.verdict(_target_row("digits", 0.01, target=0.1)) == "reached"
+    assert targets.verdict(_target_row("digits", 0.01, target=0.005)) == "missed"
 
 
 def test_a_target_is_not_reached_by_labels_that_break_a_pair():
