@@ -208,7 +208,7 @@ def test_times_for_other_gaps_are_not_compared(tmp_path):
 
 
 def test_a_target_reached_with_a_longer_limit_is_too_late():
-    row = _target_row("digits", 0.01, target=0.1, limit=1.0)
+    row = _target_row("digits", 0.01, target=0.1, limit=0.5)
     assert targets.verdict(row) == "too late"
     assert targets.verdict(_target_row("digits", 0.01, target=0.1)) == "reached"
     assert targets.verdict(_target_row("digits", 0.01, target=0.005)) == "missed"
