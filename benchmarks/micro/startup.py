@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from benchmarks.tables import show
+from benchmarks.pages import show
 
 
 def _seconds(command: list[str], repeats: int) -> float:

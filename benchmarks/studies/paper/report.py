@@ -1,16 +1,14 @@
-"""``python -m benchmarks.paper.report``: the page and the plots, from the results file alone."""
+"""The page and the plots, from the rows alone."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.answers import SKIPPED, Row, latest, load
-from benchmarks.paper import plots, sections, verdict
-from benchmarks.paper.printed import TABLES
-from benchmarks.paper.sections import Found
-from benchmarks.tables import show
+from benchmarks.pages import show, write_page
+from benchmarks.rows import SKIPPED, Found, Row, commits, latest
+from benchmarks.studies.paper import plots, sections, verdict
+from benchmarks.studies.paper.printed import TABLES
 
 INTRODUCTION = """# The paper's experiments
 
@@ -58,7 +56,7 @@ heuristic's 1.643e9 stands beside 4.135e5.
 
 def write_report(rows: Sequence[Row], directory: Path) -> Path:
     """Write ``paper.md`` and its plots into ``directory``; returns the page."""
-    found = latest(list(rows))
+    found = latest(rows)
     parts = [INTRODUCTION, *_measured_on(rows), NOT_REPRODUCED]
     if plots.gap_against_time(found, directory / "paper_gap.png"):
         parts += [
@@ -80,16 +78,13 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
     parts += verdict.checks(rows, found)
     parts += verdict.losses(found)
     parts += _skipped(found)
-    page = directory / "paper.md"
-    page.write_text("\n".join(part for part in parts if part))
-    return page
+    return write_page(directory / "paper.md", parts)
 
 
 def _measured_on(rows: Sequence[Row]) -> list[str]:
     if not rows:
         return []
     about = rows[-1].about
-    commits = sorted({str(row.about.get("commit", "")) for row in rows})
     seeds = sorted({row.seed for row in rows})
     versions = [
         f"{name} {about[name]}"
@@ -97,7 +92,7 @@ def _measured_on(rows: Sequence[Row]) -> list[str]:
         if name in about
     ]
     return [
-        f"Measured on {about['cores']} cores, commit {', '.join(commits)} (a plus: with changes "
+        f"Measured on {about['cores']} cores, commit {commits(rows)} (a plus: with changes "
         f"not committed), seed {', '.join(map(str, seeds))}, {', '.join(versions)}.\n",
         f"Seconds per row at most: {_limits(rows)}.\n",
     ]
@@ -106,7 +101,7 @@ def _measured_on(rows: Sequence[Row]) -> list[str]:
 def _limits(rows: Sequence[Row]) -> str:
     """The limits of the rows shown, solver by solver."""
     limits: dict[str, set[float]] = {}
-    for row in latest(list(rows)).values():
+    for row in latest(rows).values():
         limits.setdefault(row.solver, set()).add(row.limit)
     return ", ".join(
         f"`{solver}` {' or '.join(f'{limit:g}' for limit in sorted(found))}"
@@ -122,23 +117,9 @@ def _skipped(found: Found) -> list[str]:
             why = row.note if row.note.startswith("data set absent") else row.note.split(" (")[0]
             solver = "all" if row.note.startswith("data set absent") else row.solver
             members = reasons.setdefault((solver, why), [])
-            if row.instance.name not in members:
-                members.append(row.instance.name)
+            if row.instance not in members:
+                members.append(row.instance)
     if not reasons:
         return []
     lines = [[solver, ", ".join(names), why] for (solver, why), names in reasons.items()]
     return ["## Skipped\n", show(["solver", "instances", "why"], lines) + "\n"]
-
-
-def main() -> None:
-    """Write the page again, next to the results."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("results", type=Path, help="paper.jsonl")
-    parser.add_argument("--output-dir", type=Path, default=None)
-    arguments = parser.parse_args()
-    directory = arguments.output_dir or arguments.results.parent
-    print(f"wrote {write_report(load(arguments.results), directory)}")
-
-
-if __name__ == "__main__":
-    main()

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from benchmarks.tables import show
+from benchmarks.pages import show
 from certikmeans import Problem, StopSignal
 from certikmeans.assignment import Assigner
 from certikmeans.generate import gaussian_clusters, random_pairs

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers import Request, Row, latest, load
 from benchmarks.datasets.instances import Instance
 from benchmarks.datasets.paper import KINDS
-from benchmarks.datasets.published import data_dir
 from benchmarks.environment import about
-from benchmarks.paper.printed_studies import DENSITY, FRACTIONS
-from benchmarks.paper.sections import percent
-from benchmarks.paper.verdict import wrong_bounds
-from benchmarks.runner import run_all
-from benchmarks.solvers.sdc_gbb import ClusterSolver, GroupedSolver, SampleSolver
-from benchmarks.tables import show
+from benchmarks.pages import percent, pyplot, show, write_page
+from benchmarks.rows import Request, Row, latest
+from benchmarks.solvers.ours import CLUSTER, GROUPED, SAMPLE
+from benchmarks.studies.paper.printed_studies import DENSITY, FRACTIONS
+from benchmarks.studies.paper.verdict import wrong_bounds
+from benchmarks.study import Scope, Study, product
 
-RESULTS = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "bounds.jsonl"
 LIMIT = 10.0
-SOLVERS = (GroupedSolver.name, ClusterSolver.name, SampleSolver.name)
+SOLVERS = (GROUPED, CLUSTER, SAMPLE)
 
 
 def instances() -> Iterator[Instance]:
@@ -36,47 +30,25 @@ def instances() -> Iterator[Instance]:
             yield Instance(dataset, kind, fraction)
 
 
-def requests(limit: float, seed: int, only: str | None) -> list[Request]:
-    """Every bound on every instance."""
-    found = [Request(one, solver, limit, seed) for one in instances() for solver in SOLVERS]
-    return [one for one in found if only is None or only.lower() in one.title.lower()]
-
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """The options of this benchmark."""
-    command.add_argument("--limit", type=float, default=LIMIT, help="seconds per row")
-    command.add_argument("--only", default=None, help="rows whose title contains this")
-    command.add_argument("--results", type=Path, default=RESULTS, help="where rows are appended")
-    command.add_argument("--again", action="store_true", help="also rows that are there already")
-
-
-def main(arguments: argparse.Namespace) -> None:
-    """Run, then write the table and the plot."""
-    if arguments.small:
-        with tempfile.TemporaryDirectory() as folder:
-            results = Path(folder) / "bounds.jsonl"
-            run_all(requests(2.0, arguments.seed, "Syn-1200 ML n/2"), results, None)
-            write_report(load(results), Path(folder))
-        return
-    wanted = requests(arguments.limit, arguments.seed, arguments.only)
-    most = len(wanted) * (arguments.limit + 4) / 60
-    sys.stderr.write(f"{len(wanted)} rows, at most {most:.0f} minutes\n")
-    run_all(wanted, arguments.results, data_dir(arguments.data_dir), again=arguments.again)
-    print(f"wrote {write_report(load(arguments.results), arguments.results.parent)}")
+def rows(scope: Scope) -> list[Request]:
+    """Every bound on every instance; small, on one of them."""
+    if scope.small:
+        return product([Instance("Syn-1200", "ML", 2)], SOLVERS, LIMIT)
+    return product(instances(), SOLVERS, LIMIT)
 
 
 def write_report(rows: Sequence[Row], directory: Path) -> Path:
     """Write ``bounds.md`` and ``bounds.png`` into ``directory``; returns the page."""
-    found = latest(list(rows))
+    found = latest(rows)
     header = [
         "instance", "n", "ML", "CL", "bound", "cost", "root gap %", "gap %", "nodes", "seconds",
         "s/node", "ended",
     ]  # fmt: skip
     ordered = [
-        found[name, solver]
-        for name in dict.fromkeys(row.instance.name for row in rows)
+        found[name, solver.name]
+        for name in dict.fromkeys(row.instance for row in rows)
         for solver in SOLVERS
-        if (name, solver) in found
+        if (name, solver.name) in found
     ]
     here = rows[-1].about if rows else about(0)
     wrong = wrong_bounds(rows)
@@ -97,18 +69,16 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
     if ordered:
         _plot(ordered, directory / "bounds.png")
         parts.append("![root gap and final gap](bounds.png)\n")
-    page = directory / "bounds.md"
-    page.write_text("\n".join(parts))
-    return page
+    return write_page(directory / "bounds.md", parts)
 
 
 def _cells(row: Row) -> list[object]:
     solver = row.solver.removeprefix("sdc-gbb/")
     if row.seconds is None or row.sizes is None:
-        return [row.instance.name, "", "", "", solver, *[""] * 6, f"{row.stop_reason} {row.note}"]
+        return [row.instance, "", "", "", solver, *[""] * 6, f"{row.stop_reason} {row.note}"]
     each = f"{row.seconds / row.nodes:.3g}" if row.nodes else ""
     return [
-        row.instance.name, f"{row.sizes.n_points:,}", f"{row.sizes.n_must_link:,}",
+        row.instance, f"{row.sizes.n_points:,}", f"{row.sizes.n_must_link:,}",
         f"{row.sizes.n_cannot_link:,}", solver, "" if row.cost is None else f"{row.cost:.8g}",
         percent(row.root_gap), percent(row.gap), f"{row.nodes:,}", f"{row.seconds:.2f}", each,
         row.stop_reason,
@@ -119,22 +89,18 @@ def _summary(rows: Sequence[Row]) -> list[str]:
     """How many instances each bound closes, at the root and in all."""
     lines: list[list[object]] = []
     for solver in SOLVERS:
-        mine = [row for row in rows if row.solver == solver and row.seconds is not None]
+        mine = [row for row in rows if row.solver == solver.name and row.seconds is not None]
         root = sum(row.root_gap is not None and row.root_gap <= 1e-3 for row in mine)
         closed = sum(row.gap is not None and row.gap <= 1e-3 for row in mine)
         seconds = sum(row.seconds or 0.0 for row in mine)
-        lines.append([solver.removeprefix("sdc-gbb/"), len(mine), root, closed, f"{seconds:.1f}"])
+        lines.append([solver.bound, len(mine), root, closed, f"{seconds:.1f}"])
     header = ["bound", "instances", "closed at the root", "closed in time", "seconds in all"]
     return [show(header, lines) + "\n"]
 
 
 def _plot(rows: Sequence[Row], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    names = list(dict.fromkeys(row.instance.name for row in rows))
+    plt = pyplot()
+    names = list(dict.fromkeys(row.instance for row in rows))
     place = {name: i for i, name in enumerate(names)}
     figure, panels = plt.subplots(
         1, 3, figsize=(13, 1.4 + 0.21 * len(names)), layout="constrained", sharey=True
@@ -146,12 +112,12 @@ def _plot(rows: Sequence[Row], path: Path) -> None:
     )
     for axes, title, value in columns:
         for solver, marker in zip(SOLVERS, "so^", strict=True):
-            mine = [r for r in rows if r.solver == solver and value(r) is not None]
+            mine = [r for r in rows if r.solver == solver.name and value(r) is not None]
             axes.plot(
                 [max(value(row), 1e-6) for row in mine],
-                [place[row.instance.name] for row in mine],
+                [place[row.instance] for row in mine],
                 marker,
-                label=solver.removeprefix("sdc-gbb/"),
+                label=solver.bound,
                 alpha=0.8,
             )
         if "gap" in title:
@@ -164,3 +130,13 @@ def _plot(rows: Sequence[Row], path: Path) -> None:
     panels[0].legend(fontsize=8)
     figure.savefig(path, dpi=120)
     plt.close(figure)
+
+
+STUDY = Study(
+    name="bounds",
+    what="the three lower bounds side by side, written to docs/benchmarks",
+    rows=rows,
+    write=write_report,
+    small_limit=2.0,
+    per_commit=False,
+)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from benchmarks.answers import Row
 from benchmarks.datasets.instances import Instance
-from benchmarks.paper.printed import CLOSED, METHODS, NONE, TABLES, Entry, Printed
-from benchmarks.paper.printed_studies import (
+from benchmarks.pages import percent, show
+from benchmarks.rows import Found, Row
+from benchmarks.studies.paper.printed import CLOSED, METHODS, NONE, TABLES, Entry, Printed
+from benchmarks.studies.paper.printed_studies import (
     DENSITY,
     FRACTIONS,
     GROWTH,
@@ -16,9 +15,7 @@ from benchmarks.paper.printed_studies import (
     METRIC_SETS,
     METRICS,
 )
-from benchmarks.tables import show
 
-Found = Mapping[tuple[str, str], Row]
 OURS, GROUPED = "sdc-gbb/cluster", "sdc-gbb/grouped"
 COUNTERPARTS = {OURS: "SDC-GBB", GROUPED: "SDC-GBB", "scip": "CPLEX", "sdp": "PC-SOS-SDP"}
 TITLES = {
@@ -106,11 +103,6 @@ def as_printed(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:.2f}" if abs(value) < 1e4 else f"{value:.3e}"
-
-
-def percent(gap: float | None) -> str:
-    """A relative gap in percent, three digits."""
-    return "" if gap is None else f"{100 * gap:.3g}"
 
 
 def density(found: Found) -> list[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers import Row, relative_gap
 from benchmarks.datasets.instances import Instance
-from benchmarks.paper.printed import TABLES
-from benchmarks.paper.printed_studies import GROWTH, HEURISTIC_NAMES
-from benchmarks.paper.sections import GROUPED, OURS, Found
+from benchmarks.pages import pyplot
+from benchmarks.rows import Found, Row, relative_gap
+from benchmarks.studies.paper.printed import TABLES
+from benchmarks.studies.paper.printed_studies import GROWTH, HEURISTIC_NAMES
+from benchmarks.studies.paper.sections import GROUPED, OURS
 
 SHOWN = (
     Instance("Iris", "CL"),
@@ -21,21 +22,12 @@ COLOURS = {OURS: "C0", GROUPED: "C1", "scip": "C3", "sdp": "C2"}
 FLOOR = 1e-7  # a proven gap of zero still needs a place on a logarithmic axis
 
 
-def _pyplot() -> Any:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
-
-
 def gap_against_time(found: Found, path: Path) -> bool:
     """Draw one panel per instance that has rows; False if none has."""
     shown = [one for one in SHOWN if (one.name, OURS) in found]
     if not shown:
         return False
-    plt = _pyplot()
+    plt = pyplot()
     rows = (len(shown) + 1) // 2
     columns = min(2, len(shown))
     figure, panels = plt.subplots(
@@ -95,7 +87,7 @@ def best_bound(instance: Instance, found: Found) -> float | None:
 def time_against_n(found: Found, path: Path) -> bool:
     """Draw seconds over n for must-links on synthetic data; False without two sizes."""
     names = [*GROWTH, *[name for name in TABLES["1"][1] if name.startswith("Syn-")]]
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(figsize=(6.2, 4.2), layout="constrained")
     drawn = 0
     for solver, colour in ((OURS, "C0"), (GROUPED, "C1")):

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from benchmarks.answers import Request
+from benchmarks.datasets.base import Sizes
 from benchmarks.datasets.instances import SYNTHETIC, UNCONSTRAINED, Instance
 from benchmarks.datasets.paper import KINDS
-from benchmarks.paper.printed import TABLES
-from benchmarks.paper.printed_studies import DENSITY, FRACTIONS, GROWTH, HEURISTICS, METRIC_SETS
-from benchmarks.solvers.base import Sizes
+from benchmarks.rows import Request
 from benchmarks.solvers.curve import LARGEST as LARGEST_WITH_CURVE
 from benchmarks.solvers.heuristics import Coreset
+from benchmarks.solvers.ours import CLUSTER, GROUPED
 from benchmarks.solvers.registry import HEURISTICS as HEURISTIC_SOLVERS
 from benchmarks.solvers.registry import SOLVERS
-from benchmarks.solvers.sdc_gbb import ClusterSolver, GroupedSolver
 from benchmarks.solvers.sdp import SdpSolver
+from benchmarks.studies.paper.printed import TABLES
+from benchmarks.studies.paper.printed_studies import (
+    DENSITY,
+    FRACTIONS,
+    GROWTH,
+    HEURISTICS,
+    METRIC_SETS,
+)
 
 EXPERIMENTS = (*TABLES, "density", "growth", "metrics", "heuristics")
 
@@ -52,7 +58,7 @@ def requests(
     found = []
     for instance, solver, default in _pairs(experiment):
         seconds = (limit_of or {}).get(solver, limit or default)
-        request = Request(instance, solver, seconds, seed)
+        request = Request(instance, SOLVERS[solver], seconds, seed)
         if only is None or only.lower() in request.title.lower():
             found.append(request)
     return found
@@ -62,29 +68,29 @@ def _pairs(experiment: str) -> Iterator[tuple[Instance, str, float]]:
     if experiment in TABLES:
         kind, rows = TABLES[experiment]
         for dataset in rows:
-            for solver in (ClusterSolver.name, GroupedSolver.name, "scip", SdpSolver.name):
+            for solver in (CLUSTER.name, GROUPED.name, "scip", SdpSolver.name):
                 yield Instance(dataset, kind), solver, LIMITS[solver]
             yield from _heuristics(Instance(dataset, kind))
     elif experiment == "density":
         for dataset, kind in DENSITY:
             for fraction in FRACTIONS:
                 instance = Instance(dataset, kind, fraction)
-                yield instance, ClusterSolver.name, LIMITS[ClusterSolver.name]
-                yield instance, GroupedSolver.name, DENSITY_LIMIT
+                yield instance, CLUSTER.name, LIMITS[CLUSTER.name]
+                yield instance, GROUPED.name, DENSITY_LIMIT
     elif experiment == "growth":
         for dataset in GROWTH:
-            for solver in (ClusterSolver.name, GroupedSolver.name):
+            for solver in (CLUSTER.name, GROUPED.name):
                 yield Instance(dataset, "ML"), solver, LIMITS[solver]
     elif experiment == "metrics":
         for dataset, k in METRIC_SETS.items():
             for kind in (UNCONSTRAINED, *KINDS):
                 instance = Instance(dataset, kind, n_clusters=k)
-                yield instance, ClusterSolver.name, LIMITS[ClusterSolver.name]
+                yield instance, CLUSTER.name, LIMITS[CLUSTER.name]
     elif experiment == "heuristics":
         for kind, table in HEURISTICS.items():
             for dataset in table:
                 # The solver to compare with, in case Tables 1 to 3 were not run.
-                yield Instance(dataset, kind), ClusterSolver.name, LIMITS[ClusterSolver.name]
+                yield Instance(dataset, kind), CLUSTER.name, LIMITS[CLUSTER.name]
                 yield from _heuristics(Instance(dataset, kind))
     else:
         raise ValueError(f"unknown experiment {experiment!r}")
@@ -100,14 +106,16 @@ def estimate_minutes(pending: Sequence[Request]) -> tuple[float, float]:
     """Minutes that the rows will probably take, and at most if each uses up its limit."""
     likely = most = 0.0
     for request in pending:
-        solver, sizes = SOLVERS[request.solver](), nominal_sizes(request.instance)
+        if not isinstance(request.instance, Instance):
+            continue  # sizes are known beforehand for the paper's alone
+        solver, sizes = request.solver, nominal_sizes(request.instance)
         limit = request.limit
         if solver.skip(sizes, limit) is not None:
             continue
         if sizes.n_points <= LARGEST_WITH_CURVE:
             limit = solver.seconds_needed(limit)
         overhead = OVERHEAD_SECONDS + sizes.n_points / 3e5
-        likely += overhead + min(limit, TYPICAL_SECONDS.get(request.solver, limit))
+        likely += overhead + min(limit, TYPICAL_SECONDS.get(solver.name, limit))
         most += overhead + limit
     return likely / 60, most / 60
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from benchmarks.tables import show
+from benchmarks.pages import show
 from certikmeans import Problem, StopSignal
 from certikmeans.generate import gaussian_clusters, random_pairs
 from certikmeans.presolve.pipeline import presolve

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.answers import CRASHED, KILLED, SKIPPED, Row
 from benchmarks.datasets.instances import PUBLISHED, Instance
-from benchmarks.paper.printed import CLOSED, METHODS, TABLES
-from benchmarks.paper.printed_studies import HEURISTIC_NAMES
-from benchmarks.paper.sections import GROUPED, OURS, Found, number, percent
-from benchmarks.tables import show
+from benchmarks.pages import percent, show
+from benchmarks.rows import CRASHED, KILLED, SKIPPED, Found, Row
+from benchmarks.studies.paper.printed import CLOSED, METHODS, TABLES
+from benchmarks.studies.paper.printed_studies import HEURISTIC_NAMES
+from benchmarks.studies.paper.sections import GROUPED, OURS, number
 
 ASKED = 1e-3
 SAME_COST = 1e-6
@@ -22,11 +22,11 @@ def wrong_bounds(rows: Sequence[Row]) -> list[Row]:
     least: dict[str, float] = {}
     for row in rows:
         if row.feasible and row.cost is not None:
-            name = row.instance.name
+            name = row.instance
             least[name] = min(row.cost, least.get(name, row.cost))
     wrong = []
     for row in rows:
-        cost = least.get(row.instance.name)
+        cost = least.get(row.instance)
         slack = TOLERANT if row.solver == "scip" else RIGOROUS
         if (
             cost is not None
@@ -95,7 +95,7 @@ def _reproduced(found: Found) -> list[str]:
 
 
 def _names(rows: Sequence[Row]) -> str:
-    return "" if not rows else ": " + ", ".join(f"{r.instance.name} ({r.solver})" for r in rows)
+    return "" if not rows else ": " + ", ".join(f"{r.instance} ({r.solver})" for r in rows)
 
 
 def losses(found: Found) -> list[str]:
@@ -129,14 +129,14 @@ def losses(found: Found) -> list[str]:
 
 def _others(row: Row, found: Found) -> list[Row]:
     names = (GROUPED, "scip", "sdp", *HEURISTIC_NAMES)
-    rows = [found.get((row.instance.name, name)) for name in names]
+    rows = [found.get((row.instance, name)) for name in names]
     return [other for other in rows if other is not None and other.feasible]
 
 
 def _table_of_gaps(rows: Sequence[Row]) -> str:
     if not rows:
         return ""
-    lines = [[r.instance.name, percent(r.gap), r.stop_reason, f"{r.limit:g}"] for r in rows]
+    lines = [[r.instance, percent(r.gap), r.stop_reason, f"{r.limit:g}"] for r in rows]
     return show(["instance", "gap %", "ended", "limit (s)"], lines) + "\n"
 
 
@@ -145,7 +145,7 @@ def _pairs(pairs: Sequence[tuple[Row, Row]]) -> str:
         return ""
     lines = [
         [
-            ours.instance.name,
+            ours.instance,
             number(ours.cost),
             f"{ours.seconds:.2f}",
             other.solver,
@@ -170,7 +170,7 @@ def _grouped_losses(found: Found) -> list[str]:
             total += 1
             if row.gap is None or 100 * row.gap > max(theirs, CLOSED):
                 paper = "<= 0.1" if theirs == CLOSED else f"{theirs:g}"
-                behind.append([row.instance.name, percent(row.gap), f"{row.limit:g}", paper])
+                behind.append([row.instance, percent(row.gap), f"{row.limit:g}", paper])
     if not total:
         return []
     header = ["instance", "our gap %", "limit (s)", "paper's gap %"]
