@@ -12,9 +12,8 @@ from certikmeans.assignment import Assigner
 from certikmeans.bounds.base import AbstractBound, BoundResult
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
+from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 @final

@@ -13,9 +13,10 @@ import numpy as np
 
 from certikmeans.assignment import Assigner
 from certikmeans.bounds.one_centre import cost_about_one_centre
-from certikmeans.bounds.sample import EPS, least_costs
+from certikmeans.bounds.sample import least_costs
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
+from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
 
 

@@ -16,10 +16,11 @@ from certikmeans.presolve.infeasible import (
     explain_uncolourable,
     find_contradiction,
 )
+from certikmeans.presolve.lift import BoundLift
 from certikmeans.presolve.must_link import collapse, must_link_groups
 from certikmeans.presolve.rotation import turn_to_principal_axes
-from certikmeans.presolve.rounding import UNIT, BoundLift, round_up
 from certikmeans.problem import Problem, ReducedProblem
+from certikmeans.rounding import UNIT, round_up
 from certikmeans.stop import StopSignal
 
 # Colouring is NP-hard; a search that has not ended by then is called undecided.

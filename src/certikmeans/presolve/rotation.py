@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.presolve.rounding import UNIT, round_up
+from certikmeans.rounding import UNIT, round_up
 
 
 @final

@@ -51,8 +51,8 @@ from numpy.typing import NDArray
 from certikmeans.bounds.sdp.cuts import CutTable, cut_table, joined
 from certikmeans.bounds.sdp.model import Matrix, SdpModel, Vector
 from certikmeans.proof import MatrixMultipliers
+from certikmeans.rounding import EPS
 
-EPS = float(np.finfo(np.float64).eps)
 TINY = 1e-280
 LARGEST = 1e200
 GENEROUS = 1.01
