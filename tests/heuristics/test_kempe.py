@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from certikmeans.heuristics.local_search import means_of
-from certikmeans.kernels.kempe import improve_by_chains
+from certikmeans.kernels.graph.links import Links
+from certikmeans.kernels.lloyd.chain_moves import ChainLimits, Clusters, improve_by_chains
 from certikmeans.testing.contracts import check_proper, workshop_for
 from certikmeans.testing.instances import random_problem
 from certikmeans.testing.oracle import exact_cost
@@ -14,22 +15,19 @@ from certikmeans.testing.oracle import exact_cost
 
 def improve(problem, labels, max_chain=64):
     labels = labels.copy()
-    masses = np.empty(problem.n_clusters)
-    sums = np.empty((problem.n_clusters, problem.n_axes))
-    moves = improve_by_chains(
-        problem.points,
-        problem.weights,
-        problem.graph.indptr,
-        problem.graph.neighbors,
-        np.empty(problem.n_clusters, dtype=np.int64),
-        masses,
-        sums,
-        labels,
-        1e-13 * float(np.sum(problem.weights[:, None] * problem.points**2)),
-        max_chain,
-        50,
+    clusters = Clusters(
+        counts=np.empty(problem.n_clusters, dtype=np.int64),
+        masses=np.empty(problem.n_clusters),
+        sums=np.empty((problem.n_clusters, problem.n_axes)),
     )
-    return moves, labels, masses, sums
+    limits = ChainLimits(
+        least_gain=1e-13 * float(np.sum(problem.weights[:, None] * problem.points**2)),
+        longest=max_chain,
+        passes=50,
+    )
+    links = Links(problem.graph.indptr, problem.graph.neighbors)
+    moves = improve_by_chains(problem.points, problem.weights, links, limits, clusters, labels)
+    return moves, labels, clusters.masses, clusters.sums
 
 
 @pytest.mark.parametrize("seed", range(150))

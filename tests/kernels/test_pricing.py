@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from certikmeans.bounds.cluster.pricing import Pricer
-from certikmeans.kernels.pricing_ascent import ascend
-from certikmeans.kernels.pricing_boxes import select_at, shrink_to_means, shrink_to_objective
-from certikmeans.kernels.pricing_ranges import (
+from certikmeans.kernels.pricing.ascent import ascend
+from certikmeans.kernels.pricing.boxes import select_at, shrink_to_means, shrink_to_objective
+from certikmeans.kernels.pricing.instance import Forest, Instance, forest_space
+from certikmeans.kernels.pricing.ranges import (
     IN,
     OUT,
     best_in_box,
@@ -19,7 +20,7 @@ from certikmeans.kernels.pricing_ranges import (
     overestimate,
     tree_ranges,
 )
-from certikmeans.kernels.pricing_search import search_boxes
+from certikmeans.kernels.pricing.search import search_boxes
 from certikmeans.stop import StopSignal
 from tests.bounds.cluster_oracle import make_reduced, random_multipliers, random_reduced
 
@@ -41,32 +42,28 @@ def best_set_value(reduced, lam, y):
     return best
 
 
+def instance_of(reduced, lam):
+    """Return the instance as `Pricer` makes it."""
+    return Pricer(reduced)._instance(lam)
+
+
 def bounded_box(reduced, lam, lo, hi):
     """Run the overestimation of one box; returns everything it produces."""
     n, d = reduced.points.shape
-    graph = reduced.graph
-    cyclic = np.repeat(graph.extra_edges > 0, np.diff(graph.starts)).astype(np.uint8)
-    base = lam - reduced.weights * np.sum(reduced.points**2, axis=1)
-    ids, parent, order = (np.empty(n, dtype=np.int32) for _ in range(3))
-    state, tangled = np.empty(n, dtype=np.uint8), np.zeros(n, dtype=np.uint8)
+    instance = instance_of(reduced, lam)
+    space = forest_space(n, np.full(reduced.graph.n_linked, -1, dtype=np.int32))
+    state = np.empty(n, dtype=np.uint8)
     upper, lower, gain, share = (np.empty(n) for _ in range(4))
-    position = np.full(graph.n_linked, -1, dtype=np.int32)
     members = np.arange(n, dtype=np.int32)
-    m = keep_reachable(reduced.points, reduced.weights, lam, members, lo, hi, ids, upper, lower)
-    linked, _ = build_forest(
-        ids[:m], graph.n_linked, graph.parents, cyclic, graph.indptr, graph.neighbors,
-        position, parent, order, tangled,
-    )  # fmt: skip
-    assert np.all(position == -1)
-    tree_ranges(linked, parent, order, upper, lower, gain, share)
+    m = keep_reachable(instance, members, lo, hi, space.ids, upper, lower)
+    forest = build_forest(instance, m, space)
+    assert np.all(space.position == -1)
+    tree_ranges(forest, upper, lower, gain, share)
     settled, estimate = np.zeros(d + 2), np.zeros(d + 2)
-    overestimate(
-        reduced.points, reduced.weights, base, ids[:m], linked, parent, order, tangled,
-        upper, lower, state, share, settled, estimate,
-    )  # fmt: skip
+    overestimate(instance, forest, upper, lower, state, share, settled, estimate)
     peak, y = np.empty(d), np.empty(d)
     bound = best_in_box(settled, estimate, lo, hi, peak, y)
-    return bound, settled + estimate, ids[:m], state[:m], share[:m], peak, y
+    return bound, settled + estimate, forest.ids, state[:m], share[:m], peak, y
 
 
 @pytest.mark.parametrize("seed", range(120))
@@ -153,7 +150,12 @@ def test_mean_contraction_keeps_every_reachable_mean(seed):
         touched = rng.random(d) < 0.5
         walls[side, touched] = ends[side, touched]
 
-    alive = shrink_to_means(points, weights, open_ids, settled, np.full(d, 1e-12), walls, lo, hi)
+    nothing = np.empty(0, dtype=np.int64)
+    instance = Instance(
+        points, weights, weights, weights, nothing, nothing.astype(np.uint8), nothing, nothing
+    )
+
+    alive = shrink_to_means(instance, open_ids, settled, np.full(d, 1e-12), walls, lo, hi)
 
     for bits in range(1 << n_open):
         rows = [*range(n_in), *(n_in + k for k in range(n_open) if bits >> k & 1)]
@@ -175,9 +177,8 @@ def test_selection_on_a_forest_is_best(seed):
     parent[:linked] = reduced.graph.parents
     chosen, delta = np.empty(n, dtype=np.uint8), np.empty(n)
     y = reduced.points[0]
-    value = select_at(
-        reduced.points, reduced.weights, lam, order, linked, parent, order, y, delta, chosen
-    )
+    forest = Forest(order, parent, order, np.zeros(n, dtype=np.uint8), linked, 0)
+    value = select_at(instance_of(reduced, lam), forest, y, delta, chosen)
     assert value == pytest.approx(best_set_value(reduced, lam, y), rel=1e-9, abs=1e-12)
     assert values_at(reduced, lam, y)[chosen == 1].sum() == pytest.approx(
         value, rel=1e-9, abs=1e-12
@@ -191,17 +192,12 @@ def test_ascent_selects_a_best_set_even_on_cycles(seed):
     pairs = [pair for pair in combinations(range(9), 2) if rng.random() < 0.45]
     reduced = make_reduced(points - points.mean(axis=0), rng.uniform(0.5, 2, size=9), pairs, 2)
     lam = rng.uniform(0.5, 6, size=9)
-    graph = reduced.graph
-    cyclic = np.repeat(graph.extra_edges > 0, np.diff(graph.starts)).astype(np.uint8)
-    base = lam - reduced.weights * np.sum(reduced.points**2, axis=1)
-    data = (
-        reduced.points, reduced.weights, lam, base,
-        graph.parents, cyclic, graph.indptr, graph.neighbors,
-    )  # fmt: skip
     y, members = reduced.points[0].copy(), np.empty(9, dtype=np.uint8)
     start, sums = y.copy(), np.empty(4)
     walls = np.array([[-np.inf, -np.inf], [np.inf, np.inf]])
-    value, _ = ascend(data, walls, y, sums, members, 1, 0.0)  # one selection, then its mean
+    value, _ = ascend(
+        instance_of(reduced, lam), walls, y, sums, members, 1, 0.0
+    )  # one selection, then its mean
     assert value >= best_set_value(reduced, lam, start) - 1e-9
 
 

@@ -12,7 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from certikmeans.assignment.hard import HardAnswer, solve_hard
 from certikmeans.assignment.plan import build_geometry, build_layout
 from certikmeans.assignment.types import Assignment, LloydRun, StepSums
-from certikmeans.kernels.assignment import (
+from certikmeans.kernels.assignment.component import SUM_BLOCK, assign_table
+from certikmeans.kernels.assignment.layout import SEARCH
+from certikmeans.kernels.lloyd.run import GO_ON, SETTLED, advance, lloyd
+from certikmeans.kernels.lloyd.step import (
     COST,
     EXTRAS,
     SHORTFALL,
@@ -21,14 +24,10 @@ from certikmeans.kernels.assignment import (
     fill_unary,
     sum_chunks,
 )
-from certikmeans.kernels.component import SUM_BLOCK, assign_table
-from certikmeans.kernels.layout import SEARCH
-from certikmeans.kernels.lloyd import GO_ON, SETTLED, advance, lloyd
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.rules import refuse
+from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
-
-EPS = float(np.finfo(np.float64).eps)
 
 # Distances per task of an executor: about half a millisecond.
 _TASK_WORK = 200_000

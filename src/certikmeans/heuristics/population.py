@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, Labels, Workshop
 from certikmeans.heuristics.local_search import LocalOptimum, LocalSearch, means_of
 from certikmeans.heuristics.seeding import start_centers
-from certikmeans.kernels.seeding import pick_by_cost
+from certikmeans.kernels.lloyd.seeding import pick_by_cost
 
 # Offspring per generation: fixed, so that the answer does not depend on the threads.
 BATCH = 4

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from certikmeans.heuristics.base import Centers
-from certikmeans.kernels.seeding import kmeanspp_seeds
+from certikmeans.kernels.lloyd.seeding import kmeanspp_seeds
 from certikmeans.problem import ReducedProblem
 
 

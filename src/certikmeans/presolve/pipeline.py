@@ -19,11 +19,11 @@ from certikmeans.presolve.infeasible import (
 )
 from certikmeans.presolve.must_link import collapse, must_link_groups
 from certikmeans.presolve.rotation import turn_to_principal_axes
-from certikmeans.presolve.rounding import UNIT, round_up
 from certikmeans.presolve.steps import AbstractRestore, LeftOut, Shifted
 from certikmeans.problem import Problem, ReducedProblem
 from certikmeans.problem.graph import ApartGraph
 from certikmeans.problem.rules import CannotLinks
+from certikmeans.rounding import UNIT, round_up
 from certikmeans.stop import StopSignal
 
 # Colouring is NP-hard; a search that has not ended by then is called undecided.

@@ -20,7 +20,7 @@ from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.model import CutModel
 from certikmeans.bounds.cluster.multipliers import MultiplierSpace
 from certikmeans.bounds.cluster.pricing import DOUBT_AFTER, Column, Pricer
-from certikmeans.bounds.cluster.rounding import lagrangian_below, total_above
+from certikmeans.bounds.cluster.pricing_error import lagrangian_below, total_above
 from certikmeans.stop import StopSignal
 
 Vector = NDArray[np.float64]

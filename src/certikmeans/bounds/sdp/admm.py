@@ -22,7 +22,7 @@ from scipy.linalg import eigh
 from certikmeans.bounds.sdp.cuts import NO_CUTS, cut_table, merged, most_violated
 from certikmeans.bounds.sdp.model import Matrix, SdpModel, Vector
 from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
-from certikmeans.kernels.sdp_cuts import project_on_cuts
+from certikmeans.kernels.sdp.cuts import project_on_cuts
 from certikmeans.stop import StopSignal
 
 RELAXATION = 1.6
