@@ -13,7 +13,6 @@ from certikmeans.assignment import Assigner
 from certikmeans.bounds import determination
 from certikmeans.bounds.determination import SampleDetermination, plan_components
 from certikmeans.bounds.sample import least_costs
-from certikmeans.kernels.determination import (
 from certikmeans.kernels.determination.components import Components
 from certikmeans.kernels.determination.marginals import component_marginals, propagate
 from certikmeans.kernels.determination.removal import (
