@@ -43,7 +43,7 @@ def random_evidence(rng, reduced, size):
     p = int(rng.integers(0, len(every) + 1))
     pairs = np.array([every[i] for i in rng.permutation(len(every))[:p]], dtype=np.int64)
     q = int(rng.integers(2, 5))
-    spread = max(float(np.ptp(reduced.points)), 1e-300) ** 2
+    spread = max(float(np.ptp(reduced.points)), 1e-100) ** 2
     nodes = spread * rng.normal(size=(p, 2, q))
     if rng.random() < 0.7:
         nodes.sort(axis=2)

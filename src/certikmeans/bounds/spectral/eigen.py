@@ -12,6 +12,8 @@ A product of matrices, in any order of summation, errs entrywise by ``(r + 2) u`
 absolute values; for ``Q^T Q`` the norm of that is at most ``|Q|_F^2``, and for
 ``Q diag(lam) Q^T`` at most ``sum_i |lam_i| |q_i|^2 <= (1 + delta) sum |lam_i|``.
 
+With axes that are principal already, the matrix is diagonal up to rounding: then ``Q = I`` will do.
+
 **A root.** For H' with ones (or less) on the diagonal and ``|H - H'|_F <= error`` a triangular R
 with ``R^T R >= H`` is found: Cholesky of ``H' + lift I``, whose residual is measured; if it is at
 most ``lift - error``, ``R^T R - H >= lift - residual - error >= 0``. Else lift is raised.
@@ -32,6 +34,7 @@ EPS = float(np.finfo(np.float64).eps)
 GENEROUS = 1.01
 TINY_NORM = 1e-150  # per row: what squares lose that underflow
 LIFTS = 8
+NEGLIGIBLE = 1e-11
 
 
 def largest_sum(matrix: Matrix, astray: float, rank: int) -> float:
@@ -40,6 +43,10 @@ def largest_sum(matrix: Matrix, astray: float, rank: int) -> float:
         return 0.0
     if not (np.isfinite(matrix).all() and math.isfinite(astray)):
         return math.inf
+    values = np.diagonal(matrix)
+    beside = GENEROUS * norm(matrix - np.diag(values))
+    if beside <= NEGLIGIBLE * float(np.abs(values).sum()):
+        return _raised(values, 0.0, beside + astray, rank)
     try:
         values, vectors = np.linalg.eigh(matrix)
     except np.linalg.LinAlgError:
@@ -49,9 +56,13 @@ def largest_sum(matrix: Matrix, astray: float, rank: int) -> float:
     delta = GENEROUS * (norm(vectors.T @ vectors - np.eye(r)) + (r + 4) * EPS * square)
     spread = (r + 4) * EPS * (1.0 + delta) * float(np.abs(values).sum())
     rho = GENEROUS * (norm(matrix - (vectors * values) @ vectors.T) + spread)
+    return _raised(values, delta, rho + astray, rank)
+
+
+def _raised(values: Matrix, delta: float, missed: float, rank: int) -> float:
     largest = np.sort(values)[::-1][:rank]
     spent = (1.0 + delta) * math.fsum(np.maximum(largest, 0.0).tolist())
-    value = spent * (1.0 + 4.0 * EPS) + GENEROUS * math.sqrt(rank) * (astray + rho)
+    value = spent * (1.0 + 4.0 * EPS) + GENEROUS * math.sqrt(rank) * missed
     return value if math.isfinite(value) else math.inf
 
 
