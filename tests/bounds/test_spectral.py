@@ -13,6 +13,7 @@ from certikmeans.bounds.sdp.safe import safe_bound
 from certikmeans.bounds.spectral import (
     SpectralEvidence,
     closed_form,
+    improved,
     safe_value,
     spectral_floor,
 )
@@ -46,7 +47,7 @@ def by_hand(points, weights, n_clusters):
                           n_clusters, 0.0)  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(60))
 def test_any_evidence_proves_a_bound(seed):
     problem, done = drawn(seed)
     least = least_cost(problem, done)
@@ -59,7 +60,7 @@ def test_any_evidence_proves_a_bound(seed):
         assert Fraction(value) <= least
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_closed_form_is_below_every_labelling(seed):
     problem, done = drawn(seed, least_groups=3)
     least = least_cost(problem, done)
@@ -72,12 +73,60 @@ def test_closed_form_is_below_every_labelling(seed):
         assert found.value == safe_value(done.reduced, found.evidence)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_ascent_stays_below_every_labelling(seed):
+    problem, done = drawn(seed, least_groups=4)
+    least = least_cost(problem, done)
+    best = done.reduce_labels(np.array(brute_force(problem)[1]))
+    start = closed_form(done.reduced, best)
+    found = improved(done.reduced, start, n_columns=60, steps=10)
+    assert Fraction(found.value) <= least
+    assert found.value >= start.value
+    assert found.value == safe_value(done.reduced, found.evidence)
+
+
+def test_ascent_gains_on_clusters_that_overlap():
+    done, truth = blobs(400, 6, 3, 5.0)
+    cost = cost_of(done.reduced, truth)
+    start = closed_form(done.reduced, truth)
+    found = improved(done.reduced, start, n_columns=60, steps=30)
+    assert start.value < 0.999 * found.value
+    assert found.value <= cost
+    asked = []
+    early = improved(done.reduced, start, stop=lambda: asked.append(0) or len(asked) > 5)
+    assert start.value <= early.value <= found.value
+    assert len(asked) == 6
+
+
+def test_amounts_at_cannot_links_help():
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(80, 3))
+    points[40:, 0] += 4.0
+    truth = np.repeat([0, 1], 40)
+    # Groups of the right cluster that lie in the left one, where their partner is.
+    points[40:44, 0] -= 4.0
+    links = [(i, 40 + i) for i in range(4)]
+    with_links = reduced_of(Problem.from_data(points, 2, cannot_link=links))
+    labels = with_links.reduce_labels(truth)
+    start = closed_form(with_links.reduced, labels)
+    found = improved(with_links.reduced, start, n_columns=60)
+    assert len(found.evidence.spikes) > 0
+    assert (found.evidence.amounts < 0.0).any()
+    without = SpectralEvidence(
+        labels, found.evidence.pairs, found.evidence.nodes, found.evidence.gains,
+        found.evidence.spikes[:0], found.evidence.amounts[:0],
+    )  # fmt: skip
+    assert (
+        safe_value(with_links.reduced, without) < found.value <= cost_of(with_links.reduced, labels)
+    )
+
+
 @pytest.mark.parametrize("scale", [1e-50, 1e-30, 1.0, 1e30, 1e50])
 @pytest.mark.parametrize("shift", [0.0, 1e6])
 @pytest.mark.parametrize("ratio", [0.0, 6.0])
 def test_near_the_optimum_not_even_rounding_is_above(scale, shift, ratio):
     met = 0
-    for seed in range(6):
+    for seed in range(4):
         problem, truth = separated_blobs(np.random.default_rng(seed), shift, scale, ratio)
         done = reduced_of(problem)
         least = least_cost(problem, done)
@@ -85,7 +134,7 @@ def test_near_the_optimum_not_even_rounding_is_above(scale, shift, ratio):
         assert Fraction(value) <= least
         assert Fraction(spectral_floor(done.reduced)) <= least
         met += value >= (1.0 - 1e-3) * float(least)
-    assert met >= 3 or ratio > 0.0
+    assert met >= 2 or ratio > 0.0
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -105,7 +154,7 @@ def test_coordinates_without_presolve(seed):
         assert Fraction(safe_value(reduced, evidence)) <= cost
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_wrong_linear_algebra_does_not_make_a_wrong_bound(seed, monkeypatch):
     problem, done = drawn(seed)
     least = least_cost(problem, done)
@@ -161,7 +210,7 @@ def sane_evidence(rng, reduced, labels):
     return SpectralEvidence(labels, base.pairs, nodes, gains, spikes, amounts)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_agrees_with_the_bound_by_matrices(seed, monkeypatch):
     monkeypatch.setattr(gram_module, "CHUNK", 7)
     rng = np.random.default_rng(seed)
@@ -203,7 +252,7 @@ def test_points_in_one_place():
 @pytest.mark.parametrize("k", [2, 5])
 def test_more_axes_than_points(k):
     rng = np.random.default_rng(k)
-    points = 4.0 * rng.normal(size=(k, 700))[np.arange(60) % k] + rng.normal(size=(60, 700))
+    points = 4.0 * rng.normal(size=(k, 300))[np.arange(60) % k] + rng.normal(size=(60, 300))
     by_axes = reduced_of(Problem.from_data(points, k)).reduced
     plain = by_hand(points, np.ones(60), k)
     assert spectral_floor(plain) == pytest.approx(spectral_floor(by_axes), rel=1e-9)

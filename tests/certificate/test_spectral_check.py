@@ -54,7 +54,7 @@ def valid_row(rng, reduced, size):
     return made.row()
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", range(50))
 def test_any_row_proves_a_bound(seed):
     problem, done = drawn(seed)
     least = least_cost(problem, done)
@@ -82,7 +82,7 @@ def test_coordinates_of_all_sizes(seed):
         assert Fraction(value_of(reduced, valid_row(rng, reduced, float(cost)))) <= cost
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_wrong_linear_algebra_does_not_make_a_wrong_bound(seed, monkeypatch):
     problem, done = drawn(seed)
     least = least_cost(problem, done)
@@ -106,7 +106,7 @@ def test_wrong_linear_algebra_does_not_make_a_wrong_bound(seed, monkeypatch):
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
 @pytest.mark.parametrize("ratio", [0.0, 6.0])
 def test_near_the_optimum_not_even_rounding_is_above(scale, ratio):
-    for seed in range(8):
+    for seed in range(5):
         problem, truth = separated_blobs(
             np.random.default_rng(seed), 1e5 * (seed % 2), scale, ratio
         )
