@@ -283,8 +283,8 @@ def test_missing_extra(monkeypatch):
 def test_wrong_use_is_named():
     with pytest.raises(InputError, match="solver: 'mosek'"):
         SdpBound(solver="mosek")
-    large = Problem.from_data(np.random.default_rng(0).normal(size=(1001, 2)), 2)
-    with pytest.raises(InputError, match="1001 groups") as error:
+    large = Problem.from_data(np.random.default_rng(0).normal(size=(2501, 2)), 2)
+    with pytest.raises(InputError, match="2501 groups") as error:
         SdpBound().prepare(reduced_of(large).reduced)
     assert "cluster" in error.value.hint
 

@@ -34,7 +34,7 @@ LEAVES = ("cluster", "sample", "one cluster", "infeasible", "trivial", "sdp")
 ONE_LEAF = 2
 
 # A row of the semidefinite bound: the upper triangle of a matrix, row by row, then its cuts.
-MOST_MATRIX_GROUPS = 1_000
+MOST_MATRIX_GROUPS = 2_500
 MOST_CUTS_PER_GROUP = 1_000
 NUMBERS_PER_CUT = 4  # three groups and the multiplier
 
