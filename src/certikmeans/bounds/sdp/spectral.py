@@ -6,7 +6,8 @@ last iteration, sharpened by a polynomial that is small on the unwanted rest of 
 (Chebyshev) and turned by a Rayleigh-Ritz step, are as good as an eigendecomposition, at the price
 of a few products with a tall matrix. What is missed is small or found an iteration later. Nothing
 has to be exact here: bounds are made safe afterwards (`safe.py`), so products are in single
-precision until the iterates have nearly settled.
+precision until the iterates have nearly settled. (All of it by numpy, which lets other threads run
+meanwhile; scipy's wrappers of the same routines do not.)
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh, solve_triangular
 
 from certikmeans.bounds.sdp.model import Matrix, Vector
 
@@ -76,9 +76,7 @@ class SpectralProjector:
         v = self._direction
         pull = target @ v
         inner = target - np.outer(pull, v) - np.outer(v, pull - float(v @ pull) * v)
-        values, vectors = eigh(
-            inner.astype(kind), overwrite_a=True, check_finite=False, driver="evd"
-        )
+        values, vectors = np.linalg.eigh(inner.astype(kind))
         self._edges = (float(values[0]), self._edges[1])
         self._lowest = vectors[:, 0]
         return self._used(values[::-1].astype(np.float64), vectors[:, ::-1])
@@ -110,7 +108,7 @@ class SpectralProjector:
         now -= np.outer(v, v @ now)
         sharp = _orthonormal(now)
         small = sharp.T @ (target @ sharp)
-        values, turn = eigh(0.5 * (small + small.T), check_finite=False, driver="evd")
+        values, turn = np.linalg.eigh(0.5 * (small + small.T))
         vectors: NDArray[Any] = sharp @ turn[:, ::-1]
         return values[::-1].astype(np.float64), vectors
 
@@ -144,8 +142,8 @@ def _orthonormal(vectors: NDArray[Any]) -> NDArray[Any]:
     vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=0), 1e-30)
     try:
         for _ in range(2):
-            factor = cholesky(vectors.T @ vectors, check_finite=False)
-            vectors = solve_triangular(factor, vectors.T, trans="T", check_finite=False).T
+            factor = np.linalg.cholesky(vectors.T @ vectors)
+            vectors = vectors @ np.linalg.inv(factor).T
         return vectors
     except np.linalg.LinAlgError:
         turned: NDArray[Any] = np.linalg.qr(vectors)[0]
