@@ -9,6 +9,7 @@ import pytest
 
 from certikmeans import Problem
 from certikmeans.bounds.sdp.model import SdpModel
+from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
 from certikmeans.bounds.sdp.safe import safe_bound
 from certikmeans.bounds.spectral import (
     SpectralEvidence,
@@ -20,7 +21,6 @@ from certikmeans.bounds.spectral import (
 from certikmeans.bounds.spectral import gram as gram_module
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.graph import ApartGraph
-from certikmeans.proof import MatrixMultipliers
 from certikmeans.testing.oracle import brute_force, exact_cost
 from tests.bounds.sdp_cases import lying_eigensolver, reduced_of
 from tests.bounds.spectral_cases import (

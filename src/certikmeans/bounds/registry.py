@@ -29,6 +29,7 @@ BOUNDS: dict[str, Entry] = {
     "grouped": Entry("grouped:GroupedBound", "the paper's Lagrangian over groups of samples"),
     "sample": Entry("sample:SampleBound", "distances to the boxes of the centres"),
     "sdp": Entry("sdp:SdpBound", "semidefinite relaxation with cuts"),
+    "spectral": Entry("spectral:SpectralBound", "a few eigenvalues: any number of points and axes"),
 }
 
 

@@ -204,7 +204,7 @@ def _sample(problem: ReducedProblem, labels: Ints) -> tuple[ReducedProblem, Ints
     part = np.bincount(labels_kept, weights, k)
     weights = weights * (whole / np.where(part > 0.0, part, 1.0))[labels_kept]
     sample = ReducedProblem(
-        np.ascontiguousarray(problem.points[kept]), weights, problem.graph, k, 0.0
+        np.ascontiguousarray(problem.points[kept]), weights, problem.rules, k, 0.0
     )
     return sample, labels_kept
 

@@ -20,6 +20,8 @@ def violated_cuts(
     count = 0
     mine = np.empty(fullest)
     place = np.empty((fullest, 2), dtype=np.int64)
+    # A cut takes off an entry z_tu: at most this is gained by it.
+    bonus = -min(z.min(), 0.0)
     for s in range(n):
         diagonal = z[s, s]
         if diagonal <= 0.0:
@@ -27,14 +29,24 @@ def violated_cuts(
         threshold = least * diagonal
         held = 0
         lowest = 0
-        for t in range(n):
+        row = z[s]
+        # Descending, so that a sum of two entries that is too small ends the search for partners.
+        order = np.argsort(-row)
+        for first in range(n):
+            t = order[first]
             if t == s:
                 continue
-            excess = z[s, t] - diagonal
-            for u in range(t, n):
+            if 2.0 * row[t] - diagonal + bonus <= threshold and row[t] - diagonal <= threshold:
+                break
+            for second in range(first, n):
+                u = order[second]
                 if u == s:
                     continue
-                amount = excess if u == t else excess + z[s, u] - z[t, u]
+                amount = row[t] - diagonal
+                if u != t:
+                    if amount + row[u] + bonus <= threshold:
+                        break
+                    amount += row[u] - z[t, u]
                 if amount <= threshold:
                     continue
                 if held < fullest:
@@ -45,8 +57,8 @@ def violated_cuts(
                 else:
                     continue
                 mine[k] = amount
-                place[k, 0] = t
-                place[k, 1] = u if u != t else -1
+                place[k, 0] = min(t, u)
+                place[k, 1] = max(t, u) if u != t else -1
                 if held == fullest:
                     lowest = np.argmin(mine)
                     threshold = mine[lowest]
