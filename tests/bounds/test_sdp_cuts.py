@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem
-from certikmeans.bounds.sdp.spectral import capped
 from certikmeans.bounds.sdp.cuts import cut_table, joined, merged, most_violated
+from certikmeans.bounds.sdp.spectral import capped
 from certikmeans.bounds.sdp.suggest import soft_clusters, suggested_centers
 from certikmeans.kernels.sdp_cuts import project_on_cuts, violated_cuts
 from certikmeans.presolve.pipeline import presolve

@@ -58,7 +58,7 @@ def part_of(
     weights: NDArray[np.float64],
     labels: NDArray[np.int64],
 ) -> Part:
-    """The part of ``rows`` with ``weights``; groups are put in the order that `ApartGraph` wants."""
+    """The part of ``rows`` with ``weights``, in the order that `ApartGraph` wants."""
     place = np.full(problem.n_groups, -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
     edges = place[problem.graph.edges()]
@@ -92,9 +92,7 @@ def _graph(n: int, edges: NDArray[np.int64]) -> tuple[ApartGraph, NDArray[np.int
     return ApartGraph(n, indptr, neighbors, starts, parents[:n_linked].copy(), extra), order
 
 
-def _adjacency(
-    n: int, edges: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _adjacency(n: int, edges: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     tails, heads = np.concatenate([edges, edges[:, ::-1]]).T
     keys = np.sort(tails * np.int64(n) + heads)
     indptr = np.zeros(n + 1, dtype=np.int64)

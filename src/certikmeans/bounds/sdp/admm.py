@@ -8,7 +8,8 @@ The relaxation is the meeting of two sets that are easy to project on:
   coordinate ascent on their multipliers, started where the last iteration left them.
 
 Two blocks, so ADMM converges for every penalty; an iteration costs a few products of a matrix of
-order n with a tall one (`SpectralProjector`). The limit is approached slowly, which does no harm: the bound is made safe afterwards.
+order n with a tall one (`SpectralProjector`). The limit is approached slowly, which does no harm:
+the bound is made safe afterwards.
 """
 
 from __future__ import annotations
@@ -125,9 +126,7 @@ class Admm:
         while self.iterations < end and stop.cause() is None:
             residual = self.run(min(CUTS_EVERY, end - self.iterations), stop)
             if cuts and stop.cause() is None:
-                self.added += self.add_cuts(
-                    LEAST_VIOLATION, CUTS_PER_GROUP * self._model.n_groups
-                )
+                self.added += self.add_cuts(LEAST_VIOLATION, CUTS_PER_GROUP * self._model.n_groups)
         return residual
 
     def add_cuts(self, least: float, count: int) -> int:
