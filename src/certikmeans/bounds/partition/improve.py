@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from multiprocessing import parent_process
 from typing import final
 
-import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.partition.compact import CompactMultipliers, CompactStart
@@ -19,10 +18,9 @@ from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
 CHECK_EVERY = 50  # iterations between two safe bounds
-# A part ends when a check brings less than this of its value ...
-LEAST_GAIN = 2e-5
-# ... several times in a row.
-PATIENCE = 3
+# A part ends when a task brings less than this of its value, or after so many iterations.
+LEAST_GAIN = 5e-5
+MOST_ITERATIONS = 2_000
 
 
 @final
@@ -75,23 +73,18 @@ def _improve(task: PartTask) -> PartAnswer:
         if problem.n_clusters == 1 or model.total <= 0.0:  # that is the cost itself
             return PartAnswer(value, proof, None, 0, time.perf_counter() - began, ended=True)
     admm = Admm(model, None if task.start is None else task.start.full())
-    poor, now = 0, None
-    while admm.iterations < task.iterations and value < task.target and poor < PATIENCE:
+    now = None
+    while admm.iterations < task.iterations and value < task.target:
         if task.stop.cause() is not None:
             break
         residual = admm.climb(min(CHECK_EVERY, task.iterations - admm.iterations), task.stop)
         now = CompactMultipliers.of(admm.multipliers)
         found = safe_bound(model, now.full())
-        poor = poor + 1 if found - value <= LEAST_GAIN * value else 0
         if found > value:
             value, proof = found, now
         if not math.isfinite(residual):
             break
     start = None if now is None else CompactStart.of(admm.state, now)
     seconds = time.perf_counter() - began
-    return PartAnswer(value, proof, start, admm.iterations, seconds, poor >= PATIENCE)
-
-
-def upper_sum(values: list[float]) -> float:
-    """At least the sum."""
-    return float(np.nextafter(math.fsum(values), math.inf))
+    ended = task.start is not None and value - task.known <= LEAST_GAIN * value
+    return PartAnswer(value, proof, start, admm.iterations, seconds, ended)

@@ -58,7 +58,7 @@ def part_of(
     weights: NDArray[np.float64],
     labels: NDArray[np.int64],
 ) -> Part:
-    """The part of ``rows`` with ``weights``; groups are put in the order that `ApartGraph` wants."""
+    """The part of ``rows`` with ``weights``, in the order that `ApartGraph` wants."""
     place = np.full(problem.n_groups, -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
     edges = place[problem.graph.edges()]

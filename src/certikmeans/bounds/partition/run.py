@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.partition.compact import CompactMultipliers, CompactStart
-from certikmeans.bounds.partition.improve import PartAnswer, PartTask, improve_part
+from certikmeans.bounds.partition.improve import MOST_ITERATIONS, PartAnswer, PartTask, improve_part
 from certikmeans.bounds.partition.parts import Part, cut_into_parts
 from certikmeans.bounds.partition.sizes import part_size, seconds_per_iteration
 from certikmeans.problem import ReducedProblem
@@ -215,7 +215,8 @@ class _Run:
         if answer.proof is not None:
             one.value, one.proof = answer.value, answer.proof
         one.start = answer.start
-        one.ended = answer.ended or one.start is None or one.value >= one.target
+        done = one.start is None or one.value >= one.target or one.iterations >= MOST_ITERATIONS
+        one.ended = answer.ended or done
         if self.value > self._best:
             self._best = self.value
             if self._on_bound is not None:

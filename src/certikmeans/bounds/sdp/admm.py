@@ -8,7 +8,8 @@ The relaxation is the meeting of two sets that are easy to project on:
   coordinate ascent on their multipliers, started where the last iteration left them.
 
 Two blocks, so ADMM converges for every penalty; an iteration costs a few products of a matrix of
-order n with a tall one (`SpectralProjector`). The limit is approached slowly, which does no harm: the bound is made safe afterwards.
+order n with a tall one (`SpectralProjector`). The limit is approached slowly, which does no harm:
+the bound is made safe afterwards.
 """
 
 from __future__ import annotations

@@ -144,7 +144,8 @@ def _orthonormal(vectors: NDArray[Any]) -> NDArray[Any]:
         for _ in range(2):
             factor = np.linalg.cholesky(vectors.T @ vectors)
             vectors = vectors @ np.linalg.inv(factor).T
-        return vectors
+        sharp: NDArray[Any] = vectors
+        return sharp
     except np.linalg.LinAlgError:
         turned: NDArray[Any] = np.linalg.qr(vectors)[0]
         return turned
