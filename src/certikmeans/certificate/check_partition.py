@@ -24,8 +24,12 @@ from typing import final
 import numpy as np
 
 from certikmeans.certificate.check_arithmetic import Floats, Ints, down, up
-from certikmeans.certificate.check_matrix import least_by_matrix
-from certikmeans.certificate.format import MOST_MATRIX_GROUPS, NUMBERS_PER_CUT, Reason, Refusal
+from certikmeans.certificate.check_matrix import (
+    MOST_MATRIX_GROUPS,
+    NUMBERS_PER_CUT,
+    least_by_matrix,
+)
+from certikmeans.certificate.format import Reason, Refusal
 
 LEAST_WEIGHT = 1e-100  # so that quotients do not overflow
 

@@ -1,5 +1,6 @@
-"""The partition bound: parts that are small copies of the whole, bounded one by one."""
+"""The partition bound: parts that are small copies of the whole, each bounded by itself."""
 
-from certikmeans.bounds.partition.run import PartitionResult, partition_bound
+from certikmeans.bounds.partition.bound import PartitionBound
+from certikmeans.bounds.partition.run import PartitionResult, PartProof, partition_bound
 
-__all__ = ["PartitionResult", "partition_bound"]
+__all__ = ["PartProof", "PartitionBound", "PartitionResult", "partition_bound"]

@@ -123,8 +123,8 @@ class SdpBound(AbstractBound[SdpModel]):
             if root is not None:
                 root.news.prove(value, self.name)
 
-        # Matrices are too small for threads of their own: they would only wait for each other.
-        with threadpool_limits(limits=1):
+        # In a node the matrices share the cores with those of other nodes.
+        with threadpool_limits(limits=1 if root is None else root.n_threads):
             found = self._climb(state, cutoff, stop, restart, tell)
             problem = state.problem
             return BoundResult(
