@@ -99,7 +99,7 @@ def _in_search_order(first, last, chunk, nu):
 def _settle(group, n_settled, sums, trail):
     """Label the settled samples; False if one has no cluster or two of them clash."""
     for p in range(n_settled):
-        only = -1
+        only = np.int64(-1)  # see `kernels`: not a literal
         for k in range(group.viable.shape[1]):
             if group.viable[p, k]:
                 only = k
@@ -180,7 +180,7 @@ def _search_with_dolls(group, n_settled, best, relative, node_limit, labels, sum
     whole = 1.0 - given
     known = best
     if end < m and best < np.inf:
-        known = _value_of(group, 0, end, whole, labels, sums)
+        known = _value_of(group, np.int64(0), end, whole, labels, sums)
     _settle(group, n_settled, sums, trail)
     tolerance = relative * abs(known) if known < np.inf else 0.0
     result = labels if end == m else guess
@@ -251,7 +251,7 @@ def solve_groups(
         answers.values[g], answers.bounds[g] = found.value, found.lower
         answers.nodes[g] = found.nodes
         if found.value < np.inf:
-            sum_up(group.points, group.weights, own, 0, own.size, sums)
+            sum_up(group.points, group.weights, own, np.int64(0), own.size, sums)
             best_centers(sums, nu[g], lower, upper, answers.centers[g])
             answers.masses[g] = sums.mass
             labels[order] = own

@@ -76,7 +76,7 @@ def improve(
     labels,  # INOUT (m,) proper
 ):
     """Move single samples while that pays; return the value of the labels."""
-    sum_up(group.points, group.weights, labels, 0, labels.size, sums)
+    sum_up(group.points, group.weights, labels, np.int64(0), labels.size, sums)
     for _ in range(MAX_SWEEPS):
         moved = False
         for i in range(labels.size):
@@ -95,7 +95,7 @@ def improve(
         if not moved:
             break
     # Sums that saw removals carry their rounding: the value returned comes from fresh ones.
-    sum_up(group.points, group.weights, labels, 0, labels.size, sums)
+    sum_up(group.points, group.weights, labels, np.int64(0), labels.size, sums)
     return total_value(sums, 1.0, group.nu, group.lower, group.upper)
 
 

@@ -38,7 +38,7 @@ def select_linked(
         if value_at(instance, s, y) > 0.0:
             ids[m] = s
             m += 1
-    forest = build_forest(instance, m, work.space)
+    forest = build_forest(instance, ids[:m], work.space)
     select_at(instance, forest, y, work.delta, chosen)
     for i in range(m):
         members[ids[i]] = chosen[i]
@@ -119,7 +119,7 @@ def untangle(
             if left_out[i] == 0:
                 ids[k] = knot[i]
                 k += 1
-        forest = build_forest(instance, k, space)
+        forest = build_forest(instance, ids[:k], space)
         value = select_at(instance, forest, y, delta, chosen)
         if value <= best * (1.0 + 1e-14):
             continue

@@ -8,6 +8,7 @@ Intervals are rounded outward, so "never positive" and "never negative" are fact
 numbers. The sums ``A, b, c`` are plain: `bounds.cluster.pricing_error` says how far they can err.
 """
 
+import numpy as np
 from numba import njit
 
 from certikmeans.kernels.pricing.instance import Forest, add_group
@@ -93,7 +94,7 @@ def span_component(
 @njit(cache=True, nogil=True)
 def build_forest(
     instance,  # IN
-    n_ids,  # IN   how many of ``space.ids`` are set
+    ids,  # IN   (m,) int32, ascending: the first of ``space.ids``
     space,  # IN/OUT
 ):
     """Span the cannot-links among ``ids`` by a forest, written into ``space``.
@@ -101,7 +102,7 @@ def build_forest(
     Components that were trees stay forests when groups drop out, with the same parents. The
     others are searched again, for a cycle opens as soon as one of its groups is gone.
     """
-    ids, parent, order = space.ids[:n_ids], space.parent, space.order
+    parent, order = space.parent, space.order
     tangled, position = space.tangled, space.position
     parents, cyclic = instance.parents, instance.cyclic
     n_linked = parents.size
@@ -109,7 +110,7 @@ def build_forest(
     while linked < ids.size and ids[linked] < n_linked:
         position[ids[linked]] = linked
         linked += 1
-    filled = 0
+    filled = np.int64(0)  # see `kernels`: not a literal
     n_tangled = 0
     for i in range(linked):
         v = ids[i]

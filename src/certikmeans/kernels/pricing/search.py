@@ -175,7 +175,7 @@ def look(instance, members, work, error):
     """Bound the box in ``work``."""
     box, upper, lower, share = work.box, work.upper, work.lower, work.share
     m = keep_reachable(instance, members, box.lo, box.hi, work.space.ids, upper, lower)
-    forest = build_forest(instance, m, work.space)
+    forest = build_forest(instance, work.space.ids[:m], work.space)
     tree_ranges(forest, upper, lower, work.gain, share)
     box.before[:] = box.sums
     overestimate(instance, forest, upper, lower, work.state, share, box.sums, box.estimate)
@@ -256,12 +256,12 @@ def split_on_group(instance, stack, work, forest, place, free, top, bound):
     indptr, neighbors = instance.indptr, instance.neighbors
     ids, box, arena = forest.ids, work.box, stack.arena
     v = ids[place]
-    out = 0
+    out = np.int64(0)
     for i in range(ids.size):
         if work.state[i] == OPEN and i != place:
             arena[free + out] = ids[i]
             out += 1
-    kept = 0
+    kept = np.int64(0)
     for i in range(out):
         s = arena[free + i]
         apart = True
@@ -316,7 +316,7 @@ def search_boxes(
     cover what it may contain.
     """
     uppers, starts, sizes, slack = stack.uppers, stack.starts, stack.sizes, rules.slack
-    most = 1
+    most = np.int64(1)
     for node in range(n_open):
         most = max(most, sizes[node])
     work = workspace(most, slack.size, instance.parents.size)

@@ -56,7 +56,7 @@ def bounded_box(reduced, lam, lo, hi):
     upper, lower, gain, share = (np.empty(n) for _ in range(4))
     members = np.arange(n, dtype=np.int32)
     m = keep_reachable(instance, members, lo, hi, space.ids, upper, lower)
-    forest = build_forest(instance, m, space)
+    forest = build_forest(instance, space.ids[:m], space)
     assert np.all(space.position == -1)
     tree_ranges(forest, upper, lower, gain, share)
     settled, estimate = np.zeros(d + 2), np.zeros(d + 2)
