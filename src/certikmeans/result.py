@@ -69,6 +69,30 @@ class Result:
         """``(cost - lower_bound) / cost``; infinite without a labelling."""
         return relative_gap(self.cost, self.lower_bound)
 
+    @property
+    def advice(self) -> str | None:
+        """What would help where the gap was missed; None where there is nothing to add."""
+        if self.status is not Status.FEASIBLE:
+            return None
+        best = max(self.attempts, key=lambda attempt: attempt.lower_bound, default=None)
+        match self.stop_reason:
+            case StopReason.TIME_LIMIT if best is None:
+                return "time was up before a bound was asked: give it more"
+            case StopReason.TIME_LIMIT:
+                return (
+                    f"more time may help: the best bound at the root is the {best.bound} bound, "
+                    f"and {best.outcome}"
+                )
+            case StopReason.NODE_LIMIT:
+                return "the tree was still growing: raise the node limit, and set a time limit"
+            case StopReason.METHODS_EXHAUSTED:
+                return (
+                    "no bound can be raised further in reasonable time: accept the gap, or make "
+                    "the problem easier (more pairs, fewer clusters)"
+                )
+            case _:
+                return None
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; numbers keep full precision, infinities become None."""
         return {
@@ -78,6 +102,7 @@ class Result:
             "lower_bound": _finite(self.lower_bound),
             "gap": _finite(self.gap),
             "bound": self.bound,
+            "advice": self.advice,
             "bounds": [dataclasses.asdict(attempt) for attempt in self.attempts],
             "labels": None if self.labels is None else self.labels.tolist(),
             "centers": None if self.centers is None else self.centers.tolist(),

@@ -11,6 +11,7 @@ from certikmeans.problem import Problem
 from certikmeans.report.numbers import count, duration, percent, rounded_down, rounded_up
 from certikmeans.result import Result
 from certikmeans.status import Status
+from certikmeans.tolerances import relative_gap
 
 _WIDTH = 88
 _LABEL_WIDTH = 14
@@ -58,6 +59,7 @@ def summarise(
             ("Lower bound", f"{rounded_down(result.lower_bound)} ({result.bound} bound)"),
             ("Gap", _gap(result, requested_gap)),
             ("Proven", what_is_proven(result)),
+            *_bounds_asked(result),
             ("Clusters", _clusters(result)),
             ("Pairs", _pairs(result, problem)),
         ]
@@ -86,6 +88,21 @@ def what_is_proven(result: Result) -> str:
         "no labelling that respects the pairs costs less than the lower bound, "
         f"so this one costs at most {percent(excess)} more than the best possible."
     )
+
+
+def _bounds_asked(result: Result) -> list[tuple[str, str]]:
+    """Which bounds were asked where one alone was not enough, and what would help."""
+    rows = []
+    if result.status is not Status.OPTIMAL or len(result.attempts) > 2:
+        asked = [
+            f"{one.bound} {percent(relative_gap(result.cost, one.lower_bound))} "
+            f"after {duration(one.ended)}"
+            for one in result.attempts
+        ]
+        rows += [("Bounds asked", "; ".join(asked))] if asked else []
+    if result.advice is not None:
+        rows.append(("What helps", f"{result.advice}."))
+    return rows
 
 
 def _squares(problem: Problem) -> str:
