@@ -56,7 +56,7 @@ def safe_value(problem: ReducedProblem, evidence: SpectralEvidence) -> float:
     Gains of the wrong sign count as 0, spikes where there is no cannot-link too; what is not
     finite, or needs more than `MOST_COLUMNS` columns, proves the floor.
     """
-    usable = _usable(problem, evidence)
+    usable = usable_evidence(problem, evidence)
     rank = min(problem.n_clusters, problem.n_groups) - 1
     if rank == 0 or usable is None:
         return spectral_floor(problem)
@@ -125,7 +125,7 @@ def _level(gram: Gram, middle: Floats, mass: float) -> float:
     return level_of_axes(gram, mass) + more
 
 
-def _usable(problem: ReducedProblem, evidence: SpectralEvidence) -> SpectralEvidence | None:
+def usable_evidence(problem: ReducedProblem, evidence: SpectralEvidence) -> SpectralEvidence | None:
     """What of the evidence is valid; None if nothing is."""
     labels, pairs = evidence.labels, evidence.pairs
     if len(labels) != problem.n_groups or (len(labels) and labels.min() < 0):
