@@ -93,6 +93,8 @@ def test_ascent_gains_on_clusters_that_overlap():
     found = improved(done.reduced, start, n_columns=60, steps=30)
     assert start.value < 0.999 * found.value
     assert found.value <= cost
+    again = improved(done.reduced, found, n_columns=60, steps=5)  # from any proof
+    assert found.value <= again.value <= cost
     asked = []
     early = improved(done.reduced, start, stop=lambda: asked.append(0) or len(asked) > 5)
     assert start.value <= early.value <= found.value
