@@ -22,6 +22,7 @@ from typing import final
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.spectral.closed_form import Borders, SpectralProof, borders_of
 from certikmeans.bounds.spectral.evidence import Floats, Ints, SpectralEvidence
@@ -76,7 +77,7 @@ def improved(
         begun.labels, begun.pairs, begun.nodes, np.ones_like(begun.gains), begun.spikes,
         begun.amounts,
     )  # fmt: skip
-    with np.errstate(all="ignore"):
+    with threadpool_limits(limits=1), np.errstate(all="ignore"):
         model = _Model.of(full_gram(problem, frame, whole), begun, rank)
         found = None if model is None else _climb(model, frame, begun, steps, stop)
     if found is None:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.spectral.evidence import Floats, Ints, SpectralEvidence
 from certikmeans.bounds.spectral.floor import spectral_floor
@@ -100,7 +101,8 @@ def closed_form(
     columns = problem.n_axes + filled * (filled - 1)
     if filled < 2 or columns > MOST_COLUMNS or problem.n_groups <= problem.n_clusters:
         return floor
-    z = _best_level(problem, labels, stop)
+    with threadpool_limits(limits=1):
+        z = _best_level(problem, labels, stop)
     if z is None:
         return floor
     frame = Frame.of(problem)

@@ -34,6 +34,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.spectral.eigen import GENEROUS, largest_sum, norm, root_above
 from certikmeans.bounds.spectral.evidence import Floats, Ints, SpectralEvidence
@@ -61,7 +62,7 @@ def safe_value(problem: ReducedProblem, evidence: SpectralEvidence) -> float:
     if rank == 0 or usable is None:
         return spectral_floor(problem)
     frame = Frame.of(problem)
-    with np.errstate(all="ignore"):
+    with threadpool_limits(limits=1), np.errstate(all="ignore"):
         value = value_in_frame(full_gram(problem, frame, usable), frame, usable, rank)
     return unscaled(value, frame)
 
