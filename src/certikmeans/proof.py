@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,15 @@ class AbstractEvidence(ABC):
     """What a bound hands to a sceptic: numbers about the groups of a part. Concrete ones are final.
 
     A bound without any (because the checker finds out by itself, or cannot) has none.
+
+    Attributes
+    ----------
+    slack : float
+        The share of the scatter of the points by which solver and checker may come to different
+        values, because they round differently. A certificate claims so much less.
     """
+
+    slack: ClassVar[float] = 0.0
 
     @abstractmethod
     def renumbered(self, order: NDArray[np.int64]) -> AbstractEvidence:

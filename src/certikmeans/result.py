@@ -76,9 +76,9 @@ class Result:
             return None
         best = max(self.attempts, key=lambda attempt: attempt.lower_bound, default=None)
         match self.stop_reason:
-            case StopReason.TIME_LIMIT if best is None:
-                return "time was up before a bound was asked: give it more"
             case StopReason.TIME_LIMIT:
+                if best is None:
+                    return "time was up before a bound was asked: give it more"
                 return (
                     f"more time may help: the best bound at the root is the {best.bound} bound, "
                     f"and {best.outcome}"

@@ -14,6 +14,7 @@ from certikmeans.bounds.sdp.safe import safe_bound
 from certikmeans.bounds.spectral import (
     SpectralEvidence,
     closed_form,
+    dense_multipliers,
     improved,
     safe_value,
     spectral_floor,
@@ -92,10 +93,14 @@ def test_ascent_gains_on_clusters_that_overlap():
     found = improved(done.reduced, start, n_columns=60, steps=30)
     assert start.value < 0.999 * found.value
     assert found.value <= cost
+    again = improved(done.reduced, found, n_columns=60, steps=5)  # from any proof
+    assert found.value <= again.value <= cost
     asked = []
     early = improved(done.reduced, start, stop=lambda: asked.append(0) or len(asked) > 5)
     assert start.value <= early.value <= found.value
     assert len(asked) == 6
+    assert closed_form(done.reduced, truth, lambda: True).value == spectral_floor(done.reduced)
+    assert len(dense_multipliers(done.reduced, SpectralEvidence.none(400)).entries) == 400
 
 
 def test_amounts_at_cannot_links_help():
@@ -218,7 +223,10 @@ def test_agrees_with_the_bound_by_matrices(seed, monkeypatch):
     reduced = done.reduced
     model = SdpModel.of(reduced)
     for evidence in (closed_form(reduced, labels).evidence, sane_evidence(rng, reduced, labels)):
-        expected = safe_bound(model, as_matrix(reduced, evidence))
+        matrix = as_matrix(reduced, evidence)
+        expected = safe_bound(model, matrix)
+        ours = dense_multipliers(reduced, evidence).entries
+        assert np.allclose(ours, matrix.entries, rtol=1e-9, atol=1e-9 * np.abs(ours).max())
         assert safe_value(reduced, evidence) == pytest.approx(expected, rel=1e-7, abs=1e-9)
         assert expected > 0.0
     none = safe_bound(model, MatrixMultipliers.none(reduced.n_groups))

@@ -89,7 +89,8 @@ class _Scaled:
 
     def rows(self, which: Ints | slice) -> tuple[Floats, Floats]:
         """Roots of weights, and coordinates of at most 1."""
-        away = np.ldexp(self.points[which] - self.middle, -self.exponent)
+        away = self.points[which] - self.middle
+        away *= math.ldexp(1.0, -self.exponent)
         return np.sqrt(self.weights[which]), away
 
 

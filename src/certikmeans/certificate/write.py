@@ -130,7 +130,10 @@ def _margin(problem: Problem, result: Result) -> float:
     norms = np.sqrt(np.einsum("ij,ij->i", away, away))
     scatter = float(problem.weights @ (norms + farthest) ** 2)
     roundings = min(problem.n_points, 1_000) + problem.n_features + 16
-    return BOUND_MARGIN * result.cost + SCATTER_MARGIN * roundings * scatter
+    leaves = () if result.proof is None else result.proof.nodes
+    evidence = [leaf.evidence for leaf in leaves if isinstance(leaf, Leaf)]
+    slack = max((one.slack for one in evidence if one is not None), default=0.0)
+    return BOUND_MARGIN * result.cost + (SCATTER_MARGIN * roundings + slack) * scatter
 
 
 class _Tree:

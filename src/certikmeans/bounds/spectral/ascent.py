@@ -22,6 +22,7 @@ from typing import final
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.spectral.closed_form import Borders, SpectralProof, borders_of
 from certikmeans.bounds.spectral.evidence import Floats, Ints, SpectralEvidence
@@ -76,7 +77,7 @@ def improved(
         begun.labels, begun.pairs, begun.nodes, np.ones_like(begun.gains), begun.spikes,
         begun.amounts,
     )  # fmt: skip
-    with np.errstate(all="ignore"):
+    with threadpool_limits(limits=1), np.errstate(all="ignore"):
         model = _Model.of(full_gram(problem, frame, whole), begun, rank)
         found = None if model is None else _climb(model, frame, begun, steps, stop)
     if found is None:
@@ -105,8 +106,15 @@ def _chosen_links(
         away = frame.rows(problem, edges[:, side])
         own, other = centres[ends[:, side]], centres[ends[:, 1 - side]]
         margins.append(np.sum((away - other) ** 2 - (away - own) ** 2, axis=1))
-    order = np.argsort(np.minimum(margins[0], margins[1]), kind="stable")
-    return np.asarray(edges[np.sort(order[: most // 2])])
+    masses = np.bincount(given.labels, problem.weights, len(centres))
+    # Where the ramps of the closed form begin, ``t_ab``, is a z that all pairs share.
+    a, b = given.pairs[0]
+    z = given.nodes[0, 0, 0] / (1.0 / masses[a] + 1.0 / masses[b])
+    z = max(0.0, float(np.ldexp(z, -2 * frame.exponent)))
+    need = np.minimum(margins[0], margins[1]) - z * np.sum(1.0 / masses[ends], axis=1)
+    order = np.argsort(need, kind="stable")
+    order = order[need[order] < 0.0][: most // 2]
+    return np.asarray(edges[np.sort(order)])
 
 
 def _refined(

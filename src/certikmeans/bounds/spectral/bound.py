@@ -28,6 +28,8 @@ NEAR_ENOUGH = 0.05
 class AboutTheWhole(AbstractEvidence):
     """Multipliers that are functions of a labelling of all groups; parts use them as they are."""
 
+    slack: ClassVar[float] = 2e-8
+
     inner: SpectralEvidence
 
     def renumbered(self, order: NDArray[np.int64]) -> AboutTheWhole:
@@ -91,7 +93,7 @@ class SpectralBound(AbstractBound[ReducedProblem]):
         stop: StopSignal,
         root: Root,
     ) -> SpectralProof:
-        found = closed_form(problem, root.news.labels())
+        found = closed_form(problem, root.news.labels(), stop=lambda: stop.cause() is not None)
         best = max(best, found, key=lambda proof: proof.value)
         root.news.prove(best.value, self.name)
         near = best.value >= (1.0 - NEAR_ENOUGH) * cutoff

@@ -19,14 +19,23 @@ Any labelling will do, one that is no fixed point or has empty clusters too; see
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.spectral.evidence import Floats, Ints, SpectralEvidence
 from certikmeans.bounds.spectral.floor import spectral_floor
-from certikmeans.bounds.spectral.gram import Frame, Gram, border_margins, cluster_centres, full_gram
+from certikmeans.bounds.spectral.gram import (
+    Frame,
+    Gram,
+    axes_gram,
+    border_margins,
+    cluster_centres,
+    full_gram,
+)
 from certikmeans.bounds.spectral.safe import (
     MOST_COLUMNS,
     inner_products,
@@ -35,8 +44,14 @@ from certikmeans.bounds.spectral.safe import (
 )
 from certikmeans.problem import ReducedProblem
 
-FACTORS = np.geomspace(1.0, 24.0, 10)  # z as a multiple of the largest eigenvalue within clusters
-FINER = 3  # steps of bisection about the best of them
+# z as multiples of the largest eigenvalue within clusters, and steps of bisection about the best;
+# fewer where the matrices are large.
+PLANS: tuple[tuple[float, list[float], int], ...] = (
+    (300, np.geomspace(1.0, 24.0, 10).tolist(), 3),
+    (700, [1.4, 2.1, 3.4, 6.0, 12.0], 1),
+    (np.inf, [1.8, 3.0, 6.0], 0),
+)
+SEARCH_AXES = 100  # the leading ones are enough to choose z by
 SAMPLE = 10_000  # groups on which z is tried
 CHUNK = 8_192
 
@@ -61,8 +76,12 @@ class Borders:
     weights: tuple[Floats, ...]  # of the groups of every cluster
 
 
-def closed_form(problem: ReducedProblem, labels: Ints) -> SpectralProof:
+def closed_form(
+    problem: ReducedProblem, labels: Ints, stop: Callable[[], bool] = lambda: False
+) -> SpectralProof:
     """The best of the floor and of the multipliers for a few z.
+
+    ``stop`` is asked before every z; then the best so far is taken, or the floor if there is none.
 
     Examples
     --------
@@ -82,7 +101,8 @@ def closed_form(problem: ReducedProblem, labels: Ints) -> SpectralProof:
     columns = problem.n_axes + filled * (filled - 1)
     if filled < 2 or columns > MOST_COLUMNS or problem.n_groups <= problem.n_clusters:
         return floor
-    z = _best_level(problem, labels)
+    with threadpool_limits(limits=1):
+        z = _best_level(problem, labels, stop)
     if z is None:
         return floor
     frame = Frame.of(problem)
@@ -157,30 +177,34 @@ def likely_value(gram: Gram, middle: Floats, rank: int) -> float:
     return trace - float(pull @ middle @ pull) / mass - spent
 
 
-def _best_level(problem: ReducedProblem, labels: Ints) -> float | None:
+def _best_level(problem: ReducedProblem, labels: Ints, stop: Callable[[], bool]) -> float | None:
     """The best z tried, in the scale of the frame of the whole problem; None: none is useful."""
-    frame = Frame.of(problem)
     sample, chosen = _sample(problem, labels)
+    whole = Frame.of(problem)
+    frame = Frame(whole.centre[: sample.n_axes], whole.exponent)
     rank = min(problem.n_clusters, problem.n_groups) - 1
     unit = _within(sample, frame, chosen)
     if not unit > 0.0:
         return None
     borders = borders_of(sample, frame, chosen)
+    known = axes_gram(sample, frame)
+    order = sample.n_axes + 2 * len(borders.pairs)
+    factors, finer = next((plan[1], plan[2]) for plan in PLANS if order <= plan[0])
 
     def value(z: float) -> float:
+        if stop():
+            return -np.inf
         evidence = ramps(chosen, borders, frame, z)
-        gram = full_gram(sample, frame, evidence)
+        gram = full_gram(sample, frame, evidence, known)
         return likely_value(gram, middle_matrix(gram, frame, evidence), rank)
 
-    factors = FACTORS if len(borders.pairs) <= 100 else FACTORS[1:8:2]
     with np.errstate(all="ignore"):
         tried = {float(factor): value(unit * factor) for factor in factors}
-        for _ in range(FINER if len(borders.pairs) <= 100 else 1):
-            known = sorted(tried)
-            best = max(known, key=lambda factor: tried[factor])
-            place = known.index(best)
-            near = [known[i] for i in (place - 1, place + 1) if 0 <= i < len(known)]
-            for other in near:
+        for _ in range(finer):
+            line = sorted(tried)
+            best = max(line, key=lambda factor: tried[factor])
+            place = line.index(best)
+            for other in (line[i] for i in (place - 1, place + 1) if 0 <= i < len(line)):
                 between = float(np.sqrt(best * other))
                 tried[between] = value(unit * between)
     best = max(tried, key=lambda factor: tried[factor])
@@ -190,13 +214,12 @@ def _best_level(problem: ReducedProblem, labels: Ints) -> float | None:
 
 
 def _sample(problem: ReducedProblem, labels: Ints) -> tuple[ReducedProblem, Ints]:
-    """Every so-manieth group of each cluster, with the weight of those left out."""
-    n = problem.n_groups
-    if n <= SAMPLE:
+    """Some groups of each cluster with the weight of all, and leading axes: to choose by."""
+    n, axes = problem.n_groups, slice(0, SEARCH_AXES)
+    if n <= SAMPLE and problem.n_axes <= SEARCH_AXES:
         return problem, labels
     order = np.argsort(labels, kind="stable")
-    step = -(-n // SAMPLE)
-    kept = order[::step]
+    kept = order[:: -(-n // SAMPLE)]
     labels_kept = labels[kept]
     weights = problem.weights[kept]
     k = problem.n_clusters
@@ -204,7 +227,7 @@ def _sample(problem: ReducedProblem, labels: Ints) -> tuple[ReducedProblem, Ints
     part = np.bincount(labels_kept, weights, k)
     weights = weights * (whole / np.where(part > 0.0, part, 1.0))[labels_kept]
     sample = ReducedProblem(
-        np.ascontiguousarray(problem.points[kept]), weights, problem.rules, k, 0.0
+        np.ascontiguousarray(problem.points[kept, axes]), weights, problem.rules, k, 0.0
     )
     return sample, labels_kept
 

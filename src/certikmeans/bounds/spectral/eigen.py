@@ -27,10 +27,10 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from certikmeans.rounding import EPS
 
 Matrix = NDArray[np.float64]
 
-EPS = float(np.finfo(np.float64).eps)
 GENEROUS = 1.01
 TINY_NORM = 1e-150  # per row: what squares lose that underflow
 LIFTS = 8

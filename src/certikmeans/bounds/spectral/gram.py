@@ -27,8 +27,8 @@ import numpy as np
 
 from certikmeans.bounds.spectral.evidence import Floats, Ints, SpectralEvidence
 from certikmeans.problem import ReducedProblem
+from certikmeans.rounding import EPS
 
-EPS = float(np.finfo(np.float64).eps)
 CHUNK = 1024
 LEAST_NORM = 1e-100
 
@@ -54,7 +54,8 @@ class Frame:
     def rows(self, problem: ReducedProblem, which: Ints | slice) -> Floats:
         """Some points in this frame."""
         moved: Floats = problem.points[which] - self.centre
-        return np.ldexp(moved, -self.exponent)
+        moved *= math.ldexp(1.0, -self.exponent)
+        return moved
 
 
 @final
@@ -96,8 +97,13 @@ def axes_gram(problem: ReducedProblem, frame: Frame) -> Gram:
     return Gram(products, _relative(n, -(-n // CHUNK)), d, (), np.empty(0, dtype=np.int64))
 
 
-def full_gram(problem: ReducedProblem, frame: Frame, evidence: SpectralEvidence) -> Gram:
-    """Inner products of v, the axes, and the columns that the evidence uses."""
+def full_gram(
+    problem: ReducedProblem, frame: Frame, evidence: SpectralEvidence, known: Gram | None = None
+) -> Gram:
+    """Inner products of v, the axes, and the columns that the evidence uses.
+
+    ``known`` is what `axes_gram` returned, where it need not be computed once more.
+    """
     n, d = problem.points.shape
     columns = _columns(evidence)
     singles = np.unique(evidence.spikes)
@@ -117,13 +123,36 @@ def full_gram(problem: ReducedProblem, frame: Frame, evidence: SpectralEvidence)
         for start in range(0, len(members), CHUNK):
             rows = members[start : start + CHUNK]
             block = maker.block(cluster, rows)
-            part += block.T @ block
+            if known is None:
+                part += block.T @ block
+            else:
+                part[:, 1 + d :] += block.T @ block[:, 1 + d :]
             _pick(units, singles, rows, places, block)
         products[np.ix_(places, places)] += part
+    if known is not None:
+        products[1 + d :, : 1 + d] = products[: 1 + d, 1 + d :].T
+        products[: 1 + d, : 1 + d] = known.products
+        n_chunks += -(-n // CHUNK)
     products[n_columns:, :n_columns] = units
     products[:n_columns, n_columns:] = units.T
     products[n_columns:, n_columns:] = np.eye(len(singles))
     return Gram(products, _relative(n, n_chunks), d, columns, singles)
+
+
+def all_columns(
+    problem: ReducedProblem, frame: Frame, evidence: SpectralEvidence
+) -> tuple[Gram, Floats]:
+    """The columns of multipliers and the unit vectors themselves; inner products are left 0."""
+    n, d = problem.points.shape
+    columns, singles = _columns(evidence), np.unique(evidence.spikes)
+    values = np.zeros((n, len(columns) + len(singles)))
+    maker = _Maker(problem, frame, evidence, columns)
+    for cluster in np.unique(evidence.labels).tolist():
+        rows = np.flatnonzero(evidence.labels == cluster)
+        values[np.ix_(rows, maker.places(cluster))] = maker.block(cluster, rows)[:, 1 + d :]
+    values[singles, len(columns) + np.arange(len(singles))] = 1.0
+    order = 1 + d + values.shape[1]
+    return Gram(np.zeros((order, order)), 0.0, d, columns, singles), values
 
 
 def _relative(n: int, n_chunks: int) -> float:

@@ -34,6 +34,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.spectral.eigen import GENEROUS, largest_sum, norm, root_above
 from certikmeans.bounds.spectral.evidence import Floats, Ints, SpectralEvidence
@@ -56,12 +57,12 @@ def safe_value(problem: ReducedProblem, evidence: SpectralEvidence) -> float:
     Gains of the wrong sign count as 0, spikes where there is no cannot-link too; what is not
     finite, or needs more than `MOST_COLUMNS` columns, proves the floor.
     """
-    usable = _usable(problem, evidence)
+    usable = usable_evidence(problem, evidence)
     rank = min(problem.n_clusters, problem.n_groups) - 1
     if rank == 0 or usable is None:
         return spectral_floor(problem)
     frame = Frame.of(problem)
-    with np.errstate(all="ignore"):
+    with threadpool_limits(limits=1), np.errstate(all="ignore"):
         value = value_in_frame(full_gram(problem, frame, usable), frame, usable, rank)
     return unscaled(value, frame)
 
@@ -125,7 +126,7 @@ def _level(gram: Gram, middle: Floats, mass: float) -> float:
     return level_of_axes(gram, mass) + more
 
 
-def _usable(problem: ReducedProblem, evidence: SpectralEvidence) -> SpectralEvidence | None:
+def usable_evidence(problem: ReducedProblem, evidence: SpectralEvidence) -> SpectralEvidence | None:
     """What of the evidence is valid; None if nothing is."""
     labels, pairs = evidence.labels, evidence.pairs
     if len(labels) != problem.n_groups or (len(labels) and labels.min() < 0):
