@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
 from certikmeans.bounds.spectral.evidence import SpectralEvidence
 from certikmeans.bounds.spectral.gram import Frame, all_columns
 from certikmeans.bounds.spectral.safe import middle_matrix, usable_evidence
 from certikmeans.problem import ReducedProblem
-from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
 
 
 def dense_multipliers(problem: ReducedProblem, evidence: SpectralEvidence) -> MatrixMultipliers:

@@ -27,6 +27,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+
 from certikmeans.rounding import EPS
 
 Matrix = NDArray[np.float64]
