@@ -25,8 +25,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.spectral.eigen import GENEROUS, largest_sum
 from certikmeans.bounds.spectral.evidence import Floats
-from certikmeans.bounds.spectral.gram import EPS, Frame, Gram, axes_gram
+from certikmeans.bounds.spectral.gram import Frame, Gram, axes_gram
 from certikmeans.problem import ReducedProblem
+from certikmeans.rounding import EPS
 
 LEAST_VALUE = 1e-200  # of scaled data: below that nothing is claimed
 

@@ -45,8 +45,9 @@ from certikmeans.bounds.spectral.floor import (
     trace_of_axes,
     unscaled,
 )
-from certikmeans.bounds.spectral.gram import EPS, Frame, Gram, full_gram
+from certikmeans.bounds.spectral.gram import Frame, Gram, full_gram
 from certikmeans.problem import ReducedProblem
+from certikmeans.rounding import EPS
 
 MOST_COLUMNS = 2_000
 
