@@ -25,7 +25,12 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from certikmeans.bounds.partition.compact import CompactMultipliers, CompactStart
 from certikmeans.bounds.partition.improve import MOST_ITERATIONS, PartAnswer, PartTask, improve_part
 from certikmeans.bounds.partition.parts import Part, cut_into_parts
-from certikmeans.bounds.partition.sizes import part_size, seconds_per_iteration
+from certikmeans.bounds.partition.sizes import (
+    COARSER,
+    LARGEST_LATER,
+    part_size,
+    seconds_per_iteration,
+)
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
@@ -96,22 +101,53 @@ def partition_bound(
     on_bound : callable, optional
         Told every improvement of the sum, in this thread.
     """
+    once = _Once(problem, labels, cutoff, stop, seed, executor, n_threads)
     with threadpool_limits(limits=1):
-        if size is None:
-            size = _chosen_size(problem, labels, stop, n_threads)
-        parts = cut_into_parts(problem, labels, size, seed)
-    # One part alone may use what the others would have.
-    with threadpool_limits(limits=n_threads if len(parts) == 1 else 1):
-        run = _Run(parts, cutoff, stop, on_bound)
-        run.work(executor, n_threads)
-    return run.result()
+        if size is not None:
+            return once.run(size, on_bound)
+        speed = seconds_per_iteration(problem, labels, stop)
+        counts = problem.n_groups, problem.n_clusters
+        size = part_size(*counts, stop.remaining, n_threads, speed)
+        best = once.run(size, on_bound)
+        while best.value < cutoff and stop.cause() is None and size < problem.n_groups:
+            # Parts came to their end before the time did: coarser ones lose less.
+            coarser = part_size(*counts, stop.remaining, n_threads, speed, LARGEST_LATER)
+            if coarser < COARSER * size:
+                break
+            size = coarser
+            best = max(best, once.run(size, _above(best.value, on_bound)), key=lambda r: r.value)
+        return best
 
 
-def _chosen_size(
-    problem: ReducedProblem, labels: NDArray[np.int64], stop: StopSignal, n_threads: int
-) -> int:
-    per_iteration = seconds_per_iteration(problem, labels, stop)
-    return part_size(problem.n_groups, problem.n_clusters, stop.remaining, n_threads, per_iteration)
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Once:
+    """One partition after the other, each to the end of its progress."""
+
+    problem: ReducedProblem
+    labels: NDArray[np.int64]
+    cutoff: float
+    stop: StopSignal
+    seed: int
+    executor: Executor | None
+    n_threads: int
+
+    def run(self, size: int, on_bound: Callable[[float], None] | None) -> PartitionResult:
+        parts = cut_into_parts(self.problem, self.labels, size, self.seed)
+        # One part alone may use what the others would have.
+        with threadpool_limits(limits=self.n_threads if len(parts) == 1 else 1):
+            run = _Run(parts, self.cutoff, self.stop, on_bound)
+            run.work(self.executor, self.n_threads)
+        return run.result()
+
+
+def _above(
+    known: float, on_bound: Callable[[float], None] | None
+) -> Callable[[float], None] | None:
+    """Tell only what is better than what is known already."""
+    if on_bound is None:
+        return None
+    return lambda value: on_bound(value) if value > known else None
 
 
 @final

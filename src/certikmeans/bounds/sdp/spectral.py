@@ -132,7 +132,7 @@ class SpectralProjector:
 
     @staticmethod
     def _apply(target: NDArray[Any], vectors: NDArray[Any], v: NDArray[Any]) -> NDArray[Any]:
-        moved = target @ vectors
+        moved: NDArray[Any] = target @ vectors
         moved -= np.outer(v, v @ moved)
         return moved
 
