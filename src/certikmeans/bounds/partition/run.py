@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.partition.compact import CompactMultipliers, CompactStart
-from certikmeans.bounds.partition.improve import MOST_ITERATIONS, PartAnswer, PartTask, improve_part
+from certikmeans.bounds.partition.improve import PartAnswer, PartTask, improve_part
 from certikmeans.bounds.partition.parts import Part, cut_into_parts
 from certikmeans.bounds.partition.sizes import (
     COARSER,
@@ -39,6 +39,11 @@ FIRST_ITERATIONS = 30
 MORE_ITERATIONS = 100
 # A part whose value is this near to its incumbent's cost is done.
 NEAR = 1e-5
+# A part ends when a task brings less than this of its value, or after so many iterations ...
+LEAST_GAIN = 5e-5
+MOST_ITERATIONS = 2_000
+# ... and, while coarser parts might do better, less than this of the way to its target.
+LEAST_OF_THE_WAY = 0.05
 WAIT_SECONDS = 0.2
 
 
@@ -104,25 +109,29 @@ def partition_bound(
     once = _Once(problem, labels, cutoff, stop, seed, executor, n_threads)
     with threadpool_limits(limits=1):
         if size is not None:
-            return once.run(size, on_bound)
+            return once.cut(size, on_bound).finish()
         speed = seconds_per_iteration(problem, labels, stop)
         counts = problem.n_groups, problem.n_clusters
         size = part_size(*counts, stop.remaining, n_threads, speed)
-        best = once.run(size, on_bound)
+        parts = once.cut(size, on_bound)
+        parts.work(patient=size >= problem.n_groups)
+        best = parts.result()
         while best.value < cutoff and stop.cause() is None and size < problem.n_groups:
-            # Parts came to their end before the time did: coarser ones lose less.
+            # Parts gain little before the time is over: coarser ones lose less.
             coarser = part_size(*counts, stop.remaining, n_threads, speed, LARGEST_LATER)
             if coarser < COARSER * size:
                 break
             size = coarser
-            best = max(best, once.run(size, _above(best.value, on_bound)), key=lambda r: r.value)
-        return best
+            parts = once.cut(size, _above(best.value, on_bound))
+            parts.work(patient=size >= problem.n_groups)
+            best = max(best, parts.result(), key=lambda found: found.value)
+        return max(best, parts.finish(), key=lambda found: found.value)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Once:
-    """One partition after the other, each to the end of its progress."""
+    """What every partition of a run has in common."""
 
     problem: ReducedProblem
     labels: NDArray[np.int64]
@@ -132,13 +141,10 @@ class _Once:
     executor: Executor | None
     n_threads: int
 
-    def run(self, size: int, on_bound: Callable[[float], None] | None) -> PartitionResult:
+    def cut(self, size: int, on_bound: Callable[[float], None] | None) -> _Run:
+        """Parts of a size, ready to be worked on."""
         parts = cut_into_parts(self.problem, self.labels, size, self.seed)
-        # One part alone may use what the others would have.
-        with threadpool_limits(limits=self.n_threads if len(parts) == 1 else 1):
-            run = _Run(parts, self.cutoff, self.stop, on_bound)
-            run.work(self.executor, self.n_threads)
-        return run.result()
+        return _Run(parts, self, on_bound)
 
 
 def _above(
@@ -160,10 +166,18 @@ class _Progress:
     value: float = 0.0
     proof: CompactMultipliers | None = None
     start: CompactStart | None = None
-    rate: float = math.inf  # gain per second of the last task
+    gain: float = math.inf  # of the last task
+    rate: float = math.inf  # the same, per second
     iterations: int = 0
     tasks: int = 0
     ended: bool = False
+
+    def stalled(self, patient: bool) -> bool:
+        """Whether more tasks would hardly help."""
+        if self.ended or self.tasks < 2:
+            return self.ended
+        way = 0.0 if patient else LEAST_OF_THE_WAY * (self.target - self.value)
+        return self.gain <= max(LEAST_GAIN * self.value, way)
 
 
 @final
@@ -171,11 +185,12 @@ class _Run:
     def __init__(
         self,
         parts: tuple[Part, ...],
-        cutoff: float,
-        stop: StopSignal,
+        once: _Once,
         on_bound: Callable[[float], None] | None,
     ) -> None:
-        self._cutoff, self._stop, self._on_bound = cutoff, stop, on_bound
+        cutoff = once.cutoff
+        self._cutoff, self._stop, self._on_bound = cutoff, once.stop, on_bound
+        self._executor, self._n_threads = once.executor, once.n_threads
         self._upper = math.fsum(part.upper for part in parts)
         # Each its share of the cutoff, if they can reach it at all.
         ratio = min(1.0 - NEAR, cutoff / self._upper * (1.0 + 1e-9)) if self._upper > 0.0 else 0.0
@@ -189,12 +204,22 @@ class _Run:
         total = math.fsum(one.value for one in self._all)
         return max(0.0, math.nextafter(total, -math.inf))
 
-    def work(self, executor: Executor | None, n_threads: int) -> None:
+    def work(self, *, patient: bool) -> None:
         """Run tasks until the cutoff, the end of time, or the end of progress."""
+        # One part alone may use what the others would have.
+        with threadpool_limits(limits=self._n_threads if len(self._all) == 1 else 1):
+            self._work(self._executor, self._n_threads, patient)
+
+    def finish(self) -> PartitionResult:
+        """To the very end."""
+        self.work(patient=True)
+        return self.result()
+
+    def _work(self, executor: Executor | None, n_threads: int, patient: bool) -> None:
         running: dict[Future[PartAnswer], _Progress] = {}
         try:
             while not self._enough():
-                waiting = self._queue(set(map(id, running.values())))
+                waiting = self._queue(set(map(id, running.values())), patient)
                 if executor is None:
                     if not waiting:
                         break
@@ -221,9 +246,9 @@ class _Run:
     def _enough(self) -> bool:
         return self._stop.cause() is not None or self.value >= self._cutoff
 
-    def _queue(self, busy: set[int]) -> list[_Progress]:
+    def _queue(self, busy: set[int], patient: bool) -> list[_Progress]:
         """Parts to go on with: the new ones, then those that gained most per second."""
-        idle = [one for one in self._all if not one.ended and id(one) not in busy]
+        idle = [one for one in self._all if not one.stalled(patient) and id(one) not in busy]
         return sorted(idle, key=lambda one: -one.rate)
 
     def _task(self, one: _Progress) -> PartTask:
@@ -247,7 +272,8 @@ class _Run:
             return
         answer = future.result()
         one.iterations += answer.iterations
-        one.rate = (answer.value - one.value) / max(answer.seconds, 1e-3)
+        one.gain = answer.value - one.value
+        one.rate = one.gain / max(answer.seconds, 1e-3)
         if answer.proof is not None:
             one.value, one.proof = answer.value, answer.proof
         one.start = answer.start
