@@ -77,7 +77,7 @@ def shortened(values: NDArray[np.float64]) -> NDArray[np.float32]:
     """Nearest float32 with a short mantissa.
 
     >>> shortened(np.array([1.0, -0.1, 0.0]))
-    array([ 1.        , -0.10000229,  0.        ], dtype=float32)
+    array([ 1.       , -0.1000061,  0.       ], dtype=float32)
     """
     short = values.astype(np.float32)
     dropped = 23 - MANTISSA_BITS

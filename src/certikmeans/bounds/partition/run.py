@@ -30,6 +30,7 @@ from certikmeans.bounds.partition.sizes import (
     COARSER,
     LARGEST_LATER,
     part_size,
+    rough_iterations,
     seconds_per_iteration,
 )
 from certikmeans.problem import ReducedProblem
@@ -116,7 +117,10 @@ def partition_bound(
         speed = seconds_per_iteration(problem, labels, stop)
         counts = problem.n_groups, problem.n_clusters
         size = part_size(*counts, stop.remaining, n_threads, speed)
-        parts = once.cut(size, on_bound)
+        few = rough_iterations(
+            problem.n_groups, size, stop.remaining, n_threads, speed, FIRST_ITERATIONS
+        )
+        parts = once.cut(size, on_bound, few)
         parts.work(patient=size >= problem.n_groups)
         best = parts.result()
         while best.value < cutoff and stop.cause() is None and size < problem.n_groups:
@@ -144,10 +148,15 @@ class _Once:
     executor: Executor | None
     n_threads: int
 
-    def cut(self, size: int, on_bound: Callable[[float], None] | None) -> _Run:
+    def cut(
+        self,
+        size: int,
+        on_bound: Callable[[float], None] | None,
+        first_iterations: int = FIRST_ITERATIONS,
+    ) -> _Run:
         """Parts of a size, ready to be worked on."""
         parts = cut_into_parts(self.problem, self.labels, size, self.seed)
-        return _Run(parts, self, on_bound)
+        return _Run(parts, self, on_bound, first_iterations)
 
 
 def _above(
@@ -190,8 +199,10 @@ class _Run:
         parts: tuple[Part, ...],
         once: _Once,
         on_bound: Callable[[float], None] | None,
+        first_iterations: int,
     ) -> None:
         cutoff = once.cutoff
+        self._first_iterations = first_iterations
         self._cutoff, self._stop, self._on_bound = cutoff, once.stop, on_bound
         self._executor, self._n_threads = once.executor, once.n_threads
         self._upper = math.fsum(part.upper for part in parts)
@@ -255,7 +266,7 @@ class _Run:
         return sorted(idle, key=lambda one: -one.rate)
 
     def _task(self, one: _Progress) -> PartTask:
-        iterations = MORE_ITERATIONS if one.tasks else FIRST_ITERATIONS
+        iterations = MORE_ITERATIONS if one.tasks else self._first_iterations
         return PartTask(one.part.problem, one.target, iterations, self._stop, one.start, one.value)
 
     def _here(self, one: _Progress) -> None:

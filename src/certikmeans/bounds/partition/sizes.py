@@ -30,6 +30,9 @@ LATER = 1.6
 ITERATIONS = 220
 # Of the time that is left.
 USED = 0.75
+# Of the time that is left, for a rough value of every part.
+ROUGH = 0.4
+FEWEST = 5
 # A second partition must be this much coarser to be worth while.
 COARSER = 1.6
 
@@ -46,6 +49,19 @@ def seconds_per_iteration(problem: ReducedProblem, labels: np.ndarray, stop: Sto
     admm.climb(PROBE_ITERATIONS, stop)
     taken = time.perf_counter() - began
     return float(taken / PROBE_ITERATIONS * (PROBE / max(len(rows), 1)) ** POWER)
+
+
+def rough_iterations(
+    n_groups: int, size: int, seconds: float, n_threads: int, per_iteration: float, most: int
+) -> int:
+    """Iterations of the first task of a part: so few that every part has its turn in time.
+
+    >>> rough_iterations(200_000, 250, 30.0, 2, 0.005, 30)
+    5
+    """
+    all_parts = per_iteration * (size / PROBE) ** POWER * max(1.0, n_groups / size)
+    affordable = ROUGH * seconds * n_threads / max(all_parts, 1e-12)
+    return int(np.clip(affordable, FEWEST, most))
 
 
 def part_size(
