@@ -81,6 +81,6 @@ def _improve(task: PartTask) -> PartAnswer:
             value, proof = found, now
         if not math.isfinite(residual):
             break
-    start = None if now is None else CompactStart.of(admm.state, now)
+    start = None if now is None else CompactStart.of(admm.state)
     seconds = time.perf_counter() - began
     return PartAnswer(value, proof, start, admm.iterations, seconds, ended=start is None)

@@ -178,8 +178,9 @@ class _Progress:
     value: float = 0.0
     proof: CompactMultipliers | None = None
     start: CompactStart | None = None
-    gain: float = math.inf  # of the last task
-    rate: float = math.inf  # the same, per second
+    last: float = math.inf  # gain of the last task
+    gain: float = math.inf  # the larger of the last two: one may be unlucky
+    rate: float = math.inf  # gain per second of the last one
     iterations: int = 0
     tasks: int = 0
     ended: bool = False
@@ -286,8 +287,9 @@ class _Run:
             return
         answer = future.result()
         one.iterations += answer.iterations
-        one.gain = answer.value - one.value
-        one.rate = one.gain / max(answer.seconds, 1e-3)
+        gain = answer.value - one.value
+        one.gain, one.last = max(gain, one.last), gain
+        one.rate = gain / max(answer.seconds, 1e-3)
         if answer.proof is not None:
             one.value, one.proof = answer.value, answer.proof
         one.start = answer.start
