@@ -264,3 +264,21 @@ def test_size_of_parts():
     sizes = [part_size(50_000, 10, seconds, 2, 0.005) for seconds in (10.0, 100.0, 1000.0)]
     assert sizes == sorted(sizes)
     assert part_size(50_000, 200, 10.0, 2, 0.005) >= 1_000
+    assert part_size(50_000, 10, np.inf, 2, 0.005) <= 1_000  # never more than matrices can be
+    assert part_size(900, 10, np.inf, 2, 0.005) == 900
+
+
+def test_sizes_are_chosen_and_grow_where_time_is_left(monkeypatch):
+    done, labels = blobs(60, spread=2.0)
+    monkeypatch.setattr(run, "seconds_per_iteration", lambda *_: 0.001)
+    chosen = iter([15, 30, 30])
+    monkeypatch.setattr(run, "part_size", lambda *_: next(chosen))
+    told = []
+    found = partition_bound(done.reduced, labels, np.inf, StopSignal(), on_bound=told.append)
+    assert told == sorted(told)
+    assert found.value == told[-1]
+    assert next(chosen, None) is None
+    monkeypatch.undo()
+    whole = partition_bound(done.reduced, labels, np.inf, StopSignal())
+    assert whole.n_parts == 1
+    assert whole.value >= found.value * (1.0 - 1e-3)

@@ -30,11 +30,12 @@ class CompactMultipliers:
     amounts: NDArray[np.float32]  # (m,)
 
     @classmethod
-    def of(cls, given: MatrixMultipliers) -> CompactMultipliers:
-        """Round."""
+    def of(cls, given: MatrixMultipliers, *, short: bool = True) -> CompactMultipliers:
+        """Round, to short mantissas or to float32 alone."""
         n = len(given.entries)
-        triangle = shortened(given.entries[np.triu_indices(n)])
-        amounts = shortened(given.amounts)
+        rounded = shortened if short else _single
+        triangle = rounded(given.entries[np.triu_indices(n)])
+        amounts = rounded(given.amounts)
         used = amounts > 0.0
         return cls(n, triangle, given.cuts[used].astype(np.int32), amounts[used])
 
@@ -62,8 +63,9 @@ class CompactStart:
     penalty: float
 
     @classmethod
-    def of(cls, start: Start, multipliers: CompactMultipliers) -> CompactStart:
+    def of(cls, start: Start) -> CompactStart:
         """Keep half of what is symmetric."""
+        multipliers = CompactMultipliers.of(start.multipliers, short=False)
         upper = start.z[np.triu_indices(multipliers.n_groups)].astype(np.float32)
         return cls(multipliers, upper, start.penalty)
 
@@ -77,7 +79,7 @@ def shortened(values: NDArray[np.float64]) -> NDArray[np.float32]:
     """Nearest float32 with a short mantissa.
 
     >>> shortened(np.array([1.0, -0.1, 0.0]))
-    array([ 1.        , -0.10000229,  0.        ], dtype=float32)
+    array([ 1.       , -0.1000061,  0.       ], dtype=float32)
     """
     short = values.astype(np.float32)
     dropped = 23 - MANTISSA_BITS
@@ -85,6 +87,10 @@ def shortened(values: NDArray[np.float64]) -> NDArray[np.float32]:
     bits += 1 << (dropped - 1)
     bits &= -1 << dropped
     return short
+
+
+def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    return values.astype(np.float32)
 
 
 def symmetric(triangle: NDArray[Any], n: int) -> Matrix:

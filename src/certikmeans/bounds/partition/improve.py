@@ -18,9 +18,6 @@ from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
 CHECK_EVERY = 50  # iterations between two safe bounds
-# A part ends when a task brings less than this of its value, or after so many iterations.
-LEAST_GAIN = 5e-5
-MOST_ITERATIONS = 2_000
 
 
 @final
@@ -46,7 +43,7 @@ class PartAnswer:
     start: CompactStart | None
     iterations: int
     seconds: float
-    ended: bool  # more time would hardly help
+    ended: bool  # more time would not help
 
 
 def improve_part(task: PartTask) -> PartAnswer:
@@ -84,7 +81,6 @@ def _improve(task: PartTask) -> PartAnswer:
             value, proof = found, now
         if not math.isfinite(residual):
             break
-    start = None if now is None else CompactStart.of(admm.state, now)
+    start = None if now is None else CompactStart.of(admm.state)
     seconds = time.perf_counter() - began
-    ended = task.start is not None and value - task.known <= LEAST_GAIN * value
-    return PartAnswer(value, proof, start, admm.iterations, seconds, ended)
+    return PartAnswer(value, proof, start, admm.iterations, seconds, ended=start is None)

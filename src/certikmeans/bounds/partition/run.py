@@ -7,7 +7,8 @@ For parts whose weights add up to at most the weights of the whole,
 because each part may choose centres and labels of its own (`shares`). A part that has not been
 looked at, failed or was interrupted counts with what was proven for it until then, 0 at first: no
 cost is negative. Every value is proven by itself (`safe_bound`), rounding included, and the sum is
-rounded down: `math.fsum` errs by half a unit in the last place, the float below it is less.
+rounded down: `math.fsum` and a product err by a unit in the last place, ``CLAIMED`` takes off far
+more.
 """
 
 from __future__ import annotations
@@ -23,9 +24,15 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.partition.compact import CompactMultipliers, CompactStart
-from certikmeans.bounds.partition.improve import MOST_ITERATIONS, PartAnswer, PartTask, improve_part
+from certikmeans.bounds.partition.improve import PartAnswer, PartTask, improve_part
 from certikmeans.bounds.partition.parts import Part, cut_into_parts
-from certikmeans.bounds.partition.sizes import part_size, seconds_per_iteration
+from certikmeans.bounds.partition.sizes import (
+    COARSER,
+    LARGEST_LATER,
+    part_size,
+    rough_iterations,
+    seconds_per_iteration,
+)
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
@@ -34,7 +41,14 @@ FIRST_ITERATIONS = 30
 MORE_ITERATIONS = 100
 # A part whose value is this near to its incumbent's cost is done.
 NEAR = 1e-5
+# A part ends when a task brings less than this of its value, or after so many iterations ...
+LEAST_GAIN = 5e-5
+MOST_ITERATIONS = 2_000
+# ... and, while coarser parts might do better, less than this of the way to its target.
+LEAST_OF_THE_WAY = 0.05
 WAIT_SECONDS = 0.2
+# What is claimed of the sum: a checker adds up in its own way, and must not come out below.
+CLAIMED = 1.0 - 1e-10
 
 
 @final
@@ -96,22 +110,62 @@ def partition_bound(
     on_bound : callable, optional
         Told every improvement of the sum, in this thread.
     """
+    once = _Once(problem, labels, cutoff, stop, seed, executor, n_threads)
     with threadpool_limits(limits=1):
-        if size is None:
-            size = _chosen_size(problem, labels, stop, n_threads)
-        parts = cut_into_parts(problem, labels, size, seed)
-    # One part alone may use what the others would have.
-    with threadpool_limits(limits=n_threads if len(parts) == 1 else 1):
-        run = _Run(parts, cutoff, stop, on_bound)
-        run.work(executor, n_threads)
-    return run.result()
+        if size is not None:
+            return once.cut(size, on_bound).finish()
+        speed = seconds_per_iteration(problem, labels, stop)
+        counts = problem.n_groups, problem.n_clusters
+        size = part_size(*counts, stop.remaining, n_threads, speed)
+        few = rough_iterations(
+            problem.n_groups, size, stop.remaining, n_threads, speed, FIRST_ITERATIONS
+        )
+        parts = once.cut(size, on_bound, few)
+        parts.work(patient=size >= problem.n_groups)
+        best = parts.result()
+        while best.value < cutoff and stop.cause() is None and size < problem.n_groups:
+            # Parts gain little before the time is over: coarser ones lose less.
+            coarser = part_size(*counts, stop.remaining, n_threads, speed, LARGEST_LATER)
+            if coarser < COARSER * size:
+                break
+            size = coarser
+            parts = once.cut(size, _above(best.value, on_bound))
+            parts.work(patient=size >= problem.n_groups)
+            best = max(best, parts.result(), key=lambda found: found.value)
+        return max(best, parts.finish(), key=lambda found: found.value)
 
 
-def _chosen_size(
-    problem: ReducedProblem, labels: NDArray[np.int64], stop: StopSignal, n_threads: int
-) -> int:
-    per_iteration = seconds_per_iteration(problem, labels, stop)
-    return part_size(problem.n_groups, problem.n_clusters, stop.remaining, n_threads, per_iteration)
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Once:
+    """What every partition of a run has in common."""
+
+    problem: ReducedProblem
+    labels: NDArray[np.int64]
+    cutoff: float
+    stop: StopSignal
+    seed: int
+    executor: Executor | None
+    n_threads: int
+
+    def cut(
+        self,
+        size: int,
+        on_bound: Callable[[float], None] | None,
+        first_iterations: int = FIRST_ITERATIONS,
+    ) -> _Run:
+        """Parts of a size, ready to be worked on."""
+        parts = cut_into_parts(self.problem, self.labels, size, self.seed)
+        return _Run(parts, self, on_bound, first_iterations)
+
+
+def _above(
+    known: float, on_bound: Callable[[float], None] | None
+) -> Callable[[float], None] | None:
+    """Tell only what is better than what is known already."""
+    if on_bound is None:
+        return None
+    return lambda value: on_bound(value) if value > known else None
 
 
 @final
@@ -124,10 +178,19 @@ class _Progress:
     value: float = 0.0
     proof: CompactMultipliers | None = None
     start: CompactStart | None = None
-    rate: float = math.inf  # gain per second of the last task
+    last: float = math.inf  # gain of the last task
+    gain: float = math.inf  # the larger of the last two: one may be unlucky
+    rate: float = math.inf  # gain per second of the last one
     iterations: int = 0
     tasks: int = 0
     ended: bool = False
+
+    def stalled(self, patient: bool) -> bool:
+        """Whether more tasks would hardly help."""
+        if self.ended or self.tasks < 2:
+            return self.ended
+        way = 0.0 if patient else LEAST_OF_THE_WAY * (self.target - self.value)
+        return self.gain <= max(LEAST_GAIN * self.value, way)
 
 
 @final
@@ -135,11 +198,14 @@ class _Run:
     def __init__(
         self,
         parts: tuple[Part, ...],
-        cutoff: float,
-        stop: StopSignal,
+        once: _Once,
         on_bound: Callable[[float], None] | None,
+        first_iterations: int,
     ) -> None:
-        self._cutoff, self._stop, self._on_bound = cutoff, stop, on_bound
+        cutoff = once.cutoff
+        self._first_iterations = first_iterations
+        self._cutoff, self._stop, self._on_bound = cutoff, once.stop, on_bound
+        self._executor, self._n_threads = once.executor, once.n_threads
         self._upper = math.fsum(part.upper for part in parts)
         # Each its share of the cutoff, if they can reach it at all.
         ratio = min(1.0 - NEAR, cutoff / self._upper * (1.0 + 1e-9)) if self._upper > 0.0 else 0.0
@@ -151,14 +217,24 @@ class _Run:
     def value(self) -> float:
         """The sum, rounded down."""
         total = math.fsum(one.value for one in self._all)
-        return max(0.0, math.nextafter(total, -math.inf))
+        return max(0.0, math.nextafter(CLAIMED * total, -math.inf))
 
-    def work(self, executor: Executor | None, n_threads: int) -> None:
+    def work(self, *, patient: bool) -> None:
         """Run tasks until the cutoff, the end of time, or the end of progress."""
+        # One part alone may use what the others would have.
+        with threadpool_limits(limits=self._n_threads if len(self._all) == 1 else 1):
+            self._work(self._executor, self._n_threads, patient)
+
+    def finish(self) -> PartitionResult:
+        """To the very end."""
+        self.work(patient=True)
+        return self.result()
+
+    def _work(self, executor: Executor | None, n_threads: int, patient: bool) -> None:
         running: dict[Future[PartAnswer], _Progress] = {}
         try:
             while not self._enough():
-                waiting = self._queue(set(map(id, running.values())))
+                waiting = self._queue(set(map(id, running.values())), patient)
                 if executor is None:
                     if not waiting:
                         break
@@ -185,13 +261,13 @@ class _Run:
     def _enough(self) -> bool:
         return self._stop.cause() is not None or self.value >= self._cutoff
 
-    def _queue(self, busy: set[int]) -> list[_Progress]:
+    def _queue(self, busy: set[int], patient: bool) -> list[_Progress]:
         """Parts to go on with: the new ones, then those that gained most per second."""
-        idle = [one for one in self._all if not one.ended and id(one) not in busy]
+        idle = [one for one in self._all if not one.stalled(patient) and id(one) not in busy]
         return sorted(idle, key=lambda one: -one.rate)
 
     def _task(self, one: _Progress) -> PartTask:
-        iterations = MORE_ITERATIONS if one.tasks else FIRST_ITERATIONS
+        iterations = MORE_ITERATIONS if one.tasks else self._first_iterations
         return PartTask(one.part.problem, one.target, iterations, self._stop, one.start, one.value)
 
     def _here(self, one: _Progress) -> None:
@@ -211,7 +287,9 @@ class _Run:
             return
         answer = future.result()
         one.iterations += answer.iterations
-        one.rate = (answer.value - one.value) / max(answer.seconds, 1e-3)
+        gain = answer.value - one.value
+        one.gain, one.last = max(gain, one.last), gain
+        one.rate = gain / max(answer.seconds, 1e-3)
         if answer.proof is not None:
             one.value, one.proof = answer.value, answer.proof
         one.start = answer.start

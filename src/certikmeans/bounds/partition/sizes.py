@@ -19,18 +19,22 @@ from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
 LARGEST = 1_000
-SMALLEST = 120
+LARGEST_LATER = 2_000  # where time is left
+SMALLEST = 250
 LEAST_PER_CLUSTER = 8
 PROBE = 240
 PROBE_ITERATIONS = 10
-POWER = 2.4
+POWER = 2.1
 # An iteration with many cuts takes so much longer than one of the probe, which has few.
-LATER = 2.0
-ITERATIONS = 200
+LATER = 1.6
+ITERATIONS = 220
 # Of the time that is left.
 USED = 0.75
-# A whole problem has nothing to lose by being cut up: it may take this much longer.
-WHOLE = 2.0
+# Of the time that is left, for a rough value of every part.
+ROUGH = 0.4
+FEWEST = 5
+# A second partition must be this much coarser to be worth while.
+COARSER = 1.6
 
 
 def seconds_per_iteration(problem: ReducedProblem, labels: np.ndarray, stop: StopSignal) -> float:
@@ -47,10 +51,28 @@ def seconds_per_iteration(problem: ReducedProblem, labels: np.ndarray, stop: Sto
     return float(taken / PROBE_ITERATIONS * (PROBE / max(len(rows), 1)) ** POWER)
 
 
-def part_size(
-    n_groups: int, n_clusters: int, seconds: float, n_threads: int, per_iteration: float
+def rough_iterations(
+    n_groups: int, size: int, seconds: float, n_threads: int, per_iteration: float, most: int
 ) -> int:
-    """Groups per part; at least ``n_groups`` if the whole problem can be one part.
+    """Iterations of the first task of a part: so few that every part has its turn in time.
+
+    >>> rough_iterations(200_000, 250, 30.0, 2, 0.005, 30)
+    5
+    """
+    all_parts = per_iteration * (size / PROBE) ** POWER * max(1.0, n_groups / size)
+    affordable = ROUGH * seconds * n_threads / max(all_parts, 1e-12)
+    return int(np.clip(affordable, FEWEST, most))
+
+
+def part_size(
+    n_groups: int,
+    n_clusters: int,
+    seconds: float,
+    n_threads: int,
+    per_iteration: float,
+    largest: int = LARGEST,
+) -> int:
+    """Groups per part; ``n_groups`` if the whole problem can be one part.
 
     ``per_iteration`` is that of `seconds_per_iteration`, for ``PROBE`` groups.
 
@@ -59,10 +81,10 @@ def part_size(
     """
     # One part alone has one thread, or two that help each other little.
     whole = ITERATIONS * LATER * per_iteration * (n_groups / PROBE) ** POWER
-    least = max(SMALLEST, LEAST_PER_CLUSTER * n_clusters)
-    if n_groups <= least or whole <= WHOLE * USED * seconds:
+    least = min(max(SMALLEST, LEAST_PER_CLUSTER * n_clusters), LARGEST_LATER)
+    if n_groups <= least or (n_groups <= largest and whole <= USED * seconds):
         return n_groups
     # n / size parts of ITERATIONS steps on all threads.
     budget = USED * seconds * n_threads / (ITERATIONS * LATER * per_iteration)
     size = PROBE * (budget * PROBE / n_groups) ** (1.0 / (POWER - 1.0))
-    return int(np.clip(size, least, LARGEST))
+    return int(np.clip(size, least, max(least, min(largest, (n_groups + 1) // 2))))

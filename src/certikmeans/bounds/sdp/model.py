@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.kernels.sdp_step import all_squared_distances
 from certikmeans.problem import ReducedProblem
 
 Matrix = NDArray[np.float64]
@@ -58,10 +59,8 @@ class SdpModel:
         44.666666667
         """
         points, weights = problem.points, problem.weights
-        squares = np.zeros((len(points), len(points)))
-        for column in points.T:
-            away = column[:, None] - column[None, :]
-            squares += away * away
+        squares = np.empty((len(points), len(points)))
+        all_squared_distances(points, squares)
         costs = 0.5 * weights[:, None] * weights[None, :] * squares
         fixed = np.zeros(costs.shape, dtype=np.bool_)
         tails, heads = problem.graph.edges().T

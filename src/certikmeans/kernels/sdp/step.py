@@ -1,4 +1,4 @@
-"""The entrywise half of an ADMM step of the clustering SDP, in two passes over a triangle."""
+"""Matrices of the clustering SDP: distances, and the entrywise half of an ADMM step."""
 
 import numpy as np
 from numba import njit
@@ -66,3 +66,31 @@ def mirror(matrix):  # IN OUT (n, n) float64: the lower triangle is copied from 
             for i in range(top, min(top + block, n)):
                 for j in range(max(left, i + 1), min(left + block, n)):
                     matrix[j, i] = matrix[i, j]
+
+
+@njit(cache=True, nogil=True)
+def all_squared_distances(
+    points,  # IN   (n, d) float64
+    squares,  # OUT  (n, n) float64, symmetric
+):
+    """From differences, so that every entry errs by (d + 2) units in the last place at most."""
+    n, d = points.shape
+    for i in range(n):
+        squares[i, i] = 0.0
+        for j in range(i + 1, n):
+            # Four sums: they do not wait for each other.
+            a = b = c = e = 0.0
+            for k in range(0, d - 3, 4):
+                p = points[i, k] - points[j, k]
+                q = points[i, k + 1] - points[j, k + 1]
+                r = points[i, k + 2] - points[j, k + 2]
+                t = points[i, k + 3] - points[j, k + 3]
+                a += p * p
+                b += q * q
+                c += r * r
+                e += t * t
+            for k in range(d - d % 4, d):
+                p = points[i, k] - points[j, k]
+                a += p * p
+            squares[i, j] = (a + b) + (c + e)
+    mirror(squares)
