@@ -29,6 +29,7 @@ from certikmeans.bounds.partition.parts import Part, cut_into_parts
 from certikmeans.bounds.partition.sizes import (
     COARSER,
     LARGEST_LATER,
+    SMALLEST,
     part_size,
     rough_iterations,
     seconds_per_iteration,
@@ -112,6 +113,8 @@ def partition_bound(
     """
     once = _Once(problem, labels, cutoff, stop, seed, executor, n_threads)
     with threadpool_limits(limits=1):
+        if size is None and problem.n_groups <= SMALLEST:
+            size = problem.n_groups
         if size is not None:
             return once.cut(size, on_bound).finish()
         speed = seconds_per_iteration(problem, labels, stop)

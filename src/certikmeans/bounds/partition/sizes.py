@@ -28,6 +28,7 @@ POWER = 2.1
 # An iteration with many cuts takes so much longer than one of the probe, which has few.
 LATER = 1.6
 ITERATIONS = 220
+NO_TIME = 1e-6
 # Of the time that is left.
 USED = 0.75
 # Of the time that is left, for a rough value of every part.
@@ -43,7 +44,10 @@ def seconds_per_iteration(problem: ReducedProblem, labels: np.ndarray, stop: Sto
     none = np.zeros(problem.n_groups, dtype=np.bool_)
     rows = np.flatnonzero(anticlusters(problem, labels, n_parts, none) == 0)[:PROBE]
     part = part_of(problem, rows, problem.weights[rows], labels)
-    admm = Admm(SdpModel.of(part.problem))
+    model = SdpModel.of(part.problem)
+    if model.total <= 0.0:  # all in one place: there is nothing to iterate
+        return NO_TIME
+    admm = Admm(model)
     admm.climb(PROBE_ITERATIONS, stop)  # compiles what is not compiled yet
     began = time.perf_counter()
     admm.climb(PROBE_ITERATIONS, stop)

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.kernels.sdp_step import all_squared_distances
+from certikmeans.kernels.sdp.step import all_squared_distances
 from certikmeans.problem import ReducedProblem
 
 Matrix = NDArray[np.float64]
