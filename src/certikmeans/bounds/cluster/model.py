@@ -192,7 +192,8 @@ def _reach_by_newton(cuts: Cuts, reference: Vector, level: float, tolerance: flo
     def excess(mu: Vector) -> float:
         nonlocal ceiling, weights
         shares = np.maximum(mu[: len(weights)], 0.0)
-        mass = np.bincount(cuts.family, shares, minlength=len(cuts.counts))
+        mass = np.zeros(len(cuts.counts))
+        np.add.at(mass, cuts.family, shares)
         scale = np.divide(cuts.counts, mass, out=np.zeros_like(mass), where=mass > 0.0)
         here = cuts.ceiling(shares * scale[cuts.family])
         if here < ceiling:
