@@ -26,10 +26,13 @@ from certikmeans.streams import generator
 
 Vector = NDArray[np.float64]
 
-MOST_NEW_CUTS = 12
-COLUMN_STARTS = 8  # ascents from known clusters in a round
-SAMPLED_STARTS = (4, 24)  # and from groups: at least, at most
-CLIMB_WORK = 2e7  # coordinates that these may touch, about, in
+# What a round may take, for few clusters and for each beyond the second: new cuts, and ascents
+# from known clusters and from groups. At the optimum tens of cuts per cluster are active at once.
+NEW_CUTS = (12, 4)
+COLUMN_STARTS = (8, 4)
+SAMPLED_STARTS = (24, 12)
+LEAST_STARTS = 4
+CLIMB_WORK = (2e7, 2e6)  # coordinates that these ascents may touch, about, in
 USUAL_STEPS = 8  # each
 LEAST_GAIN = 1e-3  # a step that gains less ends an ascent, in units of the gap asked for
 # A model optimum this close to the bound, in units of the gap asked for, ends the bundle.
@@ -37,7 +40,21 @@ CONVERGED = 0.1
 # Before an exact pricing that may take long, ascents from everywhere: one per so many boxes.
 BOXES_PER_START = 200
 MOST_STARTS = 400
-MOST_ROUNDS = 400
+MOST_ROUNDS = 1_000_000  # no limit: progress decides
+# A bundle that has not come closer by a twentieth for so many rounds is as far as it gets.
+PATIENCE = 80
+CLOSER = 0.95
+# Level: this far from the best position so far to the goal; less after a round that led nowhere,
+# more after one that did; and less than that towards what the cuts allow, if that is lower.
+FARTHEST, NEAREST, SHORTER, LONGER = 1.0, 0.5, 0.8, 1.1
+BELOW_CEILING = 0.6
+# After a round that led nowhere, the height of the model is computed, if not in the last few.
+CEILING_EVERY = 5
+# With a time limit: after so many seconds the best position is priced exactly for a first bound,
+# with this part of the time spent, and again when this part of what is missing can be gained.
+FIRST_BOUND_AFTER = 2.0
+SHARE_OF_EARLY_BOUNDS = 0.15
+WORTH_A_BOUND = 0.3
 # Where the goal is out of reach, the bundle ends when what is left to gain is less than this
 # part of what will be missing: a split gains more.
 WORTH_WAITING = 0.25
@@ -110,6 +127,11 @@ class LevelBundle:
         self._n_clusters = pricer.reduced.n_clusters
         self._centre = self._position  # the best position so far, by the model
         self._level = np.inf
+        self._reach = FARTHEST
+        self._ceiling_known = 0  # in this round
+        self._early_seconds = 0.0  # of exact pricings for early bounds, and
+        self._exact_seconds = 0.0  # of the last of them
+        self._round_seconds = 0.0  # of the last round
         self._last_boxes = 0  # of an exact pricing
         self._lost = False  # exact pricing makes no progress here: no use in trying again
 
@@ -121,11 +143,15 @@ class LevelBundle:
         pause_if_unreachable: bool = False,
         most_rounds: int = MOST_ROUNDS,
     ) -> Outcome:
-        """Raise the proven bound to ``aim.goal``, or as far as is worth while."""
+        """Raise the proven bound to ``aim.goal``, or as far as is worth while.
+
+        At most ``most_rounds`` rounds, and for as long as it comes closer.
+        """
         began = time.monotonic()
         self._level = min(self._level, aim.level)
         reserved = True
         outcome = None
+        progress = _Progress(PATIENCE)
         for _ in range(most_rounds):
             if stop.cause() is not None:
                 outcome = Outcome.STOPPED
@@ -138,7 +164,13 @@ class LevelBundle:
             if reserved and stop.remaining < RESERVED * (time.monotonic() - began):
                 reserved = False
                 self._harvest(aim, stop)  # while there is time for it
+            self._publish(aim, stop, time.monotonic() - began)
+            round_began = time.monotonic()
             outcome = self._round(aim, stop)
+            self._round_seconds = time.monotonic() - round_began
+            best = self.model.value(self._centre)
+            if outcome is None and progress.is_over(min(self.ceiling, aim.level) - best):
+                outcome = Outcome.EXHAUSTED
         if outcome is not Outcome.PROVEN:
             self._harvest(aim, stop)
         return outcome or Outcome.EXHAUSTED
@@ -147,6 +179,21 @@ class LevelBundle:
         """Prove what the best position is good for, unless that is known already."""
         if self.model.value(self._centre) > self.proven + 2.0 * CONVERGED * aim.unit:
             self._prove(self._centre, aim, stop, test=False)
+
+    def _publish(self, aim: Aim, stop: StopSignal, elapsed: float) -> None:
+        """Prove a bound early where a time limit could come before the goal."""
+        if stop.remaining == np.inf or elapsed < FIRST_BOUND_AFTER:
+            return
+        leash = SHARE_OF_EARLY_BOUNDS * elapsed - self._early_seconds
+        worth_it = WORTH_A_BOUND * (aim.goal - self.proven)
+        if stop.remaining < 1.5 * (self._round_seconds + self._exact_seconds):
+            leash, worth_it = stop.remaining, 2.0 * CONVERGED * aim.unit  # the last chance
+        if leash <= 0.0 or self.model.value(self._centre) - self.proven < worth_it:
+            return
+        began = time.monotonic()
+        self._prove(self._centre, aim, stop, test=False, leash=leash)
+        self._exact_seconds = time.monotonic() - began
+        self._early_seconds += self._exact_seconds
 
     def _round(self, aim: Aim, stop: StopSignal) -> Outcome | None:
         """Price, cut, perhaps prove, and move."""
@@ -164,6 +211,9 @@ class LevelBundle:
                 return Outcome.EXHAUSTED  # the cluster in the way cannot be found: nothing to cut
         if self.model.value(position) >= self.model.value(self._centre):
             self._centre = position
+            self._reach = min(LONGER * self._reach, FARTHEST)
+        else:
+            self._reach = max(SHORTER * self._reach, NEAREST)
         best = self.model.value(self._centre)
         least = max(CONVERGED * aim.unit, WORTH_WAITING * (aim.goal - self.ceiling))
         if self.ceiling - best <= least:
@@ -197,19 +247,39 @@ class LevelBundle:
                 stop=stop,
             )
             least = even if len(self.families) == 1 else known[number]
-            self.model.add([c for c in columns[:MOST_NEW_CUTS] if c.value > least], number)
+            self.model.add(self._spread([c for c in columns if c.value > least]), number)
         self.statistics.climb_seconds += time.perf_counter() - began
+
+    def _spread(self, columns: list[Column]) -> list[Column]:
+        """Choose columns to cut with: the best one near each incumbent cluster, the next, ..."""
+        most = self._scaled(NEW_CUTS)
+        if len(columns) <= most:
+            return columns
+        centres = np.stack([column.centre for column in self._incumbent])
+        rank = np.empty(len(columns), dtype=np.int64)
+        seen = np.zeros(len(centres), dtype=np.int64)
+        for i, column in enumerate(columns):
+            nearest = int(np.argmin(((centres - column.centre) ** 2).sum(axis=1)))
+            rank[i] = seen[nearest]
+            seen[nearest] += 1
+        return [columns[int(i)] for i in np.argsort(rank, kind="stable")[:most]]
+
+    def _scaled(self, limits: tuple[float, float]) -> int:
+        """Limit of a round: one for few clusters, or one per cluster beyond the second."""
+        return int(max(limits[0], limits[1] * (self._n_clusters - 2)))
 
     def _starts(self, number: int, worth: Vector) -> list[Vector]:
         """Places to climb from: the incumbent's, the best columns of the family, some groups."""
         reduced, family = self.pricer.reduced, self.families[number]
-        affordable = CLIMB_WORK / (reduced.n_groups * reduced.n_axes * USUAL_STEPS)
-        n_sampled = int(min(np.clip(affordable, *SAMPLED_STARTS), reduced.n_groups))
+        work = reduced.n_groups * reduced.n_axes * USUAL_STEPS
+        affordable = int(max(self._scaled(CLIMB_WORK) / work, LEAST_STARTS))
+        n_sampled = min(self._scaled(SAMPLED_STARTS), affordable, reduced.n_groups)
         n_sampled = -(-n_sampled // len(self.families))
+        n_columns = min(self._scaled(COLUMN_STARTS), max(affordable, COLUMN_STARTS[0]))
         mine = self.model.columns_of(number)
         mine.sort(key=lambda i: -worth[i])
         starts = [column.centre for column in self._incumbent if family.holds(column.centre)]
-        starts += [self.model.columns[i].centre for i in mine[:COLUMN_STARTS]]
+        starts += [self.model.columns[i].centre for i in mine[:n_columns]]
         rows = self._rng.choice(reduced.n_groups, size=n_sampled, replace=False)
         starts += list(reduced.points[rows])
         return [family.region.clamp(start) for start in starts]
@@ -222,12 +292,15 @@ class LevelBundle:
         share = self._rng.uniform(size=(count, 1))
         return list(region.clamp(points[first] + share * (points[second] - points[first])))
 
-    def _prove(self, position: Vector, aim: Aim, stop: StopSignal, *, test: bool) -> None:
+    def _prove(
+        self, position: Vector, aim: Aim, stop: StopSignal, *, test: bool, leash: float = np.inf
+    ) -> None:
         """Price exactly; clusters that contradict the model become cuts.
 
         A test is about the goal: the first contradiction ends it. Otherwise the best bound
         at this position is wanted, within a small tolerance. What the model leaves between
-        itself and the value wanted is shared out evenly among the clusters.
+        itself and the value wanted is shared out evenly among the clusters. A leash, in seconds,
+        ends it early: a weaker bound is a bound.
         """
         began = time.perf_counter()
         lam = self.space.multipliers(position)
@@ -236,7 +309,9 @@ class LevelBundle:
         want = 0.9 * aim.goal + 0.1 * reached if test else min(reached - slack, aim.goal)
         known = self.model.family_worth(position)
         doubt_after, until = self._doubt_after, stop
-        if np.isinf(doubt_after):
+        if leash < np.inf:
+            until = stop.within(leash)
+        elif np.isinf(doubt_after):
             # Half of the time left may go into one exact pricing; but something has to end it.
             limited = stop.remaining < np.inf
             doubt_after, until = (
@@ -256,9 +331,10 @@ class LevelBundle:
             self.statistics.exact_pricings += 1
             self.statistics.boxes += priced.boxes
             self._last_boxes = priced.boxes
-            self._lost |= not (priced.complete or priced.centres or stop.cause() is not None)
+            if leash == np.inf:
+                self._lost |= not (priced.complete or priced.centres or stop.cause() is not None)
             if priced.centres:
-                starts = priced.centres[:MOST_NEW_CUTS]
+                starts = priced.centres[: self._scaled(NEW_CUTS)]
                 self.model.add(self.pricer.climb(lam, starts, region=family.region), number)
                 if test and number + 1 < len(self.families):
                     spent = np.inf  # refuted: the other families need not be priced
@@ -273,9 +349,16 @@ class LevelBundle:
         """Project on the level; lower it when the cuts themselves say that it is too high."""
         began = time.perf_counter()
         least = CONVERGED * aim.unit
-        if self._level <= best + 0.5 * least:
-            self._level = best + 0.5 * (min(self.ceiling, aim.level) - best)
+        rounds = self.statistics.rounds
+        if self._centre is not self._position and rounds >= self._ceiling_known + CEILING_EVERY:
+            self._ceiling_known = rounds
+            distance = max(min(self.ceiling, aim.level) - best, least)
+            self.ceiling = min(self.ceiling, self.model.ceiling(self._centre, 0.1 * distance))
         while True:
+            self._level = best + self._reach * (aim.level - best)
+            if self.ceiling < aim.level:
+                reach = min(self._reach, BELOW_CEILING)
+                self._level = min(self._level, best + reach * max(self.ceiling - best, least))
             tolerance = 0.1 * max(min(aim.unit, self._level - best), 0.1 * least)
             moved = self.model.project(self._centre, self._level, tolerance)
             if not moved.infeasible(self._level):
@@ -283,10 +366,26 @@ class LevelBundle:
             self.ceiling = min(self.ceiling, moved.ceiling)
             if self.ceiling - best <= least:
                 break
-            self._level = best + 0.5 * (self.ceiling - best)
         self._position = moved.position
         self.model.forget(self._position)
         self.statistics.projection_seconds += time.perf_counter() - began
+
+
+@final
+class _Progress:
+    """Notices that a distance no longer shrinks. Counts rounds, not seconds."""
+
+    def __init__(self, patience: int) -> None:
+        self._patience = patience
+        self._shortest = np.inf
+        self._idle = 0
+
+    def is_over(self, distance: float) -> bool:
+        """Whether it has been long since the distance shrank."""
+        self._idle += 1
+        if distance < CLOSER * self._shortest:
+            self._shortest, self._idle = distance, 0
+        return self._idle > self._patience
 
 
 def _allowed(column: Column, family: Family) -> bool:

@@ -10,15 +10,29 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.bounds.cluster.cuts import Cuts, Matrix, Rows
 from certikmeans.bounds.cluster.families import Family
+from certikmeans.bounds.cluster.interior import Reached, highest, reach
 from certikmeans.bounds.cluster.multipliers import MultiplierSpace
 from certikmeans.bounds.cluster.pricing import Column
 from certikmeans.bounds.cluster.projection import project
 
-MOST_CUTS = 160
-LEAST_CUTS = 24
-CUT_BYTES = 4e8  # rows of the model may take about this much memory
-# Moving the worth of a family is this much cheaper than moving multipliers to the same effect.
+# Cuts that are kept, and a limit to what their columns take of memory.
+LEAST_CUTS = 160
+CUTS_PER_CLUSTER = 100
+MOST_CUTS = 5000
+FEWEST_CUTS = 24
+CUT_BYTES = 4e8
+# A projection begins with the cuts that had weight in one of the last few, and with new ones.
+RECENT = 2
+# Weights below this part of the largest one come from the inside of the method: they are none.
+LEAST_WEIGHT = 1e-3
+# Times that a projection is done again with the cuts that it was found to violate.
+AGAIN = 5
+# Up to so many cuts a projection by Newton's method, full rows and all, takes less time.
+FEW = 60
+# There, moving the worth of a family is this much cheaper than moving multipliers to the same
+# effect.
 FREEDOM = 10.0
 
 Vector = NDArray[np.float64]
@@ -43,160 +57,179 @@ class CutModel:
 
     At least ``L(lam)`` everywhere, since a column stays a valid cut for every ``lam``. Positions
     are handed in and out as variables ``t`` of the space; inside, they are divided by the
-    metric's scale. A column of family f is worth ``e_i + g_i.t`` there. With one family its row
-    is ``total - K g_i``, the cut itself. With several the worth of a family is a variable of its
-    own: rows are ``-g_i``, and one more row says that the whole reaches the level.
+    metric's scale. A column of family f is worth ``e_i + g_i.t`` there, and ``g_i`` has entries
+    at its members alone.
     """
 
     def __init__(self, space: MultiplierSpace, families: Sequence[Family]) -> None:
         self._space = space
         self._families = families
-        self._counts = np.array([family.count for family in families], dtype=np.float64)
+        counts = np.array([family.count for family in families], dtype=np.float64)
         n_variables = len(space.high)
         self._inverse = np.divide(
             1.0, space.scale, out=np.zeros(n_variables), where=space.scale > 0.0
         )
-        self._total = space.gather(np.ones(len(space.low))) * space.scale
-        self._low_total = float(space.low.sum())
-        self._most = int(np.clip(CUT_BYTES / (8 * n_variables), LEAST_CUTS, MOST_CUTS))
-        self._rows = np.empty((0, n_variables))
-        self._constants = np.empty(0)
-        self._family = np.empty(0, dtype=np.int64)
+        wanted = np.clip(CUTS_PER_CLUSTER * counts.sum(), LEAST_CUTS, MOST_CUTS)
+        self._most = int(max(min(CUT_BYTES / len(space.low), wanted), FEWEST_CUTS))
+        self._cuts = Cuts(
+            rows=Rows.of(np.empty((0, n_variables))),
+            constants=np.empty(0),
+            family=np.empty(0, dtype=np.int64),
+            counts=counts,
+            total=space.gather(np.ones(len(space.low))) * space.scale,
+            base=float(space.low.sum()),
+            high=space.high * self._inverse,
+        )
+        self._keys: list[tuple[int, int]] = []  # of the columns
+        self._known: set[tuple[int, int]] = set()
+        self._idle = np.empty(0, dtype=np.int64)  # projections since a cut had weight
+        self._mu = np.empty(0)  # of the cuts in the last projection
         self.columns: list[Column] = []
         self.weights = np.empty(0)  # of the columns, in the mixture that gives the ceiling
-        self._known: set[tuple[int, bytes]] = set()
-
-    @property
-    def _single(self) -> bool:
-        return len(self._families) == 1
 
     def add(self, columns: Iterable[Column], family: int = 0) -> int:
         """Add the columns that are new to the family; returns how many."""
-        rows, constants = [self._rows], [self._constants]
-        before = len(self.columns)
-        region = self._families[family].region
+        constants, variables, values = [], [], []
+        region, space = self._families[family].region, self._space
         for column in columns:
-            key = (family, np.packbits(column.members).tobytes())
-            if key in self._known or not column.members.any():
+            members = np.flatnonzero(column.members)
+            key = (family, hash(members.tobytes()))
+            if key in self._known or len(members) == 0:
                 continue
             self._known.add(key)
+            self._keys.append(key)
             self.columns.append(column)
-            inside = column.members.astype(np.float64)
-            row = -self._space.gather(inside) * self._space.scale
-            constant = column.cost_within(region) - float(inside @ self._space.low)
-            if self._single:
-                row = self._total + self._counts[0] * row
-                constant = self._low_total + self._counts[0] * constant
-            rows.append(row[None, :])
-            constants.append(np.array([constant]))
-        self._rows, self._constants = np.concatenate(rows), np.concatenate(constants)
-        added = len(self.columns) - before
-        self._family = np.append(self._family, np.full(added, family))
-        self.weights = np.append(self.weights, np.zeros(added))
+            touched, entries = space.gather_sparse(members)
+            variables.append(touched)
+            values.append(entries * space.scale[touched])
+            within = column.cost_within(region)
+            constants.append(float(space.low[members].sum()) - within)
+        added = len(constants)
+        if added:
+            self._cuts = self._cuts.extended(variables, values, constants, family)
+            self._idle = np.append(self._idle, np.zeros(added, dtype=np.int64))
+            self._mu = np.append(self._mu, np.zeros(added))
+            self.weights = np.append(self.weights, np.zeros(added))
         return added
 
     def worth_at(self, t: Vector) -> Vector:
         """Worth of every column at ``t``."""
-        u = t * self._inverse
-        values: Vector = self._constants + self._rows @ u
-        if self._single:
-            total = self._low_total + float(self._total @ u)
-            values = (values - total) / self._counts[0]
-        return -values
+        return self._cuts.worth_at(t * self._inverse)
 
     def family_worth(self, t: Vector) -> Vector:
         """Largest known worth of a cluster of each family at ``t``; at least 0, the empty one."""
-        best = np.zeros(len(self._families))
-        np.maximum.at(best, self._family, self.worth_at(t))
-        return best
+        return self._cuts.family_worth(t * self._inverse)
 
     def family_of(self, column: int) -> int:
         """Family that a column belongs to."""
-        return int(self._family[column])
+        return int(self._cuts.family[column])
 
     def columns_of(self, family: int) -> list[int]:
         """Numbers of the columns of a family."""
-        return [int(i) for i in np.flatnonzero(self._family == family)]
+        return [int(i) for i in np.flatnonzero(self._cuts.family == family)]
 
     def value(self, t: Vector) -> float:
         """The model at ``t``: at least the bound there."""
-        total = self._low_total + float(self._total @ (t * self._inverse))
-        return total - float(self._counts @ self.family_worth(t))
+        return self._cuts.value(t * self._inverse)
 
     def project(self, t: Vector, level: float, tolerance: float) -> Moved:
-        """Nearest position to ``t`` where the model reaches ``level``, or proof of none."""
-        if self._single:
-            high = self._space.high * self._inverse
-            needed = level - self._constants
-            found = project(
-                self._rows, needed, t * self._inverse, np.zeros(len(t)), high, tolerance
-            )
-            ceiling = level + found.excess
-            if found.mu.any():
-                self.weights = found.mu * (self._counts[0] / found.mu.sum())
-        else:
-            ceiling = np.inf
+        """Nearest position to ``t`` where the model reaches ``level``, or proof of none.
 
-            def excess(mu: Vector) -> float:
-                nonlocal ceiling
-                here, weights = self._ceiling(mu)
-                if here < ceiling:
-                    ceiling, self.weights = here, weights
-                return ceiling - level
-
-            found = project(*self._augmented(t, level), tolerance, excess)
-        point = found.point[: len(t)] * self._space.scale
-        return Moved(np.clip(point, 0.0, self._space.high), ceiling)
-
-    def _augmented(self, t: Vector, level: float) -> tuple[Vector, Vector, Vector, Vector, Vector]:
-        """Rows, needs, reference and box with the worth of each family as a variable."""
-        n_cuts, n_variables = self._rows.shape
-        n_families = len(self._families)
-        worth = self.family_worth(t)
-        square = float(self._total @ self._total)
-        if n_cuts:
-            square = float(np.einsum("ij,ij->", self._rows, self._rows)) / n_cuts
-        scale = FREEDOM * math.sqrt(max(square, 1e-300))
-        rows = np.zeros((n_cuts + 1, n_variables + n_families))
-        rows[:-1, :n_variables] = self._rows
-        rows[np.arange(n_cuts), n_variables + self._family] = scale
-        rows[-1, :n_variables] = self._total
-        rows[-1, n_variables:] = -scale * self._counts
-        needed = np.append(-self._constants - worth[self._family], 0.0)
-        needed[-1] = level - self._low_total + float(self._counts @ worth)
-        here = np.append(t * self._inverse, np.zeros(n_families))
-        high = self._space.high * self._inverse
-        most = (abs(self._low_total) + float(np.abs(self._total) @ high) + abs(level)) / scale
-        low = np.append(np.zeros(n_variables), -worth / scale)
-        return rows, needed, here, low, np.append(high, np.full(n_families, most))
-
-    def _ceiling(self, mu: Vector) -> tuple[float, Vector]:
-        """Largest value over the box of a mixture of cuts: no position gives the model more.
-
-        In each family the columns are mixed in proportion to ``mu``; a family without weight is
-        worth at least 0.
+        Only the cuts that matter take part: a projection that violates others is done again.
         """
-        shares = np.maximum(mu[: len(self._rows)], 0.0)
-        mass = np.zeros(len(self._families))
-        np.add.at(mass, self._family, shares)
-        scale = np.divide(self._counts, mass, out=np.zeros_like(mass), where=mass > 0.0)
-        weights = shares * scale[self._family]
-        slope = self._total + weights @ self._rows
-        constant = self._low_total + float(weights @ self._constants)
-        high = self._space.high * self._inverse
-        return constant + float(np.maximum(slope, 0.0) @ high), weights
+        cuts, reference = self._cuts, t * self._inverse
+        chosen = self._idle < RECENT
+        chosen[np.argsort(-cuts.worth_at(reference), kind="stable")[: len(cuts.counts)]] = True
+        mu = self._mu
+        for _ in range(AGAIN):
+            working = np.flatnonzero(chosen)
+            if len(working) <= FEW:
+                found = _reach_by_newton(cuts.chosen(working), reference, level, tolerance)
+            else:
+                found = reach(cuts.chosen(working), reference, level, tolerance, mu[working])
+            mu = np.zeros(len(self.columns))
+            mu[working] = found.mu
+            if found.infeasible(level):
+                break
+            if cuts.value(found.point) >= level - 2.0 * tolerance:
+                break
+            known = cuts.chosen(working).family_worth(found.point)
+            chosen |= cuts.worth_at(found.point) > known[cuts.family]
+        self._mu = np.where(mu > LEAST_WEIGHT * mu.max(initial=0.0), mu, 0.0)
+        self._idle = np.where(self._mu > 0.0, 0, self._idle + 1)
+        weights = np.zeros(len(self.columns))
+        weights[working] = found.weights
+        self.weights = np.where(weights > 1e-6 * weights.max(initial=0.0), weights, 0.0)
+        position = np.clip(found.point * self._space.scale, 0.0, self._space.high)
+        return Moved(position, found.ceiling)
+
+    def ceiling(self, t: Vector, accuracy: float) -> float:
+        """At least the largest value of the model, about to ``accuracy``."""
+        cuts = self._cuts
+        working = np.flatnonzero(self._idle < RECENT)
+        return highest(cuts.chosen(working), t * self._inverse, accuracy, self._mu[working]).ceiling
 
     def forget(self, t: Vector) -> None:
-        """Drop the columns that matter least at ``t`` when there are too many, not the useful."""
+        """Drop columns when there are too many: those that have been idle for longest."""
         if len(self.columns) <= self._most:
             return
-        rank = self.worth_at(t) - self.family_worth(t)[self._family]
-        rank[self.weights > 0.0] = np.inf
-        keep = np.sort(np.argsort(-rank, kind="stable")[: 2 * self._most // 3])
-        self._rows, self._constants = self._rows[keep], self._constants[keep]
-        self._family, self.weights = self._family[keep], self.weights[keep]
+        keep = np.sort(np.argsort(self._idle, kind="stable")[: 2 * self._most // 3])
+        self._cuts = self._cuts.chosen(keep)
+        self._idle, self._mu, self.weights = self._idle[keep], self._mu[keep], self.weights[keep]
         self.columns = [self.columns[i] for i in keep]
-        self._known = {
-            (int(f), np.packbits(column.members).tobytes())
-            for f, column in zip(self._family, self.columns, strict=True)
-        }
+        self._keys = [self._keys[i] for i in keep]
+        self._known = set(self._keys)
+
+
+def _reach_by_newton(cuts: Cuts, reference: Vector, level: float, tolerance: float) -> Reached:
+    """Project on the level with few cuts.
+
+    With one family the row of a cut is ``total - K g_i``. With several the worth of a family is a
+    variable of its own: rows are ``-g_i``, and one more row says that the whole reaches the level.
+    """
+    ceiling, weights = np.inf, np.zeros(len(cuts.constants))
+
+    def excess(mu: Vector) -> float:
+        nonlocal ceiling, weights
+        shares = np.maximum(mu[: len(weights)], 0.0)
+        mass = np.zeros(len(cuts.counts))
+        np.add.at(mass, cuts.family, shares)
+        scale = np.divide(cuts.counts, mass, out=np.zeros_like(mass), where=mass > 0.0)
+        here = cuts.ceiling(shares * scale[cuts.family])
+        if here < ceiling:
+            ceiling, weights = here, shares * scale[cuts.family]
+        return ceiling - level
+
+    if len(cuts.counts) > 1:
+        found = project(*_augmented(cuts, reference, level), tolerance, excess)
+        point = np.clip(found.point[: len(reference)], 0.0, cuts.high)
+        return Reached(point, found.mu[: len(weights)], weights, ceiling, found.steps)
+    rows = cuts.total - cuts.counts[0] * cuts.rows.full()
+    needed = level - cuts.base + cuts.counts[0] * cuts.constants
+    low = np.zeros(len(reference))
+    found = project(rows, needed, reference, low, cuts.high, tolerance)
+    weights = found.mu * (cuts.counts[0] / max(float(found.mu.sum()), 1e-300))
+    return Reached(found.point, found.mu, weights, level + found.excess, found.steps)
+
+
+def _augmented(
+    cuts: Cuts, reference: Vector, level: float
+) -> tuple[Matrix, Vector, Vector, Vector, Vector]:
+    """Rows, needs, reference and box with the worth of each family as a variable."""
+    n_cuts, n_variables, n_families = len(cuts.constants), len(reference), len(cuts.counts)
+    worth = cuts.family_worth(reference)
+    square = float(cuts.total @ cuts.total)
+    if n_cuts:
+        square = float(cuts.rows.values @ cuts.rows.values) / n_cuts
+    scale = FREEDOM * math.sqrt(max(square, 1e-300))
+    rows = np.zeros((n_cuts + 1, n_variables + n_families))
+    rows[:-1, :n_variables] = -cuts.rows.full()
+    rows[np.arange(n_cuts), n_variables + cuts.family] = scale
+    rows[-1, :n_variables] = cuts.total
+    rows[-1, n_variables:] = -scale * cuts.counts
+    needed = np.append(cuts.constants - worth[cuts.family], 0.0)
+    needed[-1] = level - cuts.base + float(cuts.counts @ worth)
+    most = (abs(cuts.base) + float(np.abs(cuts.total) @ cuts.high) + abs(level)) / scale
+    low = np.append(np.zeros(n_variables), -worth / scale)
+    high = np.append(cuts.high, np.full(n_families, most))
+    return rows, needed, np.append(reference, np.zeros(n_families)), low, high

@@ -51,6 +51,16 @@ class MultiplierSpace:
             np.float64
         )
 
+    def gather_sparse(
+        self, members: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Derivative by ``t`` of the sum of the members' ``lam``: variables and values."""
+        variables, units = self.variable[members], self.unit[members]
+        if len(self.high) == len(self.low):  # one each
+            return variables.astype(np.int32), units
+        touched, place = np.unique(variables, return_inverse=True)
+        return touched.astype(np.int32), np.bincount(place, units).astype(np.float64)
+
 
 def cluster_means(
     reduced: ReducedProblem, labels: NDArray[np.int64]

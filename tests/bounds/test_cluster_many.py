@@ -1,0 +1,70 @@
+"""The bundle with many clusters: hundreds of cuts at once, and a bound that stays one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+from certikmeans.bounds.cluster.bundle import Aim, LevelBundle, Outcome
+from certikmeans.bounds.cluster.families import Family
+from certikmeans.bounds.cluster.model import FEW
+from certikmeans.bounds.cluster.multipliers import multiplier_space
+from certikmeans.bounds.cluster.pricing import Column, Pricer
+from certikmeans.bounds.cluster.rounding import lagrangian_below, total_above
+from certikmeans.presolve.pipeline import presolve
+from certikmeans.problem import Problem
+from certikmeans.stop import StopSignal
+
+N_CLUSTERS = 20
+
+
+def column_of(reduced, members):
+    weights, points = reduced.weights[members], reduced.points[members]
+    mean = weights @ points / weights.sum()
+    cost = float(weights @ ((points - mean) ** 2).sum(axis=1))
+    return Column(mean, members.astype(np.uint8), float(weights.sum()), cost, 0.0)
+
+
+def bundle_of(seed, on_bound):
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(0.0, 20.0, size=(N_CLUSTERS, 2))
+    points = centres[rng.integers(N_CLUSTERS, size=400)] + rng.normal(scale=1.0, size=(400, 2))
+    reduced = presolve(Problem.from_data(points, N_CLUSTERS), StopSignal()).reduced
+    labels = KMeans(N_CLUSTERS, n_init=60, random_state=0).fit(reduced.points).labels_
+    incumbent = [column_of(reduced, labels == k) for k in range(N_CLUSTERS)]
+    pricer = Pricer(reduced)
+    families = [Family(pricer.everywhere, tuple(range(N_CLUSTERS)))]
+    space = multiplier_space(reduced, labels.astype(np.int64))
+    bundle = LevelBundle(pricer, space, families, incumbent, on_bound=on_bound)
+    return bundle, sum(column.cost for column in incumbent)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_many_clusters_converge(seed):
+    bounds = []
+    bundle, cost = bundle_of(seed, bounds.append)
+    unit = 0.01 * cost
+
+    outcome = bundle.run(Aim(goal=cost - unit, level=cost - 0.25 * unit, unit=unit), StopSignal())
+
+    assert outcome is not Outcome.STOPPED
+    assert len(bundle.model.columns) > FEW  # the projection for many cuts was at work
+    assert bounds == sorted(bounds)
+    assert bundle.proven <= min(cost, bundle.ceiling)
+    # It ends only when the goal is proven, or nearly all that the cuts allow.
+    assert bundle.proven >= min(cost - unit, bundle.ceiling - 0.5 * unit)
+    priced = bundle.pricer.exact(bundle.proven_lam, 0.0, StopSignal(), tolerance=1e-3 * unit)
+    spent = total_above(0.0, N_CLUSTERS, priced.upper)
+    again = lagrangian_below(bundle.proven_lam, spent)
+    assert again == pytest.approx(bundle.proven, abs=0.3 * unit)
+
+
+def test_weights_are_a_mixture_of_columns():
+    bundle, cost = bundle_of(3, lambda value: None)
+    unit = 1e-3 * cost
+    bundle.run(Aim(cost - unit, cost - 0.25 * unit, unit), StopSignal(), most_rounds=12)
+    weights = bundle.model.weights
+    assert len(weights) == len(bundle.model.columns)
+    assert np.all(weights >= 0.0)
+    assert 0.9 * N_CLUSTERS <= weights.sum() <= N_CLUSTERS * (1.0 + 1e-9)
