@@ -51,5 +51,7 @@ def start(
 
 
 def _environment() -> dict[str, str]:
-    changes = {"COLUMNS": "100", "TERM": "xterm-256color", "PYTHONPATH": str(_ROOT)}
+    # The same sources as the tests run with, wherever they were found.
+    path = os.pathsep.join([str(_ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    changes = {"COLUMNS": "100", "TERM": "xterm-256color", "PYTHONPATH": path}
     return {**os.environ, **changes}

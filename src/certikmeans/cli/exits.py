@@ -81,6 +81,8 @@ def show_error(message: str, hint: str | None = None) -> None:
 
 def to_stderr(text: str) -> None:
     """Write to stderr; if nobody listens any more, that is no reason to fail."""
+    if sys.stderr is None:
+        return
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -90,6 +92,8 @@ def to_stderr(text: str) -> None:
 
 def to_stdout(text: str) -> None:
     """Write to stdout. A reader that went away (``| head``) has had enough: no error."""
+    if sys.stdout is None:
+        raise _no_stdout("it is closed")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -97,10 +101,27 @@ def to_stdout(text: str) -> None:
         _point_at_nothing(sys.stdout.fileno())
     except OSError as error:
         _point_at_nothing(sys.stdout.fileno())
-        raise InputError(
-            f"standard output could not be written ({error.strerror or error})",
-            hint="name a file with --output instead",
-        ) from error
+        raise _no_stdout(error.strerror or str(error)) from error
+
+
+def _no_stdout(why: str) -> InputError:
+    return InputError(
+        f"standard output could not be written ({why})",
+        hint="files that were asked for are written all the same",
+    )
+
+
+def occupy_closed_streams() -> None:
+    """Point closed standard streams at nothing.
+
+    Otherwise the next file to be opened gets their number, and what a C library prints goes
+    into it. Python's own ``sys.stdout`` stays None.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
 
 
 def _point_at_nothing(descriptor: int) -> None:
