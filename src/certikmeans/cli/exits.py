@@ -57,7 +57,8 @@ def guarded(command: Callable[P, ExitCode]) -> Callable[P, None]:
         try:
             code = command(*args, **kwargs)
         except CertikmeansError as error:
-            show_error(on_command_line(error.message), error.hint and on_command_line(error.hint))
+            hint = error.hint and on_command_line(_cut(error.hint))
+            show_error(on_command_line(_cut(error.message)), hint)
             code = ExitCode.BAD_INPUT
         except MemoryError as error:
             show_error(f"not enough memory ({error})", "try a smaller input or a larger machine")
@@ -76,7 +77,12 @@ def guarded(command: Callable[P, ExitCode]) -> Callable[P, None]:
 
 def show_error(message: str, hint: str | None = None) -> None:
     """Write an error, and the hint on a line of its own, to stderr."""
-    to_stderr(f"error: {message}\n" + (f"hint: {hint}\n" if hint else ""))
+    to_stderr(f"error: {_cut(message)}\n" + (f"hint: {_cut(hint)}\n" if hint else ""))
+
+
+def _cut(text: str, limit: int = 4000) -> str:
+    """Whatever a file holds, a message stays readable."""
+    return text if len(text) <= limit else text[:limit] + " ..."
 
 
 def to_stderr(text: str) -> None:

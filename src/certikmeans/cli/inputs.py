@@ -21,6 +21,7 @@ from certikmeans.problem.files import (
     read_points,
     read_weights,
 )
+from certikmeans.problem.files.text import excerpt
 from certikmeans.report.numbers import count
 
 
@@ -167,7 +168,7 @@ def _start_labels(path: Path, n_points: int) -> NDArray[np.int64]:
             if not str(value).removeprefix("-").isdecimal()
         )
         raise InputError(
-            f"{path}: the label of point {row} (counted from 0) is {value!r}",
+            f"{path}: the label of point {row} (counted from 0) is {excerpt(value)}",
             hint="a labelling to start from needs a cluster number for every point",
         )
     return labels

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +17,13 @@ from certikmeans.problem.files.table import (
     find_label_column,
     tidy_labels,
 )
-from certikmeans.problem.files.text import did_you_mean
+from certikmeans.problem.files.text import did_you_mean, listed
 
 
 def _load(path: Path) -> Any:
     try:
         return np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # numpy and zipfile raise a dozen kinds for damaged files
         raise _unreadable(str(path), error) from error
 
 
@@ -35,8 +33,18 @@ def _unreadable(where: str, error: Exception) -> InputError:
             f"{where}: holds pickled objects, or is no NumPy file",
             hint="save numbers, not objects: np.save(path, np.asarray(X, dtype=float))",
         )
+    if isinstance(error, MemoryError):
+        return InputError(
+            f"{where}: the array that it announces does not fit into memory ({str(error)[:200]})",
+            hint="if its header is damaged, save it again with np.save",
+        )
+    if isinstance(error, OSError) and error.errno is not None:
+        return InputError(
+            f"{where}: cannot be read ({error.strerror})", hint="check the file's permissions"
+        )
     return InputError(
-        f"{where}: is not a complete NumPy file ({error})", hint="save it again with np.save"
+        f"{where}: is not a complete NumPy file ({type(error).__name__}: {str(error)[:200]})",
+        hint="save it again with np.save, or np.savez without encryption",
     )
 
 
@@ -77,7 +85,7 @@ def read_npz(path: Path, label_column: str | int | None) -> PointTable:
         elif column_number(label_column) is None:
             raise InputError(
                 f"{path}: there is no array {label_column!r}",
-                hint=did_you_mean(str(label_column), names) + f"arrays: {', '.join(names)}",
+                hint=did_you_mean(str(label_column), names) + f"arrays: {listed(names)}",
             )
         else:
             label_name = None
@@ -99,7 +107,7 @@ def read_npz(path: Path, label_column: str | int | None) -> PointTable:
 def _member(archive: Any, name: str, path: Path) -> NDArray[Any]:
     try:
         array: NDArray[Any] = archive[name]
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:
         raise _unreadable(f"{path}: {name}", error) from error
     return array
 
@@ -112,7 +120,7 @@ def _points_array(
     arrays = {name: _member(archive, name, path) for name in names if name != label_name}
     tables = [name for name, array in arrays.items() if array.ndim == 2]
     if len(tables) != 1:
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        shapes = listed(f"{name} {array.shape}" for name, array in arrays.items())
         raise InputError(
             f"{path}: cannot tell which array holds the points: {shapes or 'there is none'}",
             hint="save them as np.savez(path, X=points) or np.savez(path, X=points, y=labels)",

@@ -17,7 +17,7 @@ from typing import Literal, final, get_args
 
 from certikmeans.errors import InputError
 from certikmeans.problem.files.table import Names, column_number, column_title
-from certikmeans.problem.files.text import TextFile, is_number
+from certikmeans.problem.files.text import TextFile, excerpt, is_number
 
 Header = Literal["auto", "none", "names", "sizes"]
 HEADERS: tuple[str, ...] = get_args(Header)
@@ -150,7 +150,7 @@ def _forced_sizes(file: TextFile) -> FirstRow:
     sizes = _Sizes.of(file)
     if sizes is None:
         raise InputError(
-            f"{file.where(0)}: {file.lines[0].strip()!r} is not 'n d' or 'n d k'",
+            f"{file.where(0)}: {file.shown(0)} is not 'n d' or 'n d k'",
             hint="leave out header='sizes' if the first line is a point or names the columns",
         )
     if not sizes.fit:
@@ -204,7 +204,7 @@ def _labels_a_point(file: TextFile, column: int) -> bool:
     if all(map(is_number, others)):
         return False
     raise InputError(
-        f"{file.where(0)}: cannot tell whether this is a header or a point labelled {mine!r}: "
-        f"{file.lines[0].strip()!r}",
+        f"{file.where(0)}: cannot tell whether this is a header or a point labelled "
+        f"{excerpt(mine)}: {file.shown(0)}",
         hint="say which: header='names' or header='none'",
     )

@@ -19,6 +19,7 @@ from certikmeans.problem.files.table import (
     tidy_labels,
     without,
 )
+from certikmeans.problem.files.text import excerpt
 
 
 def read_parquet(path: Path, label_column: str | int | None) -> PointTable:
@@ -35,7 +36,8 @@ def read_parquet(path: Path, label_column: str | int | None) -> PointTable:
         table = pyarrow.parquet.read_table(path)
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(
-            f"{path}: is not a parquet file ({error})", hint="text files: use the suffix .csv"
+            f"{path}: is not a parquet file ({str(error)[:200]})",
+            hint="text files: use the suffix .csv",
         ) from error
     names = tuple(str(name) for name in table.column_names)
     label = find_label_column(label_column, names, len(names), os.fspath(path))
@@ -66,7 +68,7 @@ def _numbers(column: Any, where: str, name: str) -> NDArray[np.float64]:
     if not any(is_kind(column.type) for is_kind in numeric):
         raise InputError(
             f"{where} holds {column.type}, not numbers",
-            hint=f"if it holds class labels, pass label_column={name!r} "
+            hint=f"if it holds class labels, pass label_column={excerpt(name)} "
             "(they are not a feature); otherwise remove the column",
         )
     # Missing values arrive as NaN and are reported with their row by the caller.

@@ -17,10 +17,18 @@ from certikmeans.problem.files.table import (
     PointTable,
     column_title,
     find_label_column,
+    refuse_long_labels,
     tidy_labels,
     without,
 )
-from certikmeans.problem.files.text import PathLike, TextFile, is_finite, is_number
+from certikmeans.problem.files.text import (
+    EXCERPT,
+    PathLike,
+    TextFile,
+    excerpt,
+    is_finite,
+    is_number,
+)
 
 
 def read_text_table(
@@ -58,6 +66,7 @@ def read_text_table(
         raise _fault(file, start, names, label)
     labels = None
     if label is not None:
+        refuse_long_labels(codes, file.path)
         distinct = tidy_labels(np.array(list(codes)), file.path)
         labels = distinct[table[:, label].astype(np.int64)]
         table = np.delete(table, label, axis=1)
@@ -77,7 +86,7 @@ def _fault(file: TextFile, start: int, names: Names, label: int | None) -> Input
             )
             return InputError(
                 f"{file.where(row)}: has {len(cells)} columns where {told} has {width}: "
-                f"{_excerpt(file.lines[row])}",
+                f"{file.shown(row)}",
                 hint=f"cells are separated by {file.separated_by}; "
                 "complete the row or remove what is too much",
             )
@@ -92,35 +101,37 @@ def _fault(file: TextFile, start: int, names: Names, label: int | None) -> Input
 
 def _bad_cell(file: TextFile, row: int, column: int, start: int, names: Names) -> InputError:
     cell = file.cells(row)[column]
+    short = cell[:1000]  # enough to recognise how a number was written
     title = column_title(column, names)
     if not cell:
         problem, hint = "is empty", "remove the row or fill in the value"
     elif is_number(cell):
-        problem, hint = f"is {cell}", "values must be finite: remove the row or fill in the value"
-    elif re.fullmatch(r"[+-]?[0-9]{1,3}(,[0-9]{3})+", cell):
-        problem = f"{cell!r} is not a number"
+        problem, hint = (
+            f"is {cell[:EXCERPT]}",
+            "values must be finite: remove the row or fill in the value",
+        )
+    elif re.fullmatch(r"[+-]?[0-9]{1,3}(,[0-9]{3})+", short):
+        problem = f"{excerpt(cell)} is not a number"
         hint = "write a decimal point, not a decimal comma, and no thousands separators"
-    elif re.fullmatch(r"[+-]?[0-9]+,[0-9]+", cell):
-        problem, hint = f"{cell!r} is not a number", "write a decimal point, not a decimal comma"
+    elif re.fullmatch(r"[+-]?[0-9]+,[0-9]+", short):
+        problem, hint = (
+            f"{excerpt(cell)} is not a number",
+            "write a decimal point, not a decimal comma",
+        )
     elif _is_text_column(file, column, start):
         if names and any(map(is_number, names)):  # then the supposed header was a point
             names, title = None, column_title(column, None)
         name = names[column] if names else str(column)
-        problem = f"holds text in every row, here {cell!r}"
+        problem = f"holds text in every row, here {excerpt(cell)}"
         hint = (
-            f"if it holds class labels, pass label_column={name!r} (they are not a feature); "
-            "otherwise remove the column"
+            f"if it holds class labels, pass label_column={excerpt(name)} "
+            "(they are not a feature); otherwise remove the column"
         )
     else:
-        problem, hint = f"{cell!r} is not a number", "correct the cell or remove the row"
+        problem, hint = f"{excerpt(cell)} is not a number", "correct the cell or remove the row"
     return InputError(f"{file.where(row)}: {title} {problem}", hint=hint)
 
 
 def _is_text_column(file: TextFile, column: int, start: int) -> bool:
     rows = map(file.cells, range(start, len(file)))
     return all(not is_number(cell) for cells in rows for cell in cells[column : column + 1])
-
-
-def _excerpt(line: str, limit: int = 60) -> str:
-    line = line.strip()
-    return repr(line if len(line) <= limit else line[:limit] + "...")
