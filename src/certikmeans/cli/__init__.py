@@ -13,7 +13,7 @@ import typer
 from certikmeans._version import __version__
 from certikmeans.cli.check import check_command
 from certikmeans.cli.demo import demo_command
-from certikmeans.cli.exits import guarded, occupy_closed_streams
+from certikmeans.cli.exits import end_on_sigterm, guarded, occupy_closed_streams
 from certikmeans.cli.generate import generate_command
 from certikmeans.cli.once import OnceCommand
 from certikmeans.cli.solve import solve_command
@@ -84,4 +84,5 @@ def _root(
 def main() -> None:
     """Run the command line."""
     occupy_closed_streams()
+    end_on_sigterm()
     app(prog_name="certikmeans")

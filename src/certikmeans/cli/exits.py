@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from enum import IntEnum
+from types import FrameType
 from typing import ParamSpec
 
 import typer
@@ -115,6 +119,23 @@ def _no_stdout(why: str) -> InputError:
         f"standard output could not be written ({why})",
         hint="files that were asked for are written all the same",
     )
+
+
+def end_on_sigterm() -> None:
+    """Say so if the process is told to end before a command takes care of that itself.
+
+    Not by an exception: libraries that are being imported may swallow it.
+    """
+    if threading.current_thread() is threading.main_thread() and (
+        signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    ):
+        signal.signal(signal.SIGTERM, _terminated)
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    with contextlib.suppress(OSError):
+        os.write(2, b"error: terminated before there was a result\n")
+    os._exit(ExitCode.ABORTED)
 
 
 def occupy_closed_streams() -> None:

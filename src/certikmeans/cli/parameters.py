@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
@@ -70,6 +72,41 @@ LabelsColumn = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 STANDARD_STREAM = Path("-")
+
+
+def seconds_of(text: str) -> float:
+    """Read a time limit; infinite if it is switched off.
+
+    >>> seconds_of("90"), seconds_of("none"), seconds_of("0")
+    (90.0, inf, inf)
+    """
+    try:
+        seconds = math.inf if text.strip().lower() == "none" else float(text) or math.inf
+    except ValueError:
+        seconds = math.nan
+    if not seconds > 0.0:
+        raise InputError(
+            f"time limit: {text} is not a positive number of seconds",
+            hint="0 or none: no limit",
+        )
+    return seconds
+
+
+def share_of(text: str) -> float:
+    """Read a gap, a share or with a percent sign; `Options` says which are too large.
+
+    >>> share_of("0.01"), share_of("1%"), share_of("0.1 %")
+    (0.01, 0.01, 0.001)
+    """
+    number = text.strip()
+    try:
+        # Divided as a decimal: 0.1 % is the float 0.001, not a neighbour of it.
+        return float(Decimal(number[:-1].strip()) / 100 if number.endswith("%") else number)
+    except (ValueError, ArithmeticError) as error:
+        raise InputError(
+            f"gap: {text!r} is not a number",
+            hint="0.001 or 0.1% asks for a proof within 0.1 %",
+        ) from error
 
 
 def refuse_standard_input(paths: list[Path]) -> None:
