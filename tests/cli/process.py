@@ -20,13 +20,17 @@ def with_fake_solver(behaviour: str) -> tuple[str, ...]:
 
 
 def run(
-    *arguments: object, cwd: Path, command: tuple[str, ...] = COMMAND, **options: Any
+    *arguments: object,
+    cwd: Path,
+    command: tuple[str, ...] = COMMAND,
+    settings: dict[str, str] | None = None,
+    **options: Any,
 ) -> subprocess.CompletedProcess[str]:
     """Run ``certikmeans`` to its end."""
     return subprocess.run(
         [*command, *map(str, arguments)],
         cwd=cwd,
-        env=_environment(),
+        env={**_environment(), **(settings or {})},
         text=True,
         timeout=TIMEOUT_SECONDS,
         check=False,

@@ -21,7 +21,7 @@ from certikmeans.cli.solve import solve_command
 __all__ = ["app", "main"]
 
 app = typer.Typer(
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -14,9 +14,13 @@ import typer
 
 from certikmeans.cli.exits import ExitCode, to_stderr, to_stdout
 from certikmeans.cli.parameters import (
+    INPUT,
+    LIMITS,
     AsJson,
     CannotLink,
+    Columns,
     ConstraintFile,
+    Drop,
     HeaderKind,
     LabelsColumn,
     MustLink,
@@ -37,11 +41,22 @@ CertificatePath = Annotated[
 ]
 DataPath = Annotated[
     Path,
-    typer.Option("--data", metavar="DATA", help="The points: the file that was solved."),
+    typer.Option(
+        "--data",
+        metavar="DATA",
+        rich_help_panel=INPUT,
+        help="The points: the file that was solved.",
+    ),
 ]
 Clusters = Annotated[
     int | None,
-    typer.Option("-k", "--n-clusters", metavar="K", help="K the certificate has to be about."),
+    typer.Option(
+        "-k",
+        "--n-clusters",
+        metavar="K",
+        rich_help_panel=INPUT,
+        help="K the certificate has to be about.",
+    ),
 ]
 DEFAULT_SECONDS = "600"
 LARGEST_STREAM = 1 << 30  # bytes read from what is no regular file
@@ -50,6 +65,7 @@ TimeLimit = Annotated[
     str,
     typer.Option(
         metavar="S",
+        rich_help_panel=LIMITS,
         help="Refuse if it takes longer than this many seconds: a small file can ask for a lot "
         "of work. 0 or none: no limit.",
     ),
@@ -68,6 +84,8 @@ def check_command(
     n_clusters: Clusters = None,
     weights: Weights = None,
     header: HeaderKind = "auto",
+    columns: Columns = None,
+    drop: Drop = None,
     time_limit: TimeLimit = DEFAULT_SECONDS,
     as_json: AsJson = False,
 ) -> ExitCode:
@@ -83,7 +101,7 @@ def check_command(
     from certikmeans.certificate import Limits, check_certificate
     from certikmeans.cli.inputs import PairFiles, read_pairs, read_table, told
 
-    table = read_table(data, labels_column, header)
+    table = read_table(data, labels_column, header, columns, drop)
     to_stderr(told(table.notes))
     points = table.points
     files = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)

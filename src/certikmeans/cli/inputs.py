@@ -21,7 +21,7 @@ from certikmeans.problem.files import (
     read_points,
     read_weights,
 )
-from certikmeans.problem.files.text import excerpt
+from certikmeans.problem.files.text import excerpt, listed
 from certikmeans.report.numbers import count
 
 
@@ -66,6 +66,8 @@ class Inputs:
     labels_column: str | None = None
     weights: Path | None = None
     header: str = "auto"
+    columns: Sequence[str] = ()
+    drop: Sequence[str] = ()
 
     def named(self) -> list[Path]:
         """Return every file."""
@@ -87,10 +89,11 @@ class Loaded:
     def describe(self) -> str:
         """Say in one line what was read, after a line for everything that was a guess."""
         problem = self.problem
+        named = f" ({listed(self.feature_names, limit=8)})" if self.feature_names else ""
         weighted = "" if np.all(problem.weights == 1.0) else "weighted "
         return (
             f"{told(self.notes)}read {count(problem.n_points, f'{weighted}point')} with "
-            f"{count(problem.n_features, 'feature')}, "
+            f"{count(problem.n_features, 'feature')}{named}, "
             f"{count(len(problem.must_link), 'must-link')} and "
             f"{count(len(problem.cannot_link), 'cannot-link')}; "
             f"looking for {count(problem.n_clusters, 'cluster')}"
@@ -104,7 +107,9 @@ def told(notes: Sequence[str]) -> str:
 
 def load(inputs: Inputs) -> Loaded:
     """Read every file and check them against each other."""
-    table = read_table(inputs.data, inputs.labels_column, inputs.header)
+    table = read_table(
+        inputs.data, inputs.labels_column, inputs.header, inputs.columns, inputs.drop
+    )
     n_points = len(table.points)
     pairs = read_pairs(inputs.pairs, n_points)
     n_clusters = inputs.n_clusters if inputs.n_clusters is not None else table.n_clusters_hint
@@ -129,10 +134,16 @@ def load(inputs: Inputs) -> Loaded:
     return Loaded(problem, table.labels, start, table.feature_names, table.notes)
 
 
-def read_table(data: Path, labels_column: str | None, header: str) -> PointTable:
+def read_table(
+    data: Path,
+    labels_column: str | None,
+    header: str,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+) -> PointTable:
     """Read the points."""
     kind: Any = header  # the reader says what is wrong with it
-    return read_points(data, label_column=labels_column, header=kind)
+    return read_points(data, label_column=labels_column, header=kind, columns=columns, drop=drop)
 
 
 def read_pairs(files: PairFiles, n_points: int) -> Constraints:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.errors import InputError
+from certikmeans.problem.files.columns import ALL_COLUMNS, ColumnChoice, note_row_numbers
 from certikmeans.problem.files.table import (
     PointTable,
     checked_points,
@@ -66,12 +67,16 @@ def read_archive(path: Path) -> dict[str, NDArray[Any]]:
         return {name: _member(archive, name, path) for name in archive.files}
 
 
-def read_npy(path: Path, label_column: str | int | None) -> PointTable:
+def read_npy(
+    path: Path, label_column: str | int | None, choice: ColumnChoice = ALL_COLUMNS
+) -> PointTable:
     """Read a ``.npy`` table; labels may be one of its columns."""
-    return _table(read_array(path), os.fspath(path), os.fspath(path), label_column)
+    return _table(read_array(path), os.fspath(path), os.fspath(path), label_column, choice)
 
 
-def read_npz(path: Path, label_column: str | int | None) -> PointTable:
+def read_npz(
+    path: Path, label_column: str | int | None, choice: ColumnChoice = ALL_COLUMNS
+) -> PointTable:
     """Read ``X`` (or the only table) and labels: ``y``, another array, or a column of ``X``."""
     archive = _load(path)
     if isinstance(archive, np.ndarray):
@@ -91,8 +96,8 @@ def read_npz(path: Path, label_column: str | int | None) -> PointTable:
             label_name = None
         name, array = _points_array(archive, names, label_name, path)
         if label_name is None:
-            return _table(array, f"{path}: {name}", os.fspath(path), label_column)
-        table = _table(array, f"{path}: {name}", os.fspath(path), None)
+            return _table(array, f"{path}: {name}", os.fspath(path), label_column, choice)
+        table = _table(array, f"{path}: {name}", os.fspath(path), None, choice)
         labels = _member(archive, label_name, path)
     if labels.shape != (len(table.points),):
         raise InputError(
@@ -101,7 +106,7 @@ def read_npz(path: Path, label_column: str | int | None) -> PointTable:
             hint="give one label per point",
         )
     labels = tidy_labels(labels, f"{path}: {label_name}")
-    return PointTable(table.points, None, labels, table.path)
+    return PointTable(table.points, None, labels, table.path, notes=table.notes)
 
 
 def _member(archive: Any, name: str, path: Path) -> NDArray[Any]:
@@ -129,11 +134,19 @@ def _points_array(
 
 
 def _table(
-    array: NDArray[Any], where: str, path: str, label_column: str | int | None
+    array: NDArray[Any],
+    where: str,
+    path: str,
+    label_column: str | int | None,
+    choice: ColumnChoice,
 ) -> PointTable:
-    if label_column is None or array.ndim != 2:
+    if array.ndim != 2:
         return PointTable(checked_points(array, where), None, None, path)
-    column = find_label_column(label_column, None, array.shape[1], where)
-    assert column is not None
-    points = checked_points(np.delete(array, column, axis=1), where)
-    return PointTable(points, None, tidy_labels(array[:, column], where), path)
+    width = array.shape[1]
+    label = find_label_column(label_column, None, width, where)
+    left_out = choice.ignored(None, width, label, where) if width else frozenset()
+    kept = [column for column in range(width) if column != label and column not in left_out]
+    points = checked_points(array if len(kept) == width else array[:, kept], where)
+    labels = None if label is None else tidy_labels(array[:, label], where)
+    notes = note_row_numbers(points, None, kept[0], where)
+    return PointTable(points, None, labels, path, notes=notes)

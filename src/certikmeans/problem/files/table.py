@@ -78,13 +78,6 @@ def find_label_column(
     return number % n_columns
 
 
-def without(names: Names, column: int | None) -> Names:
-    """Drop the label column from the names."""
-    if names is None or column is None:
-        return names
-    return names[:column] + names[column + 1 :]
-
-
 def labels_from_text(cells: list[str], where: str) -> NDArray[Any]:
     """Return one label per cell; only the distinct ones are looked at.
 
