@@ -13,6 +13,7 @@ import typer
 from certikmeans._version import __version__
 from certikmeans.cli.check import check_command
 from certikmeans.cli.demo import demo_command
+from certikmeans.cli.diagnose import diagnose_command
 from certikmeans.cli.exits import end_on_sigterm, guarded, occupy_closed_streams
 from certikmeans.cli.generate import generate_command
 from certikmeans.cli.once import OnceCommand
@@ -37,6 +38,9 @@ _CHECK_EPILOG = (
     "Exit codes: 0 accepted; 2 bad usage or input; 4 refused; 70 a bug in certikmeans; "
     "130 interrupted."
 )
+_DIAGNOSE_EPILOG = (
+    "Exit codes: 0 the pairs can all hold; 1 not known; 2 bad usage or input; 3 they cannot."
+)
 
 app.command(
     "solve",
@@ -52,6 +56,13 @@ app.command(
     epilog=_CHECK_EPILOG,
     no_args_is_help=True,
 )(guarded(check_command))
+app.command(
+    "diagnose",
+    cls=OnceCommand,
+    short_help="Find contradictions among pairs, and which to remove.",
+    epilog=_DIAGNOSE_EPILOG,
+    no_args_is_help=True,
+)(guarded(diagnose_command))
 app.command(
     "generate",
     cls=OnceCommand,

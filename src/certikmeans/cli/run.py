@@ -187,6 +187,7 @@ def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> boo
     if result.infeasibility is not None:
         show_error("no labelling respects every pair")
         to_stderr(f"{result.infeasibility.describe(base=delivery.base)}\n")
+        to_stderr("hint: certikmeans diagnose finds every conflict, and which pairs to remove\n")
     json_is_lost = delivery.json_file is not None and delivery.json_file not in saved
     if delivery.json_to_stdout or json_is_lost:
         to_stdout(document)
