@@ -56,6 +56,7 @@ def test_help_of_solve_lists_the_options_and_exit_codes(tmp_path):
         "--output",
         "--certificate",
         "--plot",
+        "--report",
         "--json",
         "--quiet",
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,30 @@ class Inputs:
     header: str = "auto"
     columns: Sequence[str] = ()
     drop: Sequence[str] = ()
+
+    def check_command(self, certificate: Path) -> str:
+        """Return the command that checks a certificate about these inputs."""
+        words = ["certikmeans", "check", str(certificate), "--data", str(self.data)]
+        if self.n_clusters is not None:
+            words += ["-k", str(self.n_clusters)]
+        for option, values in (
+            ("--must-link", self.pairs.must_link),
+            ("--cannot-link", self.pairs.cannot_link),
+            ("--constraints", self.pairs.constraints),
+            ("--columns", self.columns),
+            ("--drop", self.drop),
+        ):
+            for value in values:
+                words += [option, str(value)]
+        for option, one in (
+            ("--partial-labels", self.pairs.partial_labels),
+            ("--labels-column", self.labels_column),
+            ("--weights", self.weights),
+            ("--header", None if self.header == "auto" else self.header),
+        ):
+            if one is not None:
+                words += [option, str(one)]
+        return shlex.join(words + ["--one-based"] * self.pairs.one_based)
 
     def named(self) -> list[Path]:
         """Return every file."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, final
@@ -80,11 +81,13 @@ class Delivery:
     base: int = 0  # the number that the user gives to the first point
     certificate_file: Path | None = None
     labels_file: Path | None = None
+    report_file: Path | None = None
+    check_command: str | None = None
 
     def files(self) -> list[Path]:
         """Return the files to be written."""
         every = (self.json_file, self.labels_file, self.picture_file, self.certificate_file)
-        return [path for path in every if path is not None]
+        return [path for path in (*every, self.report_file) if path is not None]
 
 
 def run_and_deliver(
@@ -181,7 +184,7 @@ def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> boo
 
     problem, options, result, trace = run.problem, run.options, run.result, run.trace
     document = _document(result, options, agreement)
-    saved, bug = _save_files(run, delivery, document)
+    saved, bug = _save_files(run, delivery, document, agreement)
     if result.failure is not None:
         show_error(result.failure)
     if result.infeasibility is not None:
@@ -206,7 +209,7 @@ def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> boo
 
 
 def _save_files(
-    run: _Finished, delivery: Delivery, document: str
+    run: _Finished, delivery: Delivery, document: str, agreement: float | None
 ) -> tuple[list[Path], Exception | None]:
     """Write every file; return those that are settled, and the first error nobody foresaw."""
     problem, result, trace = run.problem, run.result, run.trace
@@ -223,12 +226,30 @@ def _save_files(
 
         return certificate_bytes(problem, result)
 
+    def report(certified: bool) -> bytes:
+        from certikmeans.report.html import report_html
+
+        assert delivery.report_file is not None
+        return report_html(
+            problem,
+            result,
+            trace,
+            title=f"certikmeans: {delivery.report_file.stem}",
+            feature_names=run.feature_names,
+            settings=asdict(run.options),
+            agreement=agreement,
+            command=shlex.join(["certikmeans", *sys.argv[1:]]),
+            check=delivery.check_command,
+            certified=certified,
+        ).encode()
+
     saved: list[Path] = []
     bug: Exception | None = None
     for path, content in (
         (delivery.json_file, document.encode),
         (delivery.labels_file, lambda: _label_lines(result)),
         (delivery.certificate_file, certify),
+        (delivery.report_file, lambda: report(delivery.certificate_file in saved)),
         (delivery.picture_file, draw),
     ):
         try:

@@ -150,6 +150,14 @@ PlotFile = Annotated[
         metavar="F.png", rich_help_panel=OUTPUT, help="Draw the clusters and the progress."
     ),
 ]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="F.html",
+        rich_help_panel=OUTPUT,
+        help="Write a page to look at: picture, progress, clusters, pairs, what is proven.",
+    ),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", rich_help_panel=OUTPUT, help="No progress, no summary.")
 ]
@@ -184,6 +192,7 @@ def solve_command(
     labels: LabelsFile = None,
     certificate: CertificateFile = None,
     plot: PlotFile = None,
+    report: ReportFile = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> ExitCode:
@@ -229,6 +238,8 @@ def solve_command(
         base=int(one_based),
         certificate_file=certificate,
         labels_file=labels,
+        report_file=report,
+        check_command=inputs.check_command(certificate or Path("F")),
     )
     _check_before_reading(delivery, inputs)
     loaded = load(inputs)
