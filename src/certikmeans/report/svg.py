@@ -72,9 +72,9 @@ class Scale:
         ['0.01', '0.1', '1', '10', '100']
         """
         if self.log:
-            first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
-            step = max(1, (last - first) // about + 1)
-            return [10.0**power for power in range(first, last + 1, step)]
+            least, most = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
+            stride = max(1, (most - least) // about + 1)
+            return [10.0**power for power in range(least, most + 1, stride)]
         rough = (self.high - self.low) / max(1, about - 1)
         unit = 10.0 ** math.floor(math.log10(rough))
         step = next(unit * m for m in (1, 2, 5, 10) if unit * m >= 0.999 * rough)
@@ -228,6 +228,6 @@ def _points(place: NDArray[np.float64], shown: NDArray[np.int64], result: Result
         drawn += f'<g fill="{colour}">'
         for row in shown[labels[shown] == cluster].tolist():
             title = f"point {row}, cluster {cluster}" if titled else ""
-            drawn += marker(cluster, *place[row].tolist(), radius, title)
+            drawn += marker(cluster, float(place[row, 0]), float(place[row, 1]), radius, title)
         drawn += "</g>"
     return drawn

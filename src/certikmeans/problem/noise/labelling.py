@@ -5,6 +5,8 @@ It only has to be good; how good it is, is told by the lower bound of `removal`.
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 import numpy as np
 
 from certikmeans.problem.noise.graph import Ids, PairGraph
@@ -27,6 +29,17 @@ def few_broken(graph: PairGraph, groups: Ids, n_clusters: int, *, goal: int = 0)
     single = _Balance(graph.edges, graph.n_must, graph.n, n_clusters)
     found = np.array([labels[g] for g in groups.tolist()], dtype=np.int64)
     return single.descend(found)
+
+
+def grown(graph: PairGraph, n_clusters: int, seed: int) -> Ids:
+    """Label vertex by vertex, next the one about which the labelled ones say most.
+
+    Where most pairs are right this finds the labelling behind them, however the wrong ones
+    tie groups together.
+    """
+    single = _Balance(graph.edges, graph.n_must, graph.n, n_clusters)
+    labels = single.grow(int(np.random.default_rng(seed).integers(graph.n)))
+    return single.descend(np.array(labels, dtype=np.int64))
 
 
 class _Balance:
@@ -57,6 +70,26 @@ class _Balance:
         for v in order:
             costs = self.costs(v, labels)
             labels[v] = costs.index(min(costs))
+        return labels
+
+    def grow(self, start: int) -> list[int]:
+        """Label in the order of how clear it is which label breaks fewest pairs."""
+        labels = [-1] * len(self.near)
+        said = [[0] * self.n_clusters for _ in labels]
+        queue = [(0, start), *((1, v) for v in range(len(labels)))]
+        used = 0  # labels not used so far are all the same: one of them is considered
+        while queue:
+            _, v = heappop(queue)
+            if labels[v] >= 0:
+                continue
+            offered = said[v][: min(used + 1, self.n_clusters)]
+            labels[v] = offered.index(min(offered))
+            used = max(used, labels[v] + 1)
+            for other, sign in self.near[v]:
+                if labels[other] < 0:
+                    said[other][labels[v]] += sign
+                    low, next_low = _two_least(said[other])
+                    heappush(queue, (low - next_low, other))
         return labels
 
     def settle(self, labels: list[int], rng: np.random.Generator, goal: int) -> None:
@@ -112,3 +145,8 @@ class _Balance:
             if not moved:
                 break
         return np.array(labels, dtype=np.int64)
+
+
+def _two_least(costs: list[int]) -> tuple[int, int]:
+    low = min(costs)
+    return low, min((cost for at, cost in enumerate(costs) if at != costs.index(low)), default=low)

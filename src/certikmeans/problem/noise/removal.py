@@ -22,13 +22,14 @@ from scipy.sparse import csr_array
 from certikmeans.problem.noise.colouring import OutOfSteps
 from certikmeans.problem.noise.conflicts import Row, Walks, colour_conflicts
 from certikmeans.problem.noise.graph import Ids, PairGraph
-from certikmeans.problem.noise.labelling import few_broken
+from certikmeans.problem.noise.labelling import few_broken, grown
 from certikmeans.stop import StopSignal
 
 _LIGHT = 1.0 - 1e-4  # a conflict that is this heavy is hit
 _MOST_ROWS = 400  # added at once
 _MOST_COLOURINGS = 60  # sets of groups at once
 _LP_ROUNDS = 40
+_STARTS = 5
 
 
 @final
@@ -73,10 +74,12 @@ class _Search:
     def run(self) -> Removal:
         nothing = np.zeros(len(self._graph.edges), dtype=np.bool_)
         if self._continues(nothing):
+            self._grow()
             self._offer(nothing)
             self._relax()
             self._hit()
         elif len(self._best):  # not known whether there is a conflict
+            self._grow()
             self._offer(nothing)
         return Removal(self._best, self._least)
 
@@ -158,6 +161,14 @@ class _Search:
 
     def _raise(self, bound: float) -> None:
         self._least = min(max(self._least, math.ceil(bound - 1e-6)), len(self._best))
+
+    def _grow(self) -> None:
+        for seed in range(_STARTS):
+            broken = self._graph.violated(grown(self._graph, self._k, seed))
+            if len(broken) < len(self._best):
+                self._best = broken
+            if self._met():
+                return
 
     def _offer(self, removed: NDArray[np.bool_]) -> None:
         """Label what a removal leaves; the pairs that the labelling breaks are an upper bound."""
