@@ -11,6 +11,7 @@ from certikmeans import Constraints
 from certikmeans.errors import InputError
 from certikmeans.problem.noise.colouring import colourable, uncolourable_set
 from certikmeans.problem.noise.graph import PairGraph
+from certikmeans.problem.noise.packing import disjoint_conflicts
 from certikmeans.problem.noise.removal import smallest_removal
 from certikmeans.stop import StopSignal
 
@@ -124,6 +125,22 @@ def test_when_time_is_over_there_is_still_an_answer_with_a_bound():
     )
     assert not rest.conflicts(3).broken
     assert wrong.size
+
+
+@pytest.mark.parametrize("n_clusters", [2, 3])
+def test_packed_conflicts_share_nothing_and_are_conflicts(n_clusters):
+    packed = 0
+    for seed in range(20):
+        pairs = random_pairs(8, 500 + seed)
+        graph = PairGraph.of(8, pairs.must_link, pairs.cannot_link)
+        rows = disjoint_conflicts(graph, n_clusters, StopSignal())
+        assert sum(map(len, rows)) == len(frozenset().union(*rows))
+        for row in rows:
+            must = [graph.edges[e].tolist() for e in row if e < graph.n_must]
+            cannot = [graph.edges[e].tolist() for e in row if e >= graph.n_must]
+            assert fewest_broken(8, must, cannot, n_clusters) > 0
+        packed += len(rows)
+    assert packed >= 40
 
 
 def test_colouring_agrees_with_brute_force():

@@ -31,7 +31,7 @@ Row = frozenset[int]
 # A step costs this much beyond its weight, so that of equally light walks the shortest is found.
 _STEP = 1e-7
 # Sources are taken in portions: their distances to everything have to fit into memory.
-_PORTION = 5_000_000
+_PORTION = 1_000_000
 _VARIANTS = 4
 
 

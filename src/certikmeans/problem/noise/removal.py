@@ -23,6 +23,7 @@ from certikmeans.problem.noise.colouring import OutOfSteps
 from certikmeans.problem.noise.conflicts import Row, Walks, colour_conflicts
 from certikmeans.problem.noise.graph import Ids, PairGraph
 from certikmeans.problem.noise.labelling import few_broken, grown
+from certikmeans.problem.noise.packing import disjoint_conflicts
 from certikmeans.stop import StopSignal
 
 _LIGHT = 1.0 - 1e-4  # a conflict that is this heavy is hit
@@ -30,6 +31,7 @@ _MOST_ROWS = 400  # added at once
 _MOST_COLOURINGS = 60  # sets of groups at once
 _LP_ROUNDS = 40
 _STARTS = 5
+_LARGE = 20_000  # edges for which one start has to do
 
 
 @final
@@ -73,7 +75,8 @@ class _Search:
 
     def run(self) -> Removal:
         nothing = np.zeros(len(self._graph.edges), dtype=np.bool_)
-        if self._continues(nothing):
+        self._pack()
+        if self._rows or self._continues(nothing):
             self._grow()
             self._offer(nothing)
             self._relax()
@@ -162,12 +165,18 @@ class _Search:
     def _raise(self, bound: float) -> None:
         self._least = min(max(self._least, math.ceil(bound - 1e-6)), len(self._best))
 
+    def _pack(self) -> None:
+        """Start from conflicts that share nothing: as many pairs have to go."""
+        rows = disjoint_conflicts(self._graph, self._k, self._stop)
+        self._add(rows)
+        self._raise(len(rows))
+
     def _grow(self) -> None:
         for seed in range(_STARTS):
             broken = self._graph.violated(grown(self._graph, self._k, seed))
             if len(broken) < len(self._best):
                 self._best = broken
-            if self._met():
+            if self._met() or len(self._graph.edges) > _LARGE:
                 return
 
     def _offer(self, removed: NDArray[np.bool_]) -> None:
