@@ -20,13 +20,17 @@ def with_fake_solver(behaviour: str) -> tuple[str, ...]:
 
 
 def run(
-    *arguments: object, cwd: Path, command: tuple[str, ...] = COMMAND, **options: Any
+    *arguments: object,
+    cwd: Path,
+    command: tuple[str, ...] = COMMAND,
+    settings: dict[str, str] | None = None,
+    **options: Any,
 ) -> subprocess.CompletedProcess[str]:
     """Run ``certikmeans`` to its end."""
     return subprocess.run(
         [*command, *map(str, arguments)],
         cwd=cwd,
-        env=_environment(),
+        env={**_environment(), **(settings or {})},
         text=True,
         timeout=TIMEOUT_SECONDS,
         check=False,
@@ -51,5 +55,7 @@ def start(
 
 
 def _environment() -> dict[str, str]:
-    changes = {"COLUMNS": "100", "TERM": "xterm-256color", "PYTHONPATH": str(_ROOT)}
+    # The same sources as the tests run with, wherever they were found.
+    path = os.pathsep.join([str(_ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    changes = {"COLUMNS": "100", "TERM": "xterm-256color", "PYTHONPATH": path}
     return {**os.environ, **changes}

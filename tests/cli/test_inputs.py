@@ -41,7 +41,8 @@ def test_pairs_of_all_files_are_joined(tmp_path, data):
     assert loaded.classes is not None
     assert loaded.classes.tolist() == ["a", "a", "b", "", "b"]
     assert loaded.describe() == (
-        "read 5 points with 2 features, 3 must-links and 3 cannot-links; looking for 2 clusters"
+        "read 5 points with 2 features (x, y), 3 must-links and 3 cannot-links; "
+        "looking for 2 clusters"
     )
 
 

@@ -85,3 +85,22 @@ def test_a_second_interrupt_ends_the_process(data):
     assert process.returncode == 130
     assert stdout == ""
     assert "aborted" in stderr
+
+
+@pytest.mark.parametrize("command", [("solve", "data.csv", "-k", 1), ("check", "c", "--data", "d")])
+def test_termination_during_imports_is_told(data, command):
+    for name in ("numba", "numpy"):  # what is imported first blocks
+        (data / name).mkdir()
+        (data / name / "__init__.py").write_text(
+            "import sys, time\nprint('importing', file=sys.stderr, flush=True)\ntime.sleep(600)\n"
+        )
+    (data / "c").touch()
+    process = start(*command, cwd=data)
+    try:
+        read_until(process.stderr, "importing")
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=TIMEOUT_SECONDS)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert stderr == "error: terminated before there was a result\n"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import os
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from certikmeans._atomic import write_atomically
 from certikmeans.cli.outputs import check_outputs
 from certikmeans.errors import InputError
+from tests.cli.process import run
 
 
 def test_good_names_pass_and_leave_no_trace(tmp_path):
@@ -98,3 +102,23 @@ def test_failure_leaves_the_old_file(tmp_path, monkeypatch):
         write_atomically(target, b"new")
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_report_names_the_commands(tmp_path):
+    (tmp_path / "a b.csv").write_text("id,x,y\n1,0,0\n2,0,1\n3,9,0\n4,9,1\n")
+    (tmp_path / "pairs.txt").write_text("ML 1 2\nCL 1 3\n")
+    arguments = (
+        *("solve", "a b.csv", "-k", 2, "--drop", "id", "--constraints", "pairs.txt"),
+        *("--one-based", "--report", "run.html", "--certificate", "c"),
+    )
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = html.unescape((tmp_path / "run.html").read_text())
+    assert f"certikmeans {shlex.join(map(str, arguments))}" in page
+    (command,) = re.findall(r"certikmeans (check .*?)</pre>", page)
+    assert command == (
+        "check c --data 'a b.csv' -k 2 --constraints pairs.txt --drop id --one-based"
+    )
+    assert "A certificate was written" in page
+    checked = run(*shlex.split(command), cwd=tmp_path)
+    assert checked.stdout.startswith("ACCEPTED")

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 
+import pytest
+
 import certikmeans
 from tests.cli.process import run
 
@@ -24,7 +26,7 @@ def test_nothing_heavy_is_imported_before_a_command_runs(tmp_path):
 def test_help_names_every_command(tmp_path):
     done = run("--help", cwd=tmp_path)
     assert done.returncode == 0
-    assert {"solve", "check", "generate", "demo"} <= set(done.stdout.split())
+    assert {"solve", "check", "diagnose", "generate", "demo"} <= set(done.stdout.split())
 
 
 def test_help_of_solve_lists_the_options_and_exit_codes(tmp_path):
@@ -40,6 +42,8 @@ def test_help_of_solve_lists_the_options_and_exit_codes(tmp_path):
         "--start-labels",
         "--weights",
         "--header",
+        "--columns",
+        "--drop",
         "--labels",
         "--gap",
         "--time-limit",
@@ -52,6 +56,7 @@ def test_help_of_solve_lists_the_options_and_exit_codes(tmp_path):
         "--output",
         "--certificate",
         "--plot",
+        "--report",
         "--json",
         "--quiet",
     ):
@@ -66,6 +71,50 @@ def test_help_of_solve_lists_the_options_and_exit_codes(tmp_path):
 def test_help_of_check_lists_the_exit_codes(tmp_path):
     text = " ".join(run("check", "--help", cwd=tmp_path).stdout.split())
     assert "0 accepted; 2 bad usage or input; 4 refused;" in text
+
+
+@pytest.mark.parametrize(
+    "command", [(), ("solve",), ("check",), ("diagnose",), ("generate",), ("demo",)]
+)
+def test_short_help(tmp_path, command):
+    short, long = (run(*command, option, cwd=tmp_path) for option in ("-h", "--help"))
+    assert short.returncode == 0
+    assert short.stdout == long.stdout != ""
+
+
+def test_options_are_listed_by_topic(tmp_path):
+    lines = run("solve", "--help", cwd=tmp_path).stdout.splitlines()
+    titles = ["Arguments:", "Input:", "Pairs:", "Proof:", "Limits:", "Output:", "Options:"]
+    assert [line for line in lines if line in titles] == titles
+    topic = lines[lines.index("Limits:") : lines.index("Output:")]
+    assert {"--gap", "--time-limit", "--jobs"} <= {word for line in topic for word in line.split()}
+    last = lines[lines.index("Options:") + 1 :]
+    assert [line.split()[0] for line in last if line.startswith("  -")] == ["-h,"]
+
+
+def test_help_loads_nothing_heavy(tmp_path):
+    code = (
+        "import atexit, json, sys; from certikmeans.cli import app\n"
+        "atexit.register(lambda: print(json.dumps(sorted(sys.modules))))\n"
+        "app(['solve', '--help'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert not set(HEAVY) & set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_completion_knows_commands_and_options(tmp_path):
+    def completed(words: str, position: int) -> set[str]:
+        settings = {
+            "_CERTIKMEANS_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(position),
+        }
+        return set(run(cwd=tmp_path, settings=settings).stdout.split())
+
+    assert {"solve", "check"} <= completed("certikmeans ", 1)
+    assert "--certificate" in completed("certikmeans solve --cert", 2)
 
 
 def test_version(tmp_path):

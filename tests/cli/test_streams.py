@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import stat
 import threading
 
@@ -40,6 +41,65 @@ def test_full_standard_output(data):
     assert done.returncode == 2
     assert "error: standard output could not be written" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+OUTPUTS = ("--output", "out.json", "--labels", "out.txt", "--plot", "out.png")
+
+
+def outputs_are_there(folder) -> bool:
+    assert json.loads((folder / "out.json").read_text())["labels"] == [0, 0, 0]
+    assert (folder / "out.txt").read_text() == "0\n0\n0\n"
+    assert (folder / "out.png").read_bytes().startswith(b"\x89PNG")
+    return True
+
+
+@NEEDS_FULL
+@pytest.mark.parametrize("how", [(), ("--json",)])
+def test_files_are_written_although_standard_output_is_full(data, how):
+    arguments = ("solve", "data.csv", "-k", 1, *OUTPUTS, *how)
+    with open("/dev/full", "w") as full:
+        done = run(*arguments, cwd=data, command=QUICK, stdout=full)
+    assert done.returncode == 2
+    assert "error: standard output could not be written (No space left on device)" in done.stderr
+    assert outputs_are_there(data)
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_files_are_written_although_standard_streams_are_closed(data, closed):
+    command = " ".join(map(shlex.quote, [*QUICK, "solve", "data.csv", "-k", "1", *OUTPUTS]))
+    done = run("-c", f"{command} {closed}", cwd=data, command=("sh",))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    if "2>&-" not in closed:
+        assert "error: standard output could not be written (it is closed)" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert outputs_are_there(data)
+
+
+def test_a_quiet_run_needs_no_streams(data):
+    command = " ".join(map(shlex.quote, [*QUICK, "solve", "data.csv", "-k", "1", *OUTPUTS]))
+    done = run("-c", f"{command} --quiet >&- 2>&-", cwd=data, command=("sh",))
+    assert done.returncode == 1
+    assert outputs_are_there(data)
+
+
+@NEEDS_FULL
+def test_a_certificate_survives_a_full_standard_output(data):
+    with open("/dev/full", "w") as full:
+        done = run("solve", "data.csv", "-k", 2, "--certificate", "c", cwd=data, stdout=full)
+    assert done.returncode == 2
+    assert run("check", "c", "--data", "data.csv", cwd=data).returncode == 0
+
+
+def test_one_output_that_fails_in_an_unforeseen_way_costs_no_other(data):
+    (data / "matplotlib").mkdir()
+    (data / "matplotlib" / "__init__.py").touch()  # can be imported, cannot draw
+    done = run("solve", "data.csv", "-k", 1, *OUTPUTS, cwd=data, command=QUICK)
+    assert done.returncode == 70
+    assert "out.png: could not be written" in done.stderr
+    assert (data / "out.json").exists()
+    assert (data / "out.txt").exists()
+    assert done.stdout.startswith("Status")
 
 
 @pytest.mark.parametrize("closed", ["stdout", "stderr"])

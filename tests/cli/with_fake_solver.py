@@ -63,7 +63,7 @@ if __name__ == "__main__":
         sys.argv.pop(1)
     ]
 
-    def solve(problem: Problem, *, callbacks: Any, stop: StopSignal, **options: Any) -> Result:
+    def solve(problem: Problem, *_: Any, callbacks: Any, stop: StopSignal, **__: Any) -> Result:
         return behave(problem, callbacks, stop)
 
     module = types.ModuleType("certikmeans.solver")

@@ -11,7 +11,9 @@ import pytest
 from certikmeans.errors import InputError, MissingExtraError
 from certikmeans.problem import Problem
 from certikmeans.report import plots
+from certikmeans.report.palette import COLOURS, MARKERS, colour_of, marker_of
 from certikmeans.report.projection import project
+from certikmeans.report.thinning import thinned_pairs, thinned_points
 from certikmeans.report.trace import Trace
 from certikmeans.status import Status, StopReason
 from tests.report.examples import made_result, made_trace
@@ -88,13 +90,13 @@ def test_both_kinds_of_pairs_get_room(n_must, n_cannot, shown):
     points, _ = blobs(2001, 2, 3)
     line = np.stack([np.arange(2000), np.arange(1, 2001)], axis=1)
     problem = Problem.from_data(points, 3, must_link=line[:n_must], cannot_link=line[:n_cannot])
-    must, cannot = plots._thinned_pairs(problem, np.random.default_rng(0))
+    must, cannot = thinned_pairs(problem, np.random.default_rng(0))
     assert (len(must), len(cannot)) == shown
 
 
 def test_the_ends_of_drawn_pairs_are_drawn():
     pairs = np.array([[0, 99_999], [17, 4711]])
-    shown = plots._thinned_points(100_000, pairs, np.random.default_rng(0))
+    shown = thinned_points(100_000, pairs, np.random.default_rng(0), plots.MAX_POINTS)
     assert len(np.unique(shown)) == len(shown) == plots.MAX_POINTS
     assert np.isin(pairs, shown).all()
 
@@ -150,3 +152,53 @@ def test_drawing_leaves_pyplot_alone():
     before = "matplotlib.pyplot" in sys.modules
     plots.picture(problem, result, made_trace(result))
     assert ("matplotlib.pyplot" in sys.modules) == before
+
+
+def lab(colour: str) -> np.ndarray:
+    """CIELAB, in which distances are about what eyes tell apart."""
+    srgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255.0
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    to_xyz = np.array(
+        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    )
+    x, y, z = to_xyz @ linear / (0.9505, 1.0, 1.089)
+    fx, fy, fz = (v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in (x, y, z))
+    return np.array([116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)])
+
+
+def test_ten_clusters_have_ten_colours_and_ten_markers():
+    assert len({colour_of(k) for k in range(10)}) == 10
+    assert len({marker_of(k) for k in range(10)}) == 10
+    for first in range(len(COLOURS)):
+        for second in range(first):
+            distance = np.linalg.norm(lab(COLOURS[first]) - lab(COLOURS[second]))
+            assert distance > 18.0, (COLOURS[first], COLOURS[second])
+    both = {(colour_of(k), marker_of(k)) for k in range(len(COLOURS) * len(MARKERS))}
+    assert len(both) == len(COLOURS) * len(MARKERS)
+
+
+def test_the_progress_has_an_axis_in_per_cent(monkeypatch):
+    from matplotlib.figure import Figure
+
+    points, labels = blobs(60, 2, 3)
+    problem = Problem.from_data(points, 3)
+    result = made_result(problem, labels)
+    seen = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: seen.append(figure))
+    plots.picture(problem, result, made_trace(result))
+    seen[0].canvas.draw()
+    right = seen[0].axes[1].child_axes[0]
+    assert right.get_ylabel().startswith("below the best cost, in %")
+    low, high = right.get_ylim()
+    assert max(low, high) > 20.0 > min(low, high)  # the bound is 20 % below
+
+
+def test_a_labelling_without_a_trace_is_not_said_to_be_missing(monkeypatch):
+    from matplotlib.figure import Figure
+
+    points, labels = blobs(12, 2, 2)
+    problem = Problem.from_data(points, 2)
+    seen = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: seen.append(figure))
+    plots.picture(problem, made_result(problem, labels), Trace())
+    assert [text.get_text() for text in seen[0].axes[1].texts] == ["nothing was recorded"]

@@ -13,7 +13,8 @@ import typer
 from certikmeans._version import __version__
 from certikmeans.cli.check import check_command
 from certikmeans.cli.demo import demo_command
-from certikmeans.cli.exits import guarded
+from certikmeans.cli.diagnose import diagnose_command
+from certikmeans.cli.exits import end_on_sigterm, guarded, occupy_closed_streams
 from certikmeans.cli.generate import generate_command
 from certikmeans.cli.once import OnceCommand
 from certikmeans.cli.solve import solve_command
@@ -21,7 +22,7 @@ from certikmeans.cli.solve import solve_command
 __all__ = ["app", "main"]
 
 app = typer.Typer(
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -36,6 +37,9 @@ _SOLVE_EPILOG = (
 _CHECK_EPILOG = (
     "Exit codes: 0 accepted; 2 bad usage or input; 4 refused; 70 a bug in certikmeans; "
     "130 interrupted."
+)
+_DIAGNOSE_EPILOG = (
+    "Exit codes: 0 the pairs can all hold; 1 not known; 2 bad usage or input; 3 they cannot."
 )
 
 app.command(
@@ -52,6 +56,13 @@ app.command(
     epilog=_CHECK_EPILOG,
     no_args_is_help=True,
 )(guarded(check_command))
+app.command(
+    "diagnose",
+    cls=OnceCommand,
+    short_help="Find contradictions among pairs, and which to remove.",
+    epilog=_DIAGNOSE_EPILOG,
+    no_args_is_help=True,
+)(guarded(diagnose_command))
 app.command(
     "generate",
     cls=OnceCommand,
@@ -83,4 +94,6 @@ def _root(
 
 def main() -> None:
     """Run the command line."""
+    occupy_closed_streams()
+    end_on_sigterm()
     app(prog_name="certikmeans")

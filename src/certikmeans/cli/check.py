@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import select
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,9 +14,13 @@ import typer
 
 from certikmeans.cli.exits import ExitCode, to_stderr, to_stdout
 from certikmeans.cli.parameters import (
+    INPUT,
+    LIMITS,
     AsJson,
     CannotLink,
+    Columns,
     ConstraintFile,
+    Drop,
     HeaderKind,
     LabelsColumn,
     MustLink,
@@ -22,9 +28,9 @@ from certikmeans.cli.parameters import (
     PartialLabels,
     Weights,
     refuse_standard_input,
+    seconds_of,
 )
 from certikmeans.errors import InputError
-from certikmeans.options import Options
 
 if TYPE_CHECKING:
     from certikmeans.certificate import Verdict
@@ -35,14 +41,34 @@ CertificatePath = Annotated[
 ]
 DataPath = Annotated[
     Path,
-    typer.Option("--data", metavar="DATA", help="The points: the file that was solved."),
+    typer.Option(
+        "--data",
+        metavar="DATA",
+        rich_help_panel=INPUT,
+        help="The points: the file that was solved.",
+    ),
 ]
 Clusters = Annotated[
     int | None,
-    typer.Option("-k", "--n-clusters", metavar="K", help="K the certificate has to be about."),
+    typer.Option(
+        "-k",
+        "--n-clusters",
+        metavar="K",
+        rich_help_panel=INPUT,
+        help="K the certificate has to be about.",
+    ),
 ]
+DEFAULT_SECONDS = "600"
+LARGEST_STREAM = 1 << 30  # bytes read from what is no regular file
+
 TimeLimit = Annotated[
-    float | None, typer.Option(metavar="S", help="Refuse if it takes longer than this.")
+    str,
+    typer.Option(
+        metavar="S",
+        rich_help_panel=LIMITS,
+        help="Refuse if it takes longer than this many seconds: a small file can ask for a lot "
+        "of work. 0 or none: no limit.",
+    ),
 ]
 
 
@@ -58,7 +84,9 @@ def check_command(
     n_clusters: Clusters = None,
     weights: Weights = None,
     header: HeaderKind = "auto",
-    time_limit: TimeLimit = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    time_limit: TimeLimit = DEFAULT_SECONDS,
     as_json: AsJson = False,
 ) -> ExitCode:
     """Check a certificate against the points, with code that shares nothing with the solver.
@@ -66,14 +94,14 @@ def check_command(
     Prints ACCEPTED (exit code 0) or REFUSED and the reason (exit code 4). Without files of pairs
     the answer is about the pairs in the certificate; with them, these must be the same.
     """
-    seconds = Options(time_limit=time_limit).time_limit
+    seconds = seconds_of(time_limit)
     refuse_standard_input([certificate, data, *([] if weights is None else [weights])])
-    content = _read(certificate)
+    content = _read(certificate, time.monotonic() + seconds)
 
     from certikmeans.certificate import Limits, check_certificate
     from certikmeans.cli.inputs import PairFiles, read_pairs, read_table, told
 
-    table = read_table(data, labels_column, header)
+    table = read_table(data, labels_column, header, columns, drop)
     to_stderr(told(table.notes))
     points = table.points
     files = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
@@ -84,7 +112,7 @@ def check_command(
         content,
         n_clusters=n_clusters,
         weights=_read_weights(weights, len(points)),
-        limits=Limits() if seconds is None else Limits(deadline=time.monotonic() + seconds),
+        limits=Limits(deadline=time.monotonic() + seconds),
         must_link=None if pairs is None else pairs.must_link,
         cannot_link=None if pairs is None else pairs.cannot_link,
     )
@@ -101,14 +129,43 @@ def _read_weights(path: Path | None, n_points: int) -> Any:
     return np.ones(n_points) if path is None else read_weights(path, n_points=n_points)
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, deadline: float) -> bytes:
+    """Read the file; a pipe or device only until the deadline, and only so much of it."""
     try:
-        return path.read_bytes()
+        if path.is_file():
+            return path.read_bytes()
+        return _read_stream(path, deadline)
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error.strerror or error})",
             hint="name a file written by certikmeans solve --certificate",
         ) from error
+
+
+def _read_stream(path: Path, deadline: float) -> bytes:
+    # Opened so that a pipe without a writer does not block; waiting is left to select.
+    stream = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        while size <= LARGEST_STREAM:
+            wait = None if math.isinf(deadline) else max(0.0, deadline - time.monotonic())
+            if not select.select([stream], [], [], wait)[0]:
+                raise InputError(
+                    f"{path}: nothing came through this pipe within the time limit",
+                    hint="name a file, or start what writes to the pipe first",
+                )
+            piece = os.read(stream, 1 << 20)
+            if not piece:
+                return b"".join(pieces)
+            pieces.append(piece)
+            size += len(piece)
+    finally:
+        os.close(stream)
+    raise InputError(
+        f"{path}: is no file, and more than {LARGEST_STREAM:,} bytes came out of it",
+        hint="name a file written by certikmeans solve --certificate",
+    )
 
 
 def _document(verdict: Verdict) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from enum import IntEnum
+from types import FrameType
 from typing import ParamSpec
 
 import typer
@@ -57,7 +61,8 @@ def guarded(command: Callable[P, ExitCode]) -> Callable[P, None]:
         try:
             code = command(*args, **kwargs)
         except CertikmeansError as error:
-            show_error(on_command_line(error.message), error.hint and on_command_line(error.hint))
+            hint = error.hint and on_command_line(_cut(error.hint))
+            show_error(on_command_line(_cut(error.message)), hint)
             code = ExitCode.BAD_INPUT
         except MemoryError as error:
             show_error(f"not enough memory ({error})", "try a smaller input or a larger machine")
@@ -76,11 +81,18 @@ def guarded(command: Callable[P, ExitCode]) -> Callable[P, None]:
 
 def show_error(message: str, hint: str | None = None) -> None:
     """Write an error, and the hint on a line of its own, to stderr."""
-    to_stderr(f"error: {message}\n" + (f"hint: {hint}\n" if hint else ""))
+    to_stderr(f"error: {_cut(message)}\n" + (f"hint: {_cut(hint)}\n" if hint else ""))
+
+
+def _cut(text: str, limit: int = 4000) -> str:
+    """Whatever a file holds, a message stays readable."""
+    return text if len(text) <= limit else text[:limit] + " ..."
 
 
 def to_stderr(text: str) -> None:
     """Write to stderr; if nobody listens any more, that is no reason to fail."""
+    if sys.stderr is None:
+        return
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -90,6 +102,8 @@ def to_stderr(text: str) -> None:
 
 def to_stdout(text: str) -> None:
     """Write to stdout. A reader that went away (``| head``) has had enough: no error."""
+    if sys.stdout is None:
+        raise _no_stdout("it is closed")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -97,10 +111,44 @@ def to_stdout(text: str) -> None:
         _point_at_nothing(sys.stdout.fileno())
     except OSError as error:
         _point_at_nothing(sys.stdout.fileno())
-        raise InputError(
-            f"standard output could not be written ({error.strerror or error})",
-            hint="name a file with --output instead",
-        ) from error
+        raise _no_stdout(error.strerror or str(error)) from error
+
+
+def _no_stdout(why: str) -> InputError:
+    return InputError(
+        f"standard output could not be written ({why})",
+        hint="files that were asked for are written all the same",
+    )
+
+
+def end_on_sigterm() -> None:
+    """Say so if the process is told to end before a command takes care of that itself.
+
+    Not by an exception: libraries that are being imported may swallow it.
+    """
+    if threading.current_thread() is threading.main_thread() and (
+        signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    ):
+        signal.signal(signal.SIGTERM, _terminated)
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    with contextlib.suppress(OSError):
+        os.write(2, b"error: terminated before there was a result\n")
+    os._exit(ExitCode.ABORTED)
+
+
+def occupy_closed_streams() -> None:
+    """Point closed standard streams at nothing.
+
+    Otherwise the next file to be opened gets their number, and what a C library prints goes
+    into it. Python's own ``sys.stdout`` stays None.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
 
 
 def _point_at_nothing(descriptor: int) -> None:

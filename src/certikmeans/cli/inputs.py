@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from certikmeans.problem.files import (
     read_points,
     read_weights,
 )
+from certikmeans.problem.files.text import excerpt, listed
 from certikmeans.report.numbers import count
 
 
@@ -65,6 +67,32 @@ class Inputs:
     labels_column: str | None = None
     weights: Path | None = None
     header: str = "auto"
+    columns: Sequence[str] = ()
+    drop: Sequence[str] = ()
+
+    def check_command(self, certificate: Path) -> str:
+        """Return the command that checks a certificate about these inputs."""
+        words = ["certikmeans", "check", str(certificate), "--data", str(self.data)]
+        if self.n_clusters is not None:
+            words += ["-k", str(self.n_clusters)]
+        for option, values in (
+            ("--must-link", self.pairs.must_link),
+            ("--cannot-link", self.pairs.cannot_link),
+            ("--constraints", self.pairs.constraints),
+            ("--columns", self.columns),
+            ("--drop", self.drop),
+        ):
+            for value in values:
+                words += [option, str(value)]
+        for option, one in (
+            ("--partial-labels", self.pairs.partial_labels),
+            ("--labels-column", self.labels_column),
+            ("--weights", self.weights),
+            ("--header", None if self.header == "auto" else self.header),
+        ):
+            if one is not None:
+                words += [option, str(one)]
+        return shlex.join(words + ["--one-based"] * self.pairs.one_based)
 
     def named(self) -> list[Path]:
         """Return every file."""
@@ -86,10 +114,11 @@ class Loaded:
     def describe(self) -> str:
         """Say in one line what was read, after a line for everything that was a guess."""
         problem = self.problem
+        named = f" ({listed(self.feature_names, limit=8)})" if self.feature_names else ""
         weighted = "" if np.all(problem.weights == 1.0) else "weighted "
         return (
             f"{told(self.notes)}read {count(problem.n_points, f'{weighted}point')} with "
-            f"{count(problem.n_features, 'feature')}, "
+            f"{count(problem.n_features, 'feature')}{named}, "
             f"{count(len(problem.must_link), 'must-link')} and "
             f"{count(len(problem.cannot_link), 'cannot-link')}; "
             f"looking for {count(problem.n_clusters, 'cluster')}"
@@ -103,7 +132,9 @@ def told(notes: Sequence[str]) -> str:
 
 def load(inputs: Inputs) -> Loaded:
     """Read every file and check them against each other."""
-    table = read_table(inputs.data, inputs.labels_column, inputs.header)
+    table = read_table(
+        inputs.data, inputs.labels_column, inputs.header, inputs.columns, inputs.drop
+    )
     n_points = len(table.points)
     pairs = read_pairs(inputs.pairs, n_points)
     n_clusters = inputs.n_clusters if inputs.n_clusters is not None else table.n_clusters_hint
@@ -128,10 +159,16 @@ def load(inputs: Inputs) -> Loaded:
     return Loaded(problem, table.labels, start, table.feature_names, table.notes)
 
 
-def read_table(data: Path, labels_column: str | None, header: str) -> PointTable:
+def read_table(
+    data: Path,
+    labels_column: str | None,
+    header: str,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+) -> PointTable:
     """Read the points."""
     kind: Any = header  # the reader says what is wrong with it
-    return read_points(data, label_column=labels_column, header=kind)
+    return read_points(data, label_column=labels_column, header=kind, columns=columns, drop=drop)
 
 
 def read_pairs(files: PairFiles, n_points: int) -> Constraints:
@@ -167,7 +204,7 @@ def _start_labels(path: Path, n_points: int) -> NDArray[np.int64]:
             if not str(value).removeprefix("-").isdecimal()
         )
         raise InputError(
-            f"{path}: the label of point {row} (counted from 0) is {value!r}",
+            f"{path}: the label of point {row} (counted from 0) is {excerpt(value)}",
             hint="a labelling to start from needs a cluster number for every point",
         )
     return labels

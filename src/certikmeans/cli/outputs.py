@@ -28,6 +28,15 @@ def _identity(path: Path) -> str:
 
 
 def _check_output(path: Path) -> None:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # said below, or to be created
+    except OSError as error:
+        name = str(path) if len(str(path)) <= 60 else str(path)[:60] + "..."
+        raise InputError(
+            f"{name}: cannot be written ({error.strerror})", hint="choose another name"
+        ) from error
     if path.is_dir():
         raise InputError(f"{path}: is a directory", hint="name a file inside it")
     folder = path.parent

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, final
@@ -50,7 +52,8 @@ class Interrupts:
         if self._asked:
             # Not an exception: worker threads could keep the process waiting for them.
             self._progress.restore_terminal()
-            os.write(sys.stderr.fileno(), b"error: aborted, the result is lost\n")
+            with contextlib.suppress(OSError):
+                os.write(2, b"error: aborted, the result is lost\n")
             os._exit(ExitCode.ABORTED)
         self._asked = True
         self._stop.interrupt()
@@ -78,11 +81,13 @@ class Delivery:
     base: int = 0  # the number that the user gives to the first point
     certificate_file: Path | None = None
     labels_file: Path | None = None
+    report_file: Path | None = None
+    check_command: str | None = None
 
     def files(self) -> list[Path]:
         """Return the files to be written."""
         every = (self.json_file, self.labels_file, self.picture_file, self.certificate_file)
-        return [path for path in every if path is not None]
+        return [path for path in (*every, self.report_file) if path is not None]
 
 
 def run_and_deliver(
@@ -94,7 +99,7 @@ def run_and_deliver(
     classes: Any = None,
     feature_names: tuple[str, ...] | None = None,
 ) -> ExitCode:
-    """Solve, then write files, standard output and picture, in the order of their worth.
+    """Solve, then write the files in the order of their worth, and standard output last.
 
     Returns
     -------
@@ -152,13 +157,24 @@ class _Finished:
 
 
 def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> bool:
-    """Hand everything over; False if a file could not be written."""
+    """Hand everything over; False if a file could not be written.
+
+    Files come first: standard output may be full or closed. Whatever goes wrong with one
+    output, the others are still delivered.
+    """
     from certikmeans.report.summary import summarise
 
     problem, options, result, trace = run.problem, run.options, run.result, run.trace
     document = _document(result, options, agreement)
-    saved = _save(delivery.json_file, lambda: document.encode(), delivery.quiet)
-    if delivery.json_to_stdout or not saved:
+    saved, bug = _save_files(run, delivery, document, agreement)
+    if result.failure is not None:
+        show_error(result.failure)
+    if result.infeasibility is not None:
+        show_error("no labelling respects every pair")
+        to_stderr(f"{result.infeasibility.describe(base=delivery.base)}\n")
+        to_stderr("hint: certikmeans diagnose finds every conflict, and which pairs to remove\n")
+    json_is_lost = delivery.json_file is not None and delivery.json_file not in saved
+    if delivery.json_to_stdout or json_is_lost:
         to_stdout(document)
     elif not delivery.quiet:
         text = summarise(
@@ -169,11 +185,16 @@ def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> boo
             agreement=agreement,
         )
         to_stdout(f"{text}\n")
-    if result.failure is not None:
-        show_error(result.failure)
-    if result.infeasibility is not None:
-        show_error("no labelling respects every pair")
-        to_stderr(f"{result.infeasibility.describe(base=delivery.base)}\n")
+    if bug is not None:
+        raise bug
+    return len(saved) == len(delivery.files())
+
+
+def _save_files(
+    run: _Finished, delivery: Delivery, document: str, agreement: float | None
+) -> tuple[list[Path], Exception | None]:
+    """Write every file; return those that are settled, and the first error nobody foresaw."""
+    problem, result, trace = run.problem, run.result, run.trace
 
     def draw() -> bytes:
         from certikmeans.report.plots import picture, picture_format
@@ -187,26 +208,55 @@ def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> boo
 
         return certificate_bytes(problem, result)
 
-    saved = _save_labels(delivery, result) and saved
-    saved = _save(delivery.certificate_file, certify, delivery.quiet) and saved
-    return _save(delivery.picture_file, draw, delivery.quiet) and saved
+    def report(certified: bool) -> bytes:
+        from certikmeans.report.html import report_html
+
+        assert delivery.report_file is not None
+        return report_html(
+            problem,
+            result,
+            trace,
+            title=f"certikmeans: {delivery.report_file.stem}",
+            feature_names=run.feature_names,
+            settings=asdict(run.options),
+            agreement=agreement,
+            command=shlex.join(["certikmeans", *sys.argv[1:]]),
+            check=delivery.check_command,
+            certified=certified,
+        ).encode()
+
+    saved: list[Path] = []
+    bug: Exception | None = None
+    for path, content in (
+        (delivery.json_file, document.encode),
+        (delivery.labels_file, lambda: _label_lines(result)),
+        (delivery.certificate_file, certify),
+        (delivery.report_file, lambda: report(delivery.certificate_file in saved)),
+        (delivery.picture_file, draw),
+    ):
+        try:
+            if path is not None and _save(path, content, delivery.quiet):
+                saved.append(path)
+        except Exception as error:
+            show_error(f"{path}: could not be written ({type(error).__name__}: {error})")
+            bug = bug or error
+    return saved, bug
 
 
-def _save_labels(delivery: Delivery, result: Result) -> bool:
-    if delivery.labels_file is None:
-        return True
+def _label_lines(result: Result) -> bytes | None:
+    """One label per line; None where there is no labelling."""
     if result.labels is None:
-        to_stderr(f"{delivery.labels_file}: not written, there is no labelling\n")
-        return True
-    lines = "".join(f"{label}\n" for label in result.labels.tolist())
-    return _save(delivery.labels_file, lines.encode, delivery.quiet)
+        return None
+    return "".join(f"{label}\n" for label in result.labels.tolist()).encode()
 
 
-def _save(path: Path | None, content: Callable[[], bytes], quiet: bool) -> bool:
-    if path is None:
-        return True
+def _save(path: Path, content: Callable[[], bytes | None], quiet: bool) -> bool:
     try:
-        write_atomically(path, content())
+        made = content()
+        if made is None:
+            to_stderr(f"{path}: not written, there is no labelling\n")
+            return True
+        write_atomically(path, made)
     except OSError as error:
         show_error(f"{path}: could not be written ({error.strerror or error})")
         return False

@@ -10,10 +10,16 @@ import typer
 from certikmeans.cli.exits import ExitCode, to_stderr
 from certikmeans.cli.outputs import check_outputs
 from certikmeans.cli.parameters import (
+    INPUT,
+    LIMITS,
+    OUTPUT,
+    PROOF,
     STANDARD_STREAM,
     AsJson,
     CannotLink,
+    Columns,
     ConstraintFile,
+    Drop,
     HeaderKind,
     LabelsColumn,
     MustLink,
@@ -21,6 +27,7 @@ from certikmeans.cli.parameters import (
     PartialLabels,
     Weights,
     refuse_standard_input,
+    share_of,
 )
 from certikmeans.errors import InputError
 from certikmeans.options import (
@@ -50,58 +57,110 @@ Clusters = Annotated[
         "-k",
         "--n-clusters",
         metavar="K",
+        rich_help_panel=INPUT,
         help="Number of clusters. May be left out if DATA states it.",
     ),
 ]
 StartLabels = Annotated[
     Path | None,
-    typer.Option(metavar="F", help="A labelling to start from, one cluster number per line."),
+    typer.Option(
+        metavar="F",
+        rich_help_panel=INPUT,
+        help="A labelling to start from, one cluster number per line.",
+    ),
 ]
 Gap = Annotated[
-    float,
+    str,
     typer.Option(
         metavar="G",
-        help="Stop once proven within this share of the optimum: at least 0, below 1. Rounding "
+        rich_help_panel=LIMITS,
+        help="Stop once proven within this share of the optimum: at least 0, below 1, or with a "
+        "percent sign: 0.1%. Rounding "
         "keeps bound and cost about 1e-9 % apart, so 0 asks for all that can be proven and "
         "normally ends with exit code 1.",
     ),
 ]
-TimeLimit = Annotated[float | None, typer.Option(metavar="S", help="Stop after this many seconds.")]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(metavar="S", rich_help_panel=LIMITS, help="Stop after this many seconds."),
+]
 Bound = Annotated[
     str,
-    typer.Option(metavar="NAME", help=f"Lower bound; one of {', '.join(BOUNDS)}."),
+    typer.Option(
+        metavar="NAME", rich_help_panel=PROOF, help=f"Lower bound; one of {', '.join(BOUNDS)}."
+    ),
 ]
 Branching = Annotated[
     str,
-    typer.Option(metavar="NAME", help=f"What the tree splits; one of {', '.join(BRANCHINGS)}."),
+    typer.Option(
+        metavar="NAME",
+        rich_help_panel=PROOF,
+        help=f"What the tree splits; one of {', '.join(BRANCHINGS)}.",
+    ),
 ]
 Selection = Annotated[
     str,
-    typer.Option(metavar="NAME", help=f"Which node is split next; one of {', '.join(SELECTIONS)}."),
+    typer.Option(
+        metavar="NAME",
+        rich_help_panel=PROOF,
+        help=f"Which node is split next; one of {', '.join(SELECTIONS)}.",
+    ),
 ]
-NodeLimit = Annotated[int, typer.Option(metavar="N", help="Stop after this many nodes.")]
-Jobs = Annotated[int | None, typer.Option(metavar="N", help="Threads; by default one per core.")]
-Seed = Annotated[int, typer.Option(metavar="N", help="Every random choice follows from it.")]
+NodeLimit = Annotated[
+    int, typer.Option(metavar="N", rich_help_panel=LIMITS, help="Stop after this many nodes.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", rich_help_panel=LIMITS, help="Threads; -1, the default: one per core."
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(metavar="N", rich_help_panel=LIMITS, help="Every random choice follows from it."),
+]
 OutputFile = Annotated[
     Path | None,
-    typer.Option(metavar="F.json", help="Write the result as JSON to this file; - prints it."),
+    typer.Option(
+        metavar="F.json",
+        rich_help_panel=OUTPUT,
+        help="Write the result as JSON to this file; - prints it.",
+    ),
 ]
 LabelsFile = Annotated[
     Path | None,
     typer.Option(
         "--labels",
         metavar="F",
+        rich_help_panel=OUTPUT,
         help="Write the labels to this file, one per line, as --start-labels reads them.",
     ),
 ]
 CertificateFile = Annotated[
     Path | None,
-    typer.Option(metavar="F", help="Write a proof that `certikmeans check` can verify."),
+    typer.Option(
+        metavar="F",
+        rich_help_panel=OUTPUT,
+        help="Write a proof that `certikmeans check` can verify.",
+    ),
 ]
 PlotFile = Annotated[
-    Path | None, typer.Option(metavar="F.png", help="Draw the clusters and the progress.")
+    Path | None,
+    typer.Option(
+        metavar="F.png", rich_help_panel=OUTPUT, help="Draw the clusters and the progress."
+    ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no summary.")]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="F.html",
+        rich_help_panel=OUTPUT,
+        help="Write a page to look at: picture, progress, clusters, pairs, what is proven.",
+    ),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", rich_help_panel=OUTPUT, help="No progress, no summary.")
+]
 
 
 def solve_command(
@@ -116,7 +175,9 @@ def solve_command(
     start_labels: StartLabels = None,
     weights: Weights = None,
     header: HeaderKind = "auto",
-    gap: Gap = DEFAULT_GAP,
+    columns: Columns = None,
+    drop: Drop = None,
+    gap: Gap = str(DEFAULT_GAP),
     time_limit: TimeLimit = None,
     bound: Bound = "auto",
     branching: Branching = "auto",
@@ -128,6 +189,7 @@ def solve_command(
     labels: LabelsFile = None,
     certificate: CertificateFile = None,
     plot: PlotFile = None,
+    report: ReportFile = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> ExitCode:
@@ -137,11 +199,11 @@ def solve_command(
     labelling so far and its bound.
     """
     options = Options(
-        gap,
+        share_of(gap),
         time_limit,
         bound,
         branching,
-        jobs,
+        None if jobs == -1 else jobs,
         seed,
         node_limit,
         selection,
@@ -154,7 +216,17 @@ def solve_command(
     from certikmeans.cli.run import Delivery, run_and_deliver
 
     pairs = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
-    inputs = Inputs(data, n_clusters, pairs, start_labels, labels_column, weights, header)
+    inputs = Inputs(
+        data,
+        n_clusters,
+        pairs,
+        start_labels,
+        labels_column,
+        weights,
+        header,
+        columns or (),
+        drop or (),
+    )
     delivery = Delivery(
         json_file=None if output == STANDARD_STREAM else output,
         picture_file=plot,
@@ -163,6 +235,8 @@ def solve_command(
         base=int(one_based),
         certificate_file=certificate,
         labels_file=labels,
+        report_file=report,
+        check_command=inputs.check_command(certificate or Path("F")),
     )
     _check_before_reading(delivery, inputs)
     loaded = load(inputs)

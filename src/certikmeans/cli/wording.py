@@ -13,6 +13,7 @@ _OPTIONS = (
     (r"leave out one_based=True", "do not pass --one-based"),
     (r"\bone_based=True", "--one-based"),
     (r"\blabel_column=", "--labels-column "),
+    (r"\bdrop=", "--drop "),
     (r"\bheader='(\w+)'", r"--header \1"),
     (r"\bkind='(must|cannot)'", r"--\1-link"),
     (r"pass their centres as start_centers: these may break pairs", "leave --start-labels out"),

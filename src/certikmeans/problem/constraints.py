@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from certikmeans.errors import InputError
 from certikmeans.problem.links import as_links, canonical_pairs
 from certikmeans.problem.partial_labels import known_classes, label_array
+from certikmeans.stop import StopSignal
+
+if TYPE_CHECKING:
+    from certikmeans.problem.noise import Diagnosis
 
 
 @final
@@ -135,6 +139,37 @@ class Constraints:
         one, other = np.triu_indices(len(firsts), k=1)
         apart = np.stack([firsts[one], firsts[other]], axis=1)
         return cls.from_pairs(together, apart, n_points=len(array))
+
+    def conflicts(self, n_clusters: int, *, time_limit: float | None = 30.0) -> Diagnosis:
+        """Find everything that is contradictory, and a smallest set of pairs to remove.
+
+        Parameters
+        ----------
+        n_clusters : int
+            How many clusters there may be.
+        time_limit : float or None
+            Seconds for proving that no smaller set will do.
+
+        Returns
+        -------
+        Diagnosis
+            ``broken`` cannot-links with their must-link paths, ``clashes`` (cliques, odd
+            cycles), ``remove_must``, ``remove_cannot``, and ``cleaned(constraints)``.
+
+        Examples
+        --------
+        >>> pairs = Constraints.from_pairs([(0, 1), (1, 2), (3, 4)], [(0, 2), (2, 3), (2, 4)])
+        >>> found = pairs.conflicts(n_clusters=2)
+        >>> found.broken[0].path, found.size, found.smallest
+        ((0, 1, 2), 1, True)
+        """
+        # Loaded here, not above: building and checking constraints does not need scipy.
+        from certikmeans.problem.noise import diagnose
+
+        count = _checked_count(n_clusters)
+        if count < 1:
+            raise InputError("n_clusters: there is at least one cluster", hint="pass K")
+        return diagnose(self, count, StopSignal(time_limit))
 
     def as_fit_params(self, n_points: int) -> dict[str, NDArray[np.int64]]:
         """Keyword arguments for ``ConstrainedKMeans.fit``, after `check` for ``n_points``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -72,5 +73,7 @@ def _comparable(value: Any) -> str:
     try:
         number = float(text)
     except ValueError:
+        return text
+    if math.isinf(number):  # too many digits for a number: told apart as text
         return text
     return str(int(number)) if number.is_integer() else repr(number)

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from certikmeans.errors import InputError, MissingExtraError
 from certikmeans.problem import Problem
 from certikmeans.report.numbers import count, percent, rounded_down, rounded_up
+from certikmeans.report.palette import (
+    BOUND_COLOUR,
+    CANNOT_COLOUR,
+    COST_COLOUR,
+    MUST_COLOUR,
+    colour_of,
+    marker_of,
+)
 from certikmeans.report.projection import Projection, project
+from certikmeans.report.thinning import thinned_pairs, thinned_points
 from certikmeans.report.trace import Trace
 from certikmeans.result import Result
 
@@ -22,20 +31,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "pdf", "svg")
-MAX_PAIRS = 300
 MAX_POINTS = 20_000
 MAX_IN_LEGEND = 12
 _SEED = 0
-
-# Okabe and Ito's palette, told apart by readers with any kind of colour vision. Its yellow is
-# too faint on white, and its vermilion is kept for the cannot-links.
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#7F7F7F", "#8C5A2B")
-# Colours and markers have coprime counts, so their combination repeats only after 70 clusters.
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
-_MUST_COLOUR = "#222222"
-_CANNOT_COLOUR = "#D55E00"
-_COST_COLOUR = "#0072B2"
-_BOUND_COLOUR = "#D55E00"
 
 
 def require_matplotlib() -> None:
@@ -127,15 +125,15 @@ def _draw_clusters(
     axes: Axes, problem: Problem, result: Result, names: tuple[str, ...] | None
 ) -> list[str]:
     rng = np.random.default_rng(_SEED)
-    must, cannot = _thinned_pairs(problem, rng)
-    shown = _thinned_points(problem.n_points, np.concatenate([must, cannot]), rng)
+    must, cannot = thinned_pairs(problem, rng)
+    shown = thinned_points(problem.n_points, np.concatenate([must, cannot]), rng, MAX_POINTS)
     view = project(problem.points, shown, result.labels, names)
     place = np.full((problem.n_points, 2), np.nan)
     place[shown] = view.places
     # Among many points the lines go on top, or they would be hidden.
     crowded = len(shown) > 2000
-    _draw_pairs(axes, place[must], "-", _MUST_COLOUR, crowded)
-    _draw_pairs(axes, place[cannot], (0, (4, 3)), _CANNOT_COLOUR, crowded)
+    _draw_pairs(axes, place[must], "-", MUST_COLOUR, crowded)
+    _draw_pairs(axes, place[cannot], (0, (4, 3)), CANNOT_COLOUR, crowded)
     _draw_points(axes, place, shown, result)
     if result.centers is not None:
         _draw_centres(axes, view, result)
@@ -159,33 +157,6 @@ def _draw_clusters(
     if len(must) + len(cannot) < n_pairs:
         notes.append(f"{len(must) + len(cannot):,} of {count(n_pairs, 'pair')} drawn")
     return notes
-
-
-def _thinned_pairs(
-    problem: Problem, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Both kinds get half of the room, and what the other kind does not need."""
-    must, cannot = problem.must_link, problem.cannot_link
-    half = MAX_PAIRS // 2
-    n_must = min(len(must), max(half, MAX_PAIRS - len(cannot)))
-    n_cannot = min(len(cannot), MAX_PAIRS - n_must)
-    chosen = [
-        pairs[np.sort(rng.choice(len(pairs), size=size, replace=False))] if size else pairs[:0]
-        for pairs, size in ((must, n_must), (cannot, n_cannot))
-    ]
-    return chosen[0], chosen[1]
-
-
-def _thinned_points(
-    n_points: int, pairs: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Return the rows to draw, among them the ends of every pair drawn."""
-    if n_points <= MAX_POINTS:
-        return np.arange(n_points)
-    ends = np.unique(pairs)
-    others = rng.choice(n_points, size=MAX_POINTS, replace=False)
-    others = np.setdiff1d(others, ends, assume_unique=True)[: MAX_POINTS - len(ends)]
-    return np.sort(np.concatenate([ends, others]))
 
 
 def _draw_pairs(
@@ -220,8 +191,8 @@ def _draw_points(
         axes.scatter(
             place[rows, 0],
             place[rows, 1],
-            color=_COLOURS[cluster % len(_COLOURS)],
-            marker=_MARKERS[cluster % len(_MARKERS)],
+            color=colour_of(cluster),
+            marker=marker_of(cluster),
             **style,
         )
 
@@ -255,8 +226,8 @@ def _legend(axes: Axes, problem: Problem, result: Result) -> None:
                 Line2D(
                     [],
                     [],
-                    color=_COLOURS[cluster % len(_COLOURS)],
-                    marker=_MARKERS[cluster % len(_MARKERS)],
+                    color=colour_of(cluster),
+                    marker=marker_of(cluster),
                     label=f"cluster {cluster} ({sizes[cluster]:,})",
                     **dot,
                 )
@@ -267,10 +238,10 @@ def _legend(axes: Axes, problem: Problem, result: Result) -> None:
         handles.append(Line2D([], [], color="black", marker="X", label="centre", **dot))
     if len(problem.must_link):
         text = f"must-link ({len(problem.must_link):,})"
-        handles.append(Line2D([], [], color=_MUST_COLOUR, label=text))
+        handles.append(Line2D([], [], color=MUST_COLOUR, label=text))
     if len(problem.cannot_link):
         text = f"cannot-link ({len(problem.cannot_link):,})"
-        handles.append(Line2D([], [], color=_CANNOT_COLOUR, linestyle="--", label=text))
+        handles.append(Line2D([], [], color=CANNOT_COLOUR, linestyle="--", label=text))
     if handles:
         _legend_below(axes, handles, columns=4)
 
@@ -293,7 +264,8 @@ def _draw_trace(axes: Axes, result: Result, trace: Trace) -> None:
     axes.set_ylabel("sum of squares")
     if result.labels is None or not points:
         axes.set_title("incumbent and bound over time")
-        axes.text(0.5, 0.5, "no labelling was found", ha="center", transform=axes.transAxes)
+        missing = "no labelling was found" if result.labels is None else "nothing was recorded"
+        axes.text(0.5, 0.5, missing, ha="center", transform=axes.transAxes)
         axes.set_xticks([])
         axes.set_yticks([])
         return
@@ -305,18 +277,33 @@ def _draw_trace(axes: Axes, result: Result, trace: Trace) -> None:
     shade = axes.fill_between(
         seconds, bounds, costs, step="post", color="#BBBBBB", alpha=0.35, label="undecided"
     )
-    upper = axes.step(
-        seconds, costs, where="post", color=_COST_COLOUR, label="best labelling found"
-    )
+    upper = axes.step(seconds, costs, where="post", color=COST_COLOUR, label="best labelling found")
     lower = axes.step(
-        seconds, bounds, where="post", color=_BOUND_COLOUR, linestyle="--", label="lower bound"
+        seconds, bounds, where="post", color=BOUND_COLOUR, linestyle="--", label="lower bound"
     )
     axes.set_xlim(0.0, end)
     axes.set_ylim(*_trace_limits(costs, bounds))
     axes.set_title(f"incumbent and bound over time: gap {percent(result.gap)}")
     axes.grid(True, linewidth=0.4, alpha=0.5)
     _legend_below(axes, [*upper, *lower, shade], columns=3)
+    _percent_axis(axes, result.cost)
     _label_ends(axes, costs[-1], bounds[-1])
+
+
+def _percent_axis(axes: Axes, cost: float) -> None:
+    """On the right, how far below the best cost a height is: where the bound ends, the gap."""
+    if cost <= 0.0:
+        return
+
+    def below(value: Any) -> Any:
+        return 100.0 * (1.0 - value / cost)
+
+    def value(share: Any) -> Any:
+        return cost * (1.0 - share / 100.0)
+
+    right = axes.secondary_yaxis("right", functions=(below, value))
+    right.yaxis.set_major_formatter(lambda share, _: f"{share:g}" if share > -1e-9 else "")
+    right.set_ylabel("below the best cost, in % (the bound: the gap)")
 
 
 def _trace_limits(costs: NDArray[np.float64], bounds: NDArray[np.float64]) -> tuple[float, float]:

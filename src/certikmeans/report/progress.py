@@ -143,9 +143,9 @@ class AbstractProgress(ABC):
     ) -> None: ...
 
 
-def progress_on(stream: TextIO, *, quiet: bool = False) -> AbstractProgress:
+def progress_on(stream: TextIO | None, *, quiet: bool = False) -> AbstractProgress:
     """Choose how to show progress on ``stream``: silent, live, or as plain lines."""
-    if quiet:
+    if quiet or stream is None:
         return SilentProgress()
     if stream.isatty():
         from rich.console import Console

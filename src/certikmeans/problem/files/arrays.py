@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.errors import InputError
+from certikmeans.problem.files.columns import ALL_COLUMNS, ColumnChoice, note_row_numbers
 from certikmeans.problem.files.table import (
     PointTable,
     checked_points,
@@ -19,13 +18,13 @@ from certikmeans.problem.files.table import (
     find_label_column,
     tidy_labels,
 )
-from certikmeans.problem.files.text import did_you_mean
+from certikmeans.problem.files.text import did_you_mean, listed
 
 
 def _load(path: Path) -> Any:
     try:
         return np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # numpy and zipfile raise a dozen kinds for damaged files
         raise _unreadable(str(path), error) from error
 
 
@@ -35,8 +34,18 @@ def _unreadable(where: str, error: Exception) -> InputError:
             f"{where}: holds pickled objects, or is no NumPy file",
             hint="save numbers, not objects: np.save(path, np.asarray(X, dtype=float))",
         )
+    if isinstance(error, MemoryError):
+        return InputError(
+            f"{where}: the array that it announces does not fit into memory ({str(error)[:200]})",
+            hint="if its header is damaged, save it again with np.save",
+        )
+    if isinstance(error, OSError) and error.errno is not None:
+        return InputError(
+            f"{where}: cannot be read ({error.strerror})", hint="check the file's permissions"
+        )
     return InputError(
-        f"{where}: is not a complete NumPy file ({error})", hint="save it again with np.save"
+        f"{where}: is not a complete NumPy file ({type(error).__name__}: {str(error)[:200]})",
+        hint="save it again with np.save, or np.savez without encryption",
     )
 
 
@@ -58,12 +67,16 @@ def read_archive(path: Path) -> dict[str, NDArray[Any]]:
         return {name: _member(archive, name, path) for name in archive.files}
 
 
-def read_npy(path: Path, label_column: str | int | None) -> PointTable:
+def read_npy(
+    path: Path, label_column: str | int | None, choice: ColumnChoice = ALL_COLUMNS
+) -> PointTable:
     """Read a ``.npy`` table; labels may be one of its columns."""
-    return _table(read_array(path), os.fspath(path), os.fspath(path), label_column)
+    return _table(read_array(path), os.fspath(path), os.fspath(path), label_column, choice)
 
 
-def read_npz(path: Path, label_column: str | int | None) -> PointTable:
+def read_npz(
+    path: Path, label_column: str | int | None, choice: ColumnChoice = ALL_COLUMNS
+) -> PointTable:
     """Read ``X`` (or the only table) and labels: ``y``, another array, or a column of ``X``."""
     archive = _load(path)
     if isinstance(archive, np.ndarray):
@@ -77,14 +90,14 @@ def read_npz(path: Path, label_column: str | int | None) -> PointTable:
         elif column_number(label_column) is None:
             raise InputError(
                 f"{path}: there is no array {label_column!r}",
-                hint=did_you_mean(str(label_column), names) + f"arrays: {', '.join(names)}",
+                hint=did_you_mean(str(label_column), names) + f"arrays: {listed(names)}",
             )
         else:
             label_name = None
         name, array = _points_array(archive, names, label_name, path)
         if label_name is None:
-            return _table(array, f"{path}: {name}", os.fspath(path), label_column)
-        table = _table(array, f"{path}: {name}", os.fspath(path), None)
+            return _table(array, f"{path}: {name}", os.fspath(path), label_column, choice)
+        table = _table(array, f"{path}: {name}", os.fspath(path), None, choice)
         labels = _member(archive, label_name, path)
     if labels.shape != (len(table.points),):
         raise InputError(
@@ -93,13 +106,13 @@ def read_npz(path: Path, label_column: str | int | None) -> PointTable:
             hint="give one label per point",
         )
     labels = tidy_labels(labels, f"{path}: {label_name}")
-    return PointTable(table.points, None, labels, table.path)
+    return PointTable(table.points, None, labels, table.path, notes=table.notes)
 
 
 def _member(archive: Any, name: str, path: Path) -> NDArray[Any]:
     try:
         array: NDArray[Any] = archive[name]
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:
         raise _unreadable(f"{path}: {name}", error) from error
     return array
 
@@ -112,7 +125,7 @@ def _points_array(
     arrays = {name: _member(archive, name, path) for name in names if name != label_name}
     tables = [name for name, array in arrays.items() if array.ndim == 2]
     if len(tables) != 1:
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        shapes = listed(f"{name} {array.shape}" for name, array in arrays.items())
         raise InputError(
             f"{path}: cannot tell which array holds the points: {shapes or 'there is none'}",
             hint="save them as np.savez(path, X=points) or np.savez(path, X=points, y=labels)",
@@ -121,11 +134,19 @@ def _points_array(
 
 
 def _table(
-    array: NDArray[Any], where: str, path: str, label_column: str | int | None
+    array: NDArray[Any],
+    where: str,
+    path: str,
+    label_column: str | int | None,
+    choice: ColumnChoice,
 ) -> PointTable:
-    if label_column is None or array.ndim != 2:
+    if array.ndim != 2:
         return PointTable(checked_points(array, where), None, None, path)
-    column = find_label_column(label_column, None, array.shape[1], where)
-    assert column is not None
-    points = checked_points(np.delete(array, column, axis=1), where)
-    return PointTable(points, None, tidy_labels(array[:, column], where), path)
+    width = array.shape[1]
+    label = find_label_column(label_column, None, width, where)
+    left_out = choice.ignored(None, width, label, where) if width else frozenset()
+    kept = [column for column in range(width) if column != label and column not in left_out]
+    points = checked_points(array if len(kept) == width else array[:, kept], where)
+    labels = None if label is None else tidy_labels(array[:, label], where)
+    notes = note_row_numbers(points, None, kept[0], where)
+    return PointTable(points, None, labels, path, notes=notes)

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Literal, final, get_args
 
 from certikmeans.errors import InputError
+from certikmeans.problem.files.columns import ALL_COLUMNS, ColumnChoice
 from certikmeans.problem.files.table import Names, column_number, column_title
-from certikmeans.problem.files.text import TextFile, is_number
+from certikmeans.problem.files.text import TextFile, excerpt, is_number
 
 Header = Literal["auto", "none", "names", "sizes"]
 HEADERS: tuple[str, ...] = get_args(Header)
@@ -82,7 +83,12 @@ class _Sizes:
         return not self.n_rows or self.width == (2 if self.n_clusters is None else 3)
 
 
-def read_first_row(file: TextFile, label_column: str | int | None, header: Header) -> FirstRow:
+def read_first_row(
+    file: TextFile,
+    label_column: str | int | None,
+    header: Header,
+    choice: ColumnChoice = ALL_COLUMNS,
+) -> FirstRow:
     """Tell what the first row is, or take it for what the caller says."""
     match header:
         case "none":
@@ -92,7 +98,7 @@ def read_first_row(file: TextFile, label_column: str | int | None, header: Heade
         case "sizes":
             return _forced_sizes(file)
         case "auto":
-            return _told_sizes(file) or _header(file, label_column)
+            return _told_sizes(file) or _header(file, label_column, choice)
 
 
 def _told_sizes(file: TextFile) -> FirstRow | None:
@@ -150,7 +156,7 @@ def _forced_sizes(file: TextFile) -> FirstRow:
     sizes = _Sizes.of(file)
     if sizes is None:
         raise InputError(
-            f"{file.where(0)}: {file.lines[0].strip()!r} is not 'n d' or 'n d k'",
+            f"{file.where(0)}: {file.shown(0)} is not 'n d' or 'n d k'",
             hint="leave out header='sizes' if the first line is a point or names the columns",
         )
     if not sizes.fit:
@@ -162,7 +168,7 @@ def _forced_sizes(file: TextFile) -> FirstRow:
     return FirstRow(False, n_clusters=sizes.n_clusters)
 
 
-def _header(file: TextFile, label_column: str | int | None) -> FirstRow:
+def _header(file: TextFile, label_column: str | int | None, choice: ColumnChoice) -> FirstRow:
     """Decide whether the first row names the columns."""
     first = file.cells(0)
     text = [c for c, cell in enumerate(first) if not _is_meant_as_number(cell)]
@@ -171,6 +177,10 @@ def _header(file: TextFile, label_column: str | int | None) -> FirstRow:
     number = column_number(label_column)
     if number is not None and text == [number % len(first)] and _labels_a_point(file, text[0]):
         return FirstRow(True)
+    left_out = set(choice.numbers_given(len(first)))
+    told = left_out if number is None else left_out | {number % len(first)}
+    if left_out.intersection(text) and told.issuperset(text) and len(told) < len(first):
+        return FirstRow(True)  # every feature is a number here: names would not be
     return FirstRow(False, names=_names(file))
 
 
@@ -204,7 +214,7 @@ def _labels_a_point(file: TextFile, column: int) -> bool:
     if all(map(is_number, others)):
         return False
     raise InputError(
-        f"{file.where(0)}: cannot tell whether this is a header or a point labelled {mine!r}: "
-        f"{file.lines[0].strip()!r}",
+        f"{file.where(0)}: cannot tell whether this is a header or a point labelled "
+        f"{excerpt(mine)}: {file.shown(0)}",
         hint="say which: header='names' or header='none'",
     )

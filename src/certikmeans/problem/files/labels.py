@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from certikmeans.errors import InputError
 from certikmeans.problem.files.arrays import read_array
 from certikmeans.problem.files.table import labels_from_text, tidy_labels
-from certikmeans.problem.files.text import PathLike, existing_file, read_text
+from certikmeans.problem.files.text import PathLike, excerpt, existing_file, read_text
 
 
 def read_partial_labels(path: PathLike, *, n_points: int | None = None) -> NDArray[Any]:
@@ -59,7 +59,7 @@ def _lines(path: PathLike, name: str) -> NDArray[Any]:
         for at, label in kept:
             if not set(",;\t").isdisjoint(label):
                 raise InputError(
-                    f"{name}, line {at}: expected one label, got {label!r}",
+                    f"{name}, line {at}: expected one label, got {excerpt(label)}",
                     hint="write one label per line; a column of the points: label_column=...",
                 )
     return labels_from_text([label.strip('"') for _, label in kept], name)

@@ -34,6 +34,7 @@ from certikmeans.problem.files.pairs_json import read_json_links
 from certikmeans.problem.files.text import (
     PathLike,
     TextFile,
+    excerpt,
     existing_file,
     is_number,
     read_text,
@@ -130,7 +131,7 @@ def _from_rows(file: TextFile, kind: Kind | None, base: int) -> LinkFile:
         table = _parsed(file, start, _SIGNED if signed else _PAIRS, untold=kind is None)
         if not signed and kind is None:
             raise InputError(
-                f"{file.where(start)}: pair {file.lines[start].strip()!r} does not say its kind",
+                f"{file.where(start)}: pair {file.shown(start)} does not say its kind",
                 hint=f"say it for the whole file, kind='must' or kind='cannot', or write {_TAGGED}",
             )
         pairs = table[:, :2]
@@ -147,7 +148,7 @@ def _must_links(file: TextFile, start: int, base: int) -> LinkFile:
         if (table[:, 2] > 0).all():
             raise InputError(
                 f"{file.where(start)}: cannot tell a group of three points from a must-link "
-                f"'i j 1': {file.lines[start].strip()!r}",
+                f"'i j 1': {file.shown(start)}",
                 hint="read signed pairs with kind=None; write groups as JSON: "
                 '{"groups": [[0, 1, 2]]}',
             )
@@ -219,7 +220,7 @@ def _fault(file: TextFile, row: int, start: int, expected: str) -> InputError:
     cells = file.cells(row)
     numbers = cells[1:] if expected == _TAGGED else cells
     odd = next((cell for cell in numbers if is_number(cell) and not _is_whole(cell)), None)
-    detail = "" if odd is None else f" ({odd!r} is not a row number)"
+    detail = "" if odd is None else f" ({excerpt(odd)} is not a row number)"
     example = "" if row == start else f" as in line {file.numbers[start]}"
     hint = (
         "points are named by their row number; one format per file, "
@@ -228,7 +229,7 @@ def _fault(file: TextFile, row: int, start: int, expected: str) -> InputError:
     if expected != _GROUPS and len(cells) >= 3 and all(map(_is_whole, cells)):
         hint = "groups of points 'i j k ...' are read as must-links only: kind='must'"
     return InputError(
-        f"{file.where(row)}: expected {expected}{example}, got {file.lines[row].strip()!r}{detail}",
+        f"{file.where(row)}: expected {expected}{example}, got {file.shown(row)}{detail}",
         hint=hint,
     )
 
@@ -247,7 +248,7 @@ def _links(
         counts = "1, as one_based=True says" if base else "0"
         raise InputError(
             f"{file.where(rows[at])}: point {pairs[at].min()} does not exist, "
-            f"points are numbered from {counts}: {file.lines[rows[at]].strip()!r}",
+            f"points are numbered from {counts}: {file.shown(rows[at])}",
             hint="if the file counts from 0, leave out one_based=True"
             if base
             else "correct the index",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from certikmeans.errors import InputError
 from certikmeans.problem.files.arrays import read_archive, read_array
+from certikmeans.problem.files.text import listed
 from certikmeans.problem.links import Links
 
 _NAMED = "np.savez(path, ml=must_links, cl=cannot_links)"
@@ -34,7 +35,7 @@ def _from_archive(path: Path, kind: str | None, base: int) -> dict[str, Links]:
     arrays = read_archive(path)
     if not arrays or (len(arrays) > 1 and not all(name in _KINDS for name in arrays)):
         raise InputError(
-            f"{path}: cannot tell which arrays hold pairs: {', '.join(arrays) or 'there is none'}",
+            f"{path}: cannot tell which arrays hold pairs: {listed(arrays) or 'there is none'}",
             hint=f"save them as {_NAMED}",
         )
     found: dict[str, Links] = {}

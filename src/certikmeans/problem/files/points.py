@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from certikmeans.errors import InputError
 from certikmeans.problem.files.arrays import read_npy, read_npz
+from certikmeans.problem.files.columns import ColumnChoice
 from certikmeans.problem.files.first_row import HEADERS, Header
 from certikmeans.problem.files.parquet import read_parquet
 from certikmeans.problem.files.table import PointTable
@@ -21,7 +24,12 @@ _READERS = {
 
 
 def read_points(
-    path: PathLike, *, label_column: str | int | None = None, header: Header = "auto"
+    path: PathLike,
+    *,
+    label_column: str | int | None = None,
+    header: Header = "auto",
+    columns: Any = None,
+    drop: Any = None,
 ) -> PointTable:
     """Read a table of points.
 
@@ -38,6 +46,9 @@ def read_points(
         What the first line of a text file is: a point, names of the columns (which may be
         numbers), or PC-SOS-SDP's sizes. By default it is told from what follows; ``notes`` of
         the result says how, where it could have been something else.
+    columns, drop : str, int or iterable of them, optional
+        The columns that are features, or those that are not: names, or numbers counted from 0.
+        Columns that are left out may hold anything.
 
     Returns
     -------
@@ -61,16 +72,17 @@ def read_points(
     >>> folder.cleanup()
     """
     found = existing_file(path)
+    choice = ColumnChoice.of(columns, drop)
     reader = _READERS.get(found.suffix.lower())
     if header not in HEADERS:
         raise InputError(
             f"header: {header!r} is not known", hint=f"choose one of {', '.join(HEADERS)}"
         )
     if reader is None:
-        return read_text_table(path, label_column, header)
+        return read_text_table(path, label_column, header, choice)
     if header != "auto":
         raise InputError(
             f"{path}: header={header!r} is about text files, not {found.suffix}",
             hint=f"leave out header={header!r}",
         )
-    return reader(found, label_column)
+    return reader(found, label_column, choice)

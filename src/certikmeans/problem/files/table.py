@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.errors import InputError
-from certikmeans.problem.files.text import did_you_mean
+from certikmeans.problem.files.text import did_you_mean, excerpt, listed
 
 Names = tuple[str, ...] | None
 
@@ -37,7 +38,7 @@ def column_title(column: int, names: Names) -> str:
     >>> column_title(1, ("x", "y")), column_title(1, None)
     ("column 'y'", 'column 1 (counted from 0)')
     """
-    return f"column {names[column]!r}" if names else f"column {column} (counted from 0)"
+    return f"column {excerpt(names[column])}" if names else f"column {column} (counted from 0)"
 
 
 def column_number(label_column: str | int | None) -> int | None:
@@ -62,26 +63,19 @@ def find_label_column(
     if names and label_column in names:
         if names.count(str(label_column)) > 1:
             raise InputError(
-                f"{path}: several columns are called {label_column!r}",
+                f"{path}: several columns are called {excerpt(label_column)}",
                 hint=f"give the column's number instead, from 0 to {n_columns - 1}",
             )
         return names.index(str(label_column))
     number = column_number(label_column)
     if number is None or not -n_columns <= number < n_columns:
-        known = ", ".join(names) if names else "the file names no columns"
+        known = listed(names) if names else "the file names no columns"
         raise InputError(
-            f"{path}: there is no label column {label_column!r}",
+            f"{path}: there is no label column {excerpt(label_column)}",
             hint=did_you_mean(str(label_column), names or ())
             + f"columns: {known}; or give a number from 0 to {n_columns - 1}",
         )
     return number % n_columns
-
-
-def without(names: Names, column: int | None) -> Names:
-    """Drop the label column from the names."""
-    if names is None or column is None:
-        return names
-    return names[:column] + names[column + 1 :]
 
 
 def labels_from_text(cells: list[str], where: str) -> NDArray[Any]:
@@ -90,9 +84,23 @@ def labels_from_text(cells: list[str], where: str) -> NDArray[Any]:
     >>> labels_from_text(["b", "a", "b"], "y").tolist()
     ['b', 'a', 'b']
     """
+    refuse_long_labels(cells, where)
     codes = {cell: code for code, cell in enumerate(dict.fromkeys(cells))}
     distinct = tidy_labels(np.array(list(codes), dtype=str), where)
     return distinct[np.array([codes[cell] for cell in cells], dtype=np.int64)]
+
+
+LONGEST_LABEL = 1000
+
+
+def refuse_long_labels(labels: Iterable[str], where: str) -> None:
+    """Refuse labels that are whole texts: an array gives every label the room of the longest."""
+    for label in labels:
+        if len(label) > LONGEST_LABEL:
+            raise InputError(
+                f"{where}: a label has {len(label):,} characters: {excerpt(label)}",
+                hint=f"labels may have {LONGEST_LABEL:,} characters",
+            )
 
 
 def tidy_labels(labels: NDArray[Any], where: str) -> NDArray[Any]:

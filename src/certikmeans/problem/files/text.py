@@ -6,6 +6,8 @@ import csv
 import difflib
 import math
 import os
+import reprlib
+import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,28 +34,77 @@ _REMEDIES = {
 }
 
 
+EXCERPT = 60
+
+
+def excerpt(value: object, limit: int = EXCERPT) -> str:
+    """Quote a value for a message; a long one is cut, however long it is.
+
+    >>> excerpt("5.1O"), excerpt("a long cell", limit=6)
+    ("'5.1O'", "'a long...'")
+    """
+    text = value.strip() if isinstance(value, str) and len(value) < 10_000 else value
+    if isinstance(text, str):
+        return repr(text if len(text) <= limit else text[:limit] + "...")
+    # A list from JSON is cut before it is shown: it may be long, or nested a thousand deep.
+    told = reprlib.repr(text)
+    return told if len(told) <= limit else told[:limit] + "..."
+
+
+def listed(words: Iterable[str], limit: int = 20) -> str:
+    """Join words with commas; long ones are cut and many of them are counted.
+
+    >>> listed(["x", "y", "z"], limit=2)
+    'x, y and 1 more'
+    """
+    every = list(words)
+    shown = ", ".join(
+        word if len(word) <= EXCERPT else word[:EXCERPT] + "..." for word in every[:limit]
+    )
+    return shown if len(every) <= limit else f"{shown} and {len(every) - limit:,} more"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a question naming the closest known word, or nothing.
 
     >>> did_you_mean("speces", ["species", "width"])
     "did you mean 'species'? "
     """
+    if len(word) > 255:
+        return ""
     close = difflib.get_close_matches(word, list(known), n=1)
-    return f"did you mean {close[0]!r}? " if close else ""
+    return f"did you mean {excerpt(close[0])}? " if close else ""
 
 
 def existing_file(path: PathLike) -> Path:
     """Return the path if a regular file is there, else say what is."""
     found = Path(path)
-    if found.is_dir():
+    try:
+        kind = found.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        kind = 0
+    except (OSError, ValueError) as error:  # too long, a loop, not permitted; a null character
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"{excerpt(str(path))}: cannot be read ({reason})",
+            hint="correct the name of the file, or the permissions of its directory",
+        ) from error
+    if stat.S_ISDIR(kind):
         raise InputError(f"{path}: is a directory", hint="name a file inside it")
-    if not found.exists():
-        siblings = os.listdir(found.parent) if found.parent.is_dir() else []
+    if not kind:
+        siblings = _siblings(found.parent)
         raise InputError(
             f"{path}: no such file",
             hint=did_you_mean(found.name, siblings) + f"looked in {found.parent.resolve()}",
         )
     return found
+
+
+def _siblings(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def read_bytes(path: PathLike) -> bytes:
@@ -183,12 +234,16 @@ class TextFile:
         for row, line in enumerate(self.lines):
             if line.count('"') % 2:
                 raise InputError(
-                    f"{self.where(row)}: a double quote is not closed: {line.strip()!r}",
+                    f"{self.where(row)}: a double quote is not closed: {excerpt(line)}",
                     hint="close it; a cell cannot extend over several lines",
                 )
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def shown(self, row: int) -> str:
+        """Quote a row for a message."""
+        return excerpt(self.lines[row])
 
     def where(self, row: int) -> str:
         """Return the place of a row as a person would look it up."""
@@ -206,7 +261,13 @@ class TextFile:
             if self.delimiter is None:
                 line = line.strip().replace("\t", " ")
             reader = csv.reader([line], delimiter=self.delimiter or " ", skipinitialspace=True)
-            return [cell.strip() for cell in next(reader)]
+            try:
+                return [cell.strip() for cell in next(reader)]
+            except csv.Error as error:
+                raise InputError(
+                    f"{self.where(row)}: cannot be split into cells ({error}): {excerpt(line)}",
+                    hint="shorten the cell, or close its double quotes",
+                ) from error
         return [cell.strip() for cell in line.split(self.delimiter)]
 
     def parse(

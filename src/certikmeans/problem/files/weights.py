@@ -53,7 +53,7 @@ def _lines(path: PathLike) -> NDArray[np.float64]:
     for row in range(len(file)):
         if not is_finite(file.lines[row].strip()):
             raise InputError(
-                f"{file.where(row)}: expected one finite number, got {file.lines[row].strip()!r}",
+                f"{file.where(row)}: expected one finite number, got {file.shown(row)}",
                 hint="write one positive number per line, without a header",
             )
     return np.array([float(line) for line in file.lines], dtype=np.float64)

@@ -1,0 +1,253 @@
+"""``certikmeans diagnose``: what is contradictory among pairs, and which of them to remove."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, final
+
+import typer
+
+from certikmeans._atomic import write_atomically
+from certikmeans.cli.exits import ExitCode, to_stderr, to_stdout
+from certikmeans.cli.outputs import check_outputs
+from certikmeans.cli.parameters import (
+    INPUT,
+    LIMITS,
+    OUTPUT,
+    AsJson,
+    CannotLink,
+    ConstraintFile,
+    MustLink,
+    OneBased,
+    PartialLabels,
+    refuse_standard_input,
+    seconds_of,
+)
+from certikmeans.errors import InputError
+
+if TYPE_CHECKING:
+    from certikmeans.cli.inputs import PairFiles
+    from certikmeans.problem.constraints import Constraints
+    from certikmeans.problem.links import Links
+    from certikmeans.problem.noise import Diagnosis
+
+Pair = tuple[int, int]
+
+_SHOWN = 20
+
+Clusters = Annotated[
+    int,
+    typer.Option(
+        "-k", "--n-clusters", metavar="K", rich_help_panel=INPUT, help="How many clusters."
+    ),
+]
+PointCount = Annotated[
+    int | None,
+    typer.Option(
+        "-n",
+        "--n-points",
+        metavar="N",
+        rich_help_panel=INPUT,
+        help="Number of points; without it and DATA, the largest index decides.",
+    ),
+]
+DataPath = Annotated[
+    Path | None,
+    typer.Argument(metavar="[DATA]", help="The points, only to count them.", show_default=False),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="F",
+        rich_help_panel=OUTPUT,
+        help="Write the pairs that are left to this file, as 'ML i j' and 'CL i j', or as JSON "
+        "if it ends in .json.",
+    ),
+]
+ShowAll = Annotated[
+    bool,
+    typer.Option(
+        "--all", rich_help_panel=OUTPUT, help=f"Print every conflict, not {_SHOWN} of a kind."
+    ),
+]
+TimeLimit = Annotated[
+    str,
+    typer.Option(
+        metavar="S",
+        rich_help_panel=LIMITS,
+        help="Seconds for finding the smallest set to remove; when they are over, a small one is "
+        "returned with how small it can be. 0 or none: no limit.",
+    ),
+]
+
+
+def diagnose_command(
+    data: DataPath = None,
+    n_clusters: Clusters = ...,  # type: ignore[assignment]
+    n_points: PointCount = None,
+    must_link: MustLink = None,
+    cannot_link: CannotLink = None,
+    constraints: ConstraintFile = None,
+    partial_labels: PartialLabels = None,
+    one_based: OneBased = False,
+    time_limit: TimeLimit = "30",
+    output: Output = None,
+    as_json: AsJson = False,
+    show_all: ShowAll = False,
+) -> ExitCode:
+    """Find every contradiction among pairs, and a smallest set of pairs to remove.
+
+    Cannot-links whose ends are joined by must-links; more than K groups that all have to be
+    apart; with two clusters, odd cycles. Nothing is clustered.
+    """
+    seconds = seconds_of(time_limit)
+    from certikmeans.cli.inputs import PairFiles, read_table
+
+    files = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
+    inputs = files.named() + ([] if data is None else [data])
+    refuse_standard_input(inputs)
+    if not files.named():
+        raise InputError("there are no pairs to look at", hint="add --constraints F")
+    if output is not None:
+        check_outputs([output], inputs)
+    if data is not None:
+        n_points = len(read_table(data, None, "auto").points)
+    places = _Places()
+    pairs = places.read(files, n_points)
+    to_stderr(
+        f"read {len(pairs.must_link):,} must-links and {len(pairs.cannot_link):,} cannot-links\n"
+    )
+    found = pairs.conflicts(n_clusters, time_limit=None if math.isinf(seconds) else seconds)
+    if output is not None:
+        _write(output, found.cleaned(pairs), int(one_based))
+    to_stdout(
+        json.dumps(_document(found, places), allow_nan=False) + "\n"
+        if as_json
+        else _describe(found, places, int(one_based), None if show_all else _SHOWN)
+    )
+    if found.feasible:
+        return ExitCode.GAP_REACHED
+    return ExitCode.INFEASIBLE if found.decided else ExitCode.STOPPED_EARLY
+
+
+@final
+class _Places:
+    """Where every pair is written; a pair may be in several places."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, Pair], list[str]] = defaultdict(list)
+
+    def read(self, files: PairFiles, n_points: int | None) -> Constraints:
+        """Read the files of pairs and remember the lines."""
+        from certikmeans.problem.constraints import Constraints
+        from certikmeans.problem.files import read_links, read_partial_labels
+
+        pairs = Constraints(n_points=n_points)
+        kinds: Any = (
+            (files.must_link, "must"),
+            (files.cannot_link, "cannot"),
+            (files.constraints, None),
+        )
+        for paths, kind in kinds:
+            for path in paths:
+                links = read_links(path, kind=kind, one_based=files.one_based)
+                pairs |= Constraints.from_pairs(links.must, links.cannot, n_points)
+                self._remember("must", links.must)
+                self._remember("cannot", links.cannot)
+        if files.partial_labels is not None:
+            labels = read_partial_labels(files.partial_labels, n_points=n_points)
+            known = Constraints.from_partial_labels(labels)
+            pairs |= known
+            for kind, array in (("must", known.must_link), ("cannot", known.cannot_link)):
+                for i, j in array.tolist():
+                    self._places[kind, (i, j)].append(
+                        f"{files.partial_labels}, labels of points {i} and {j} (from 0)"
+                    )
+        return pairs
+
+    def _remember(self, kind: str, links: Links) -> None:
+        for row, (i, j) in enumerate(links.pairs.tolist()):
+            self._places[kind, (min(i, j), max(i, j))].append(links.where(row))
+
+    def of(self, kind: str, pair: Pair) -> list[str]:
+        """Return the places of a pair."""
+        return self._places[kind, (min(pair), max(pair))]
+
+
+def _write(path: Path, pairs: Constraints, base: int) -> None:
+    must, cannot = (pairs.must_link + base).tolist(), (pairs.cannot_link + base).tolist()
+    if path.suffix.lower() == ".json":
+        text = json.dumps({"ml": must, "cl": cannot}) + "\n"
+    else:
+        text = "".join(
+            f"{kind} {i} {j}\n" for kind, some in (("ML", must), ("CL", cannot)) for i, j in some
+        )
+    try:
+        write_atomically(path, text.encode())
+    except OSError as error:
+        raise InputError(
+            f"{path}: could not be written ({error.strerror or error})", hint="choose another name"
+        ) from error
+    to_stderr(f"wrote {path}\n")
+
+
+def _document(found: Diagnosis, places: _Places) -> dict[str, Any]:
+    """Plain data with the places of every pair that is named."""
+    document = found.to_json()
+    for entry in document["broken_cannot_links"]:
+        entry["cannot_link_at"] = places.of("cannot", tuple(entry["cannot_link"]))
+        entry["must_links_at"] = [
+            places.of("must", step) for step in pairwise(entry["must_link_path"])
+        ]
+    for entry in [*document["clashes"], document["remove"]]:
+        for kind in ("must", "cannot"):
+            named = [tuple(pair) for pair in entry[f"{kind}_link"]]
+            entry[f"{kind}_links_at"] = [places.of(kind, pair) for pair in named]
+    return {**document, "points_counted_from": 0}
+
+
+def _describe(found: Diagnosis, places: _Places, base: int, most: int | None) -> str:
+    """Say it in lines, ``most`` conflicts of each kind."""
+
+    def pair_line(kind: str, pair: Pair, indent: str) -> str:
+        where = "; ".join(places.of(kind, pair))
+        return f"{indent}{kind}-link ({pair[0] + base}, {pair[1] + base})  {where}"
+
+    if found.feasible:
+        return f"no conflict: the pairs can all hold with K = {found.n_clusters}\n"
+    lines = []
+    if found.broken:
+        lines.append(f"{_count(len(found.broken), 'cannot-link')} broken by must-links:")
+    for broken in found.broken[:most]:
+        lines.append(pair_line("cannot", broken.pair, "  "))
+        lines += [pair_line("must", step, "    ") for step in pairwise(broken.path)]
+    lines += _more(len(found.broken), most)
+    if found.clashes:
+        lines.append(
+            f"{_count(len(found.clashes), 'set')} of pairs that cannot hold with "
+            f"K = {found.n_clusters}, each by itself:"
+        )
+    for clash in found.clashes[:most]:
+        lines.append(f"  {clash.kind}")
+        lines += [pair_line("cannot", pair, "    ") for pair in clash.cannot_link]
+        lines += [pair_line("must", pair, "    ") for pair in clash.must_link]
+    lines += _more(len(found.clashes), most)
+    if not found.decided:
+        lines.append("it could not be decided whether the pairs can hold: too many are entangled")
+    proven = "no smaller set will do" if found.smallest else f"at least {found.least} have to go"
+    lines.append(f"remove {_count(found.size, 'pair')} and no conflict is left ({proven}):")
+    lines += [pair_line("must", pair, "  ") for pair in found.remove_must]
+    lines += [pair_line("cannot", pair, "  ") for pair in found.remove_cannot]
+    return "\n".join(lines) + "\n"
+
+
+def _more(number: int, most: int | None) -> list[str]:
+    return [] if most is None or number <= most else [f"  and {number - most:,} more: --all"]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,255 @@
+"""A run as one page of HTML: self-contained, nothing is loaded from anywhere."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping
+from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from certikmeans.problem import Problem
+from certikmeans.report import curves, svg
+from certikmeans.report.numbers import count, duration, percent, rounded_down, rounded_up
+from certikmeans.report.page_style import STYLE
+from certikmeans.report.palette import CANNOT_COLOUR, MUST_COLOUR, colour_of
+from certikmeans.report.summary import what_is_proven
+from certikmeans.report.trace import Trace
+from certikmeans.result import Result
+
+_WIDE, _NARROW = (930, 500), (460, 300)
+_MAX_FEATURES, _MAX_CLUSTERS, _MAX_PAIRS = 12, 200, 200
+_PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
+
+
+def report_html(
+    problem: Problem,
+    result: Result,
+    trace: Trace | None = None,
+    *,
+    title: str = "certikmeans",
+    feature_names: tuple[str, ...] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    agreement: float | None = None,
+    command: str | None = None,
+    check: str | None = None,
+    certified: bool = False,
+) -> str:
+    """Return a page about a run: what was found, what is proven, and how to check it.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was asked.
+    result : Result
+        What was answered.
+    trace : Trace, optional
+        The listener that was passed to ``solve``; without it there are no curves.
+    title : str
+        Heading of the page.
+    feature_names : tuple of str, optional
+        Names of the features.
+    settings : mapping, optional
+        The options of the run; ``gap`` is drawn.
+    agreement : float, optional
+        The adjusted Rand index against known classes.
+    command, check : str, optional
+        The command that made this run, and the one that checks its certificate.
+    certified : bool
+        Whether a certificate was written.
+
+    Returns
+    -------
+    str
+        A whole document with its pictures in it.
+    """
+    trace = Trace() if trace is None else trace
+    sections = [
+        _headline(result, agreement),
+        _proof(result, check, certified),
+        _picture(problem, result, feature_names),
+        _progress(result, trace, settings or {}),
+        _clusters(problem, result, feature_names),
+        _pairs(problem, result),
+        _details(problem, result, settings or {}, command),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="icon" href="data:,">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>{svg.symbols()}"
+        f"<main><h1>{escape(title)}</h1>{''.join(sections)}</main></body></html>\n"
+    )
+
+
+def _section(heading: str, *content: str) -> str:
+    return f"<section><h2>{heading}</h2>{''.join(content)}</section>"
+
+
+def _table(rows: Iterable[Iterable[str]], header: Iterable[str] = (), kind: str = "") -> str:
+    """Cells are HTML already."""
+    head = "".join(f"<th>{cell}</th>" for cell in header)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    top = f"<thead><tr>{head}</tr></thead>" if head else ""
+    return f'<div class="wide"><table class="{kind}">{top}<tbody>{body}</tbody></table></div>'
+
+
+def _headline(result: Result, agreement: float | None) -> str:
+    facts = [("status", str(result.status))]
+    if result.labels is not None:
+        facts += [
+            ("cost", rounded_up(result.cost, 8)),
+            ("lower bound", rounded_down(result.lower_bound, 8)),
+            ("gap", percent(result.gap)),
+        ]
+    if agreement is not None:
+        facts.append(("agreement with the known classes", f"{agreement:.4f}"))
+    facts.append(("time", duration(result.seconds.get("total", 0.0))))
+    cards = "".join(
+        f'<div class="card"><span>{escape(name)}</span><b>{escape(value)}</b></div>'
+        for name, value in facts
+    )
+    return f'<div class="cards {result.status}">{cards}</div>'
+
+
+def _proof(result: Result, check: str | None, certified: bool) -> str:
+    text = f"<p>{escape(result.status.sentence)} "
+    text += f"The run ended because {escape(result.stop_reason.sentence)}.</p>"
+    proven = what_is_proven(result)
+    text += f"<p>Proven: {escape(proven)}</p>"
+    if result.labels is not None:
+        text += (
+            f"<p>The bound is the <code>{escape(result.bound)}</code> bound, rounding included; "
+            "the cost is rounded up and the bound down.</p>"
+        )
+    if result.infeasibility is not None:
+        text += f"<pre>{escape(result.infeasibility.describe())}</pre>"
+    if check is not None:
+        said = (
+            "A certificate was written. A program that shares no code with the solver checks it:"
+            if certified
+            else "No certificate was written. Solve again with <code>--certificate F</code>, and a "
+            "program that shares no code with the solver checks it:"
+        )
+        text += f"<p>{said}</p><pre>{escape(check)}</pre>"
+    return _section("What is proven", text)
+
+
+def _picture(problem: Problem, result: Result, names: tuple[str, ...] | None) -> str:
+    drawn, notes = svg.clusters(problem, result, names, _WIDE)
+    legend = ""
+    if len(problem.must_link):
+        legend += f'<span style="color:{MUST_COLOUR}">&#9472; must-link</span>'
+    if len(problem.cannot_link):
+        legend += f'<span style="color:{CANNOT_COLOUR}">&#9476; cannot-link</span>'
+    if result.labels is not None:
+        legend += "<span>&#10006; centre</span>"
+    caption = f'<p class="note">{escape("; ".join(notes))}.</p>' if notes else ""
+    return _section("Clusters", drawn, f'<p class="legend">{legend}</p>', caption)
+
+
+def _progress(result: Result, trace: Trace, settings: Mapping[str, Any]) -> str:
+    wanted = settings.get("gap")
+    gap = curves.gap_over_time(
+        result, trace, wanted if isinstance(wanted, float) else None, _NARROW
+    )
+    values = curves.values_over_time(result, trace, _NARROW)
+    if gap is None or values is None:
+        return ""
+    return _section("Progress", f'<div class="two">{gap}{values}</div>')
+
+
+def _clusters(problem: Problem, result: Result, names: tuple[str, ...] | None) -> str:
+    """One row per cluster: size, weight, cost, radius, centre."""
+    if result.labels is None or result.centers is None:
+        return ""
+    shown = min(problem.n_features, _MAX_FEATURES)
+    features = names or tuple(f"feature {j}" for j in range(problem.n_features))
+    header = ["", "cluster", "points", "weight", "cost", "radius"]
+    header += [f"centre: {escape(name[:40])}" for name in features[:shown]]
+    rows = []
+    for cluster in range(min(result.n_clusters, _MAX_CLUSTERS)):
+        inside = result.labels == cluster
+        sign = (
+            f'<svg viewBox="-2 -2 4 4" class="sign" fill="{colour_of(cluster)}">'
+            f"{svg.marker(cluster, 0.0, 0.0, 1.5)}</svg>"
+        )
+        if not inside.any():
+            rows.append([sign, str(cluster), "0", "0", "0", *[""] * (shown + 1)])
+            continue
+        squares = ((problem.points[inside] - result.centers[cluster]) ** 2).sum(axis=1)
+        weights = problem.weights[inside]
+        rows.append(
+            [
+                sign,
+                str(cluster),
+                f"{int(inside.sum()):,}",
+                f"{float(weights.sum()):.7g}",
+                f"{float(weights @ squares):.7g}",
+                f"{float(np.sqrt(squares.max())):.5g}",
+                *(f"{value:.5g}" for value in result.centers[cluster, :shown].tolist()),
+            ]
+        )
+    notes = []
+    if shown < problem.n_features:
+        notes.append(f"centres: {shown} of {problem.n_features:,} features")
+    if len(rows) < result.n_clusters:
+        notes.append(f"{len(rows)} of {result.n_clusters:,} clusters")
+    note = f'<p class="note">{"; ".join(notes)}.</p>' if notes else ""
+    text = '<p class="note">The radius is the distance of the farthest point from the centre.</p>'
+    return _section("Table of clusters", _table(rows, header, "numbers"), text, note)
+
+
+def _pairs(problem: Problem, result: Result) -> str:
+    both = (("must-link", problem.must_link, True), ("cannot-link", problem.cannot_link, False))
+    if not len(problem.must_link) and not len(problem.cannot_link):
+        return _section("Pairs", "<p>There are none.</p>")
+    text = ""
+    for kind, pairs, together in both:
+        line = count(len(pairs), kind)
+        if result.labels is not None and len(pairs):
+            same = result.labels[pairs[:, 0]] == result.labels[pairs[:, 1]]
+            wrong = int((same != together).sum())
+            line += f", {wrong:,} BROKEN: a bug" if wrong else ", all respected"
+        text += f"<p>{line}.</p>"
+        rows = []
+        for i, j in pairs[:_MAX_PAIRS].tolist():
+            distance = float(np.linalg.norm(problem.points[i] - problem.points[j]))
+            clusters = "" if result.labels is None else f"{result.labels[i]} / {result.labels[j]}"
+            rows.append([str(i), str(j), clusters, f"{distance:.5g}"])
+        if rows:
+            more = f", the first {len(rows)}" if len(rows) < len(pairs) else ""
+            table = _table(rows, ("point", "point", "clusters", "distance"), "numbers")
+            text += f"<details><summary>{kind}s{more}</summary>{table}</details>"
+    return _section("Pairs", text, '<p class="note">Points are numbered from 0.</p>')
+
+
+def _details(
+    problem: Problem, result: Result, settings: Mapping[str, Any], command: str | None
+) -> str:
+    run = [
+        ("points", f"{problem.n_points:,}"),
+        ("features", f"{problem.n_features:,}"),
+        ("clusters", f"{problem.n_clusters:,}"),
+        ("nodes of the tree", f"{result.nodes:,}"),
+        *((f"seconds: {stage}", f"{seconds:.3f}") for stage, seconds in result.seconds.items()),
+    ]
+    options = [(name, "none" if value is None else str(value)) for name, value in settings.items()]
+    versions = [("certikmeans", result.version), ("Python", platform.python_version())]
+    versions += [(name, known) for name in _PACKAGES if (known := _version(name))]
+    text = "" if command is None else f"<p>Made by</p><pre>{escape(command)}</pre>"
+    text += '<div class="three">'
+    for heading, rows in (("Run", run), ("Options", options), ("Versions", versions)):
+        if rows:
+            cells = [[escape(name), escape(value)] for name, value in rows]
+            text += f"<div><h3>{heading}</h3>{_table(cells)}</div>"
+    return _section("Details", text + "</div>")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
