@@ -102,6 +102,10 @@ class CenterWorker(AbstractWorker[Subproblem]):
         assert isinstance(split, CenterSplit)
         return self._splitter.parts(part, split)
 
+    def stated(self, part: Subproblem) -> Subproblem:
+        """The boxes alone: who is viable is said in numbers of groups."""
+        return Subproblem(part.lower, part.upper)
+
     def inherited(self, leaf: Leaf, part: Subproblem, child: Subproblem) -> Leaf:
         """The same: groups do not change, and boxes only shrink."""
         return leaf

@@ -192,7 +192,9 @@ class Search(Generic[Part]):
 
     def _tell_closed(self, node: Node[Part], door: Door) -> None:
         books = (node.number, node.parent, node.depth, str(door), node.bound)
-        self._emitter.emit(NodeClosed(self._emitter.seconds, *books, part=node.part))
+        self._emitter.emit(
+            NodeClosed(self._emitter.seconds, *books, part=self._worker.stated(node.part))
+        )
 
     def _report(self) -> None:
         self._board.prove(self.lower_bound, self._worker.name)

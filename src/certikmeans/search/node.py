@@ -86,5 +86,9 @@ class AbstractWorker(ABC, Generic[Part]):
         """Split; together the two hold every labelling of the part."""
 
     @abstractmethod
+    def stated(self, part: Part) -> object:
+        """The part for the eyes of others: without numbers of groups."""
+
+    @abstractmethod
     def inherited(self, leaf: Leaf, part: Part, child: Part) -> Leaf:
         """What proved the bound of a part, in terms of one of its parts."""

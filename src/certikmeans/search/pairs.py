@@ -116,6 +116,10 @@ class PairWorker(AbstractWorker[PairPart]):
             PairPart(part.together, (*part.apart, pair)),
         )
 
+    def stated(self, part: PairPart) -> PairPart:
+        """The same: pairs are of original points."""
+        return part
+
     def inherited(self, leaf: Leaf, part: PairPart, child: PairPart) -> Leaf:
         """What proved the bound of a part, in terms of the groups of one of its parts."""
         if leaf.evidence is None or part.together == child.together:
