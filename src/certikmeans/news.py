@@ -30,6 +30,22 @@ class News(Protocol):
         """Whether enough is proven."""
 
 
+class Cluster(Protocol):
+    """A cluster that a bound has come across: it may be part of a better labelling."""
+
+    @property
+    def centre(self) -> NDArray[np.float64]:
+        """Its mean, of shape (n_axes,)."""
+
+    @property
+    def members(self) -> NDArray[np.uint8]:
+        """1 for every group it holds, of shape (n_groups,)."""
+
+    @property
+    def cost(self) -> float:
+        """Its sum of squares."""
+
+
 class Unheard:
     """For whoever works alone: nothing is known, nothing is told, nothing is enough."""
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import final
 
 from certikmeans.board import TRIVIAL, Board
-from certikmeans.bounds.base import Cluster, Root, Setting
+from certikmeans.bounds.base import Root, Setting
 from certikmeans.conclusion import Ending
 from certikmeans.errors import WorkerError
 from certikmeans.events import BoundStatistics, Emitter, Timer
 from certikmeans.execution import Crew
+from certikmeans.news import Cluster
 from certikmeans.options import Options
 from certikmeans.policy import Asked, Policy, Request
 from certikmeans.presolve.pipeline import Presolved

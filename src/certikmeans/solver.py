@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.assignment import Assigner, assigner_for
 from certikmeans.board import TRIVIAL, Board
-from certikmeans.bounds.base import Cluster, Setting
+from certikmeans.bounds.base import Setting
 from certikmeans.conclusion import Ending, conclude
 from certikmeans.errors import InputError
 from certikmeans.events import (
@@ -26,6 +26,7 @@ from certikmeans.heuristics.base import Centers, Labels, Workshop
 from certikmeans.heuristics.columns import ColumnSearch
 from certikmeans.heuristics.finding import find_labelling
 from certikmeans.heuristics.local_search import means_of
+from certikmeans.news import Cluster
 from certikmeans.options import Options
 from certikmeans.policy import Policy
 from certikmeans.presolve.infeasible import InfeasibilityProof

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from certikmeans.presolve.cannot_link import build_apart_graph
+from certikmeans.graphs import build_apart_graph
 from certikmeans.problem import CannotLinks, ReducedProblem
 
 

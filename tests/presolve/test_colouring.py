@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from certikmeans.graphs import build_apart_graph
 from certikmeans.kernels.colouring import greedy, obstructions
 from certikmeans.kernels.colouring import search as colour_search
-from certikmeans.presolve.cannot_link import build_apart_graph
 from certikmeans.presolve.colour_search import (
     LARGEST_EXACT,
     ExactSearch,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certikmeans.presolve.cannot_link import build_apart_graph
+from certikmeans.graphs import build_apart_graph
 from certikmeans.presolve.colouring import find_colouring
 from certikmeans.presolve.conflicts import GroupLink, satisfiable
 from certikmeans.presolve.infeasible import (

@@ -7,14 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
+from typing import Any, ClassVar, Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.assignment import Assigner
 from certikmeans.errors import BoundError
-from certikmeans.news import News
+from certikmeans.news import Cluster, News
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import Leaf
@@ -45,22 +45,6 @@ class Setting:
     gap: float = 1e-3  # the relative gap asked for: sets the size of steps, proves nothing
     seed: int = 0
     keep_proof: bool = False  # claim only what the checker of certificates can repeat
-
-
-class Cluster(Protocol):
-    """A cluster that a bound has come across: it may be part of a better labelling."""
-
-    @property
-    def centre(self) -> NDArray[np.float64]:
-        """Its mean, of shape (n_axes,)."""
-
-    @property
-    def members(self) -> NDArray[np.uint8]:
-        """1 for every group it holds, of shape (n_groups,)."""
-
-    @property
-    def cost(self) -> float:
-        """Its sum of squares."""
 
 
 @final

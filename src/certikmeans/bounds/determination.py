@@ -271,7 +271,7 @@ def plan_components(
 
     Examples
     --------
-    >>> from certikmeans.presolve.cannot_link import build_apart_graph
+    >>> from certikmeans.graphs import build_apart_graph
     >>> graph, _ = build_apart_graph(5, np.array([[0, 1], [1, 2], [2, 0], [3, 4]]))
     >>> starts, groups, exact = plan_components(graph, 3)
     >>> starts, groups, exact

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol, final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,28 +11,13 @@ from numpy.typing import NDArray
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, Labels, Workshop
 from certikmeans.heuristics.local_search import means_of
 from certikmeans.heuristics.population import Budget, Population
+from certikmeans.news import Cluster
 
 # The partitioning program is small enough to be solved in seconds below these sizes.
 MOST_GROUPS = 2_000
 MOST_COLUMNS = 400
 PARTITION_SECONDS = 5.0
 REPLACED = 8
-
-
-class CandidateCluster(Protocol):
-    """A cluster worth trying: where it sits, what it holds, what it costs."""
-
-    @property
-    def centre(self) -> NDArray[np.float64]:
-        """Its mean, of shape (n_axes,)."""
-
-    @property
-    def members(self) -> NDArray[np.uint8]:
-        """1 for every group it holds, of shape (n_groups,)."""
-
-    @property
-    def cost(self) -> float:
-        """Its sum of squares."""
 
 
 @final
@@ -44,7 +29,7 @@ class ColumnSearch(AbstractHeuristic):
 
     Parameters
     ----------
-    columns : sequence of CandidateCluster
+    columns : sequence of Cluster
         Best first.
     labels : ndarray of shape (n_groups,)
         The labelling to be improved; returned if nothing better is found.
@@ -52,7 +37,7 @@ class ColumnSearch(AbstractHeuristic):
 
     name: ClassVar[str] = "columns"
 
-    def __init__(self, columns: Sequence[CandidateCluster], labels: Labels) -> None:
+    def __init__(self, columns: Sequence[Cluster], labels: Labels) -> None:
         self._columns = columns
         self._labels = labels
 

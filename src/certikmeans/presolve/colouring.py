@@ -50,7 +50,7 @@ def find_colouring(graph: ApartGraph, n_clusters: int, stop: StopSignal) -> Colo
 
     Examples
     --------
-    >>> from certikmeans.presolve.cannot_link import build_apart_graph
+    >>> from certikmeans.graphs import build_apart_graph
     >>> triangle, _ = build_apart_graph(4, np.array([[0, 1], [1, 2], [0, 2]]))
     >>> find_colouring(triangle, 2, StopSignal()).answer
     'no'

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.errors import InputError
-from certikmeans.presolve.cannot_link import build_apart_graph
+from certikmeans.graphs import build_apart_graph
 from certikmeans.presolve.colouring import find_colouring
 from certikmeans.presolve.infeasible import (
     InfeasibilityProof,

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from certikmeans.bounds.partition.anticlusters import anticlusters
 from certikmeans.bounds.partition.shares import group_costs, share_of, shared_groups
-from certikmeans.kernels.graph.traversal import breadth_first_order
+from certikmeans.graphs import build_apart_graph
 from certikmeans.problem import CannotLinks, ReducedProblem
-from certikmeans.problem.graph import ApartGraph
 
 
 @final
@@ -62,7 +61,7 @@ def part_of(
     place = np.full(problem.n_groups, -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
     edges = place[problem.graph.edges()]
-    graph, order = _graph(len(rows), edges[(edges >= 0).all(axis=1)])
+    graph, order = build_apart_graph(len(rows), edges[(edges >= 0).all(axis=1)])
     rows, weights = rows[order], weights[order]
     small = ReducedProblem(
         points=np.ascontiguousarray(problem.points[rows]),
@@ -73,28 +72,3 @@ def part_of(
     )
     upper = float(group_costs(small, labels[rows]).sum())
     return Part(rows, small, upper)
-
-
-def _graph(n: int, edges: NDArray[np.int64]) -> tuple[ApartGraph, NDArray[np.int64]]:
-    """Cannot-links of a part, components one after the other; and ``order[new] == old``."""
-    order, parents = np.arange(n), np.empty(n, dtype=np.int64)
-    starts = np.zeros(n // 2 + 1, dtype=np.int64)
-    n_linked = n_components = 0
-    if len(edges):
-        indptr, neighbors = _adjacency(n, edges)
-        n_linked, n_components = breadth_first_order(indptr, neighbors, order, parents, starts)
-        order[n_linked:] = np.flatnonzero(np.diff(indptr) == 0)
-    place = np.empty(n, dtype=np.int64)
-    place[order] = np.arange(n)
-    indptr, neighbors = _adjacency(n, place[edges])
-    starts = starts[: n_components + 1].copy()
-    extra = np.diff(indptr[starts] // 2) - (np.diff(starts) - 1)
-    return ApartGraph(n, indptr, neighbors, starts, parents[:n_linked].copy(), extra), order
-
-
-def _adjacency(n: int, edges: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    tails, heads = np.concatenate([edges, edges[:, ::-1]]).T
-    keys = np.sort(tails * np.int64(n) + heads)
-    indptr = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(keys // n, minlength=n), out=indptr[1:])
-    return indptr, keys % n
