@@ -43,8 +43,7 @@ def test_projection_is_nearest_or_proven_impossible(seed):
     if found.infeasible:
         assert margin < 0.0
         assert found.excess >= margin - 1e-9  # the verdict is never exaggerated
-        return
-    if margin > 1e-6:
+    elif margin > 1e-6:
         assert found.violation <= 1e-8
         assert np.all((found.point >= low) & (found.point <= high))
         exact = minimize(

@@ -92,11 +92,11 @@ def clique_arrays(graph):
 def draw_core(seed):
     """Return a connected or not graph with costs, its cliques and the exact optimum."""
     rng = np.random.default_rng(seed)
-    n, n_labels = int(rng.integers(3, 7)), int(rng.integers(2, 5))
-    graph, _ = build_graph(n, random_edges("dense", n, n_labels, rng))
-    witness = any_proper_labelling(graph, n_labels, seed)
-    if witness is None:
-        return None
+    witness = None
+    while witness is None:
+        n, n_labels = int(rng.integers(3, 7)), int(rng.integers(2, 5))
+        graph, _ = build_graph(n, random_edges("dense", n, n_labels, rng))
+        witness = any_proper_labelling(graph, n_labels, seed)
     member_start, member = clique_arrays(graph)
     costs = rng.integers(0, 5, size=(n, n_labels)).astype(float)
     if seed % 2:
@@ -113,10 +113,7 @@ def draw_core(seed):
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds)
 def test_any_prices_bound_and_raised_ones_bound_better(seed):
-    drawn = draw_core(seed)
-    if drawn is None:
-        return
-    _, _, member_start, member, costs, _, best = drawn
+    _, _, member_start, member, costs, _, best = draw_core(seed)
     rng = np.random.default_rng(seed)
     allowed = np.ones(costs.shape, dtype=bool)
     prices, reduced = rng.random((len(member_start) - 1, costs.shape[1])), np.empty_like(costs)
@@ -134,10 +131,7 @@ def test_any_prices_bound_and_raised_ones_bound_better(seed):
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds)
 def test_barred_labels_hold_no_better_labelling(seed):
-    drawn = draw_core(seed)
-    if drawn is None:
-        return
-    graph, witness, member_start, member, costs, proper, best = drawn
+    graph, witness, member_start, member, costs, proper, best = draw_core(seed)
     places, allowed = witness.copy(), np.ones(costs.shape, dtype=bool)
     prices = np.zeros((len(member_start) - 1, costs.shape[1]))
     _, value, lower, _ = core_search.search_core(
@@ -180,18 +174,15 @@ def test_search_of_one_piece_is_exact(seed, known, priced):
     assert finished
     if not len(values):
         assert value == np.inf
-        return
-    assert abs(value - values.min()) <= 1e-9
-    assert abs(core_value(graph.indptr, graph.neighbors, costs, places) - value) <= 1e-9
+    else:
+        assert abs(value - values.min()) <= 1e-9
+        assert abs(core_value(graph.indptr, graph.neighbors, costs, places) - value) <= 1e-9
 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds)
 def test_moves_stay_proper_and_never_cost_more(seed):
-    drawn = draw_core(seed)
-    if drawn is None:
-        return
-    graph, witness, _, _, costs, _, best = drawn
+    graph, witness, _, _, costs, _, best = draw_core(seed)
     links = graph.indptr, graph.neighbors
     places = np.empty_like(witness)
     assert permute_classes(costs, witness, places)
