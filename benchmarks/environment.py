@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import resource
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,7 +21,7 @@ def about(seed: int) -> dict[str, Any]:
     found: dict[str, Any] = {
         "seed": seed,
         "cores": available_cores(),
-        "commit": _commit(),
+        "commit": commit(),
         "certikmeans": __version__,
         "python": platform.python_version(),
     }
@@ -32,7 +33,7 @@ def about(seed: int) -> dict[str, Any]:
     return found
 
 
-def _commit() -> str:
+def commit() -> str:
     """Short hash, with a plus if the measured code differs from it."""
     changed = _git("status", "--porcelain", "--", "src", "benchmarks")
     return _git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
@@ -46,3 +47,8 @@ def _git(*arguments: str) -> str:
     except OSError:
         return ""
     return done.stdout.strip()
+
+
+def peak_gigabytes() -> float:
+    """The most memory that this process has held so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -1,151 +1,151 @@
-"""One measured row: solve in a fresh process, check the answer, time scikit-learn beside it."""
+"""One line of a results file: what was asked, and the answer as the harness judged it."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import multiprocessing
-import resource
-import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.environment import about
-from benchmarks.objective import recomputed_cost, violated_pairs
-from certikmeans import Problem, solve
-from certikmeans.events import BoundStatistics, Event
+from benchmarks.datasets.base import AbstractInstance, Sizes
+from benchmarks.solvers.base import AbstractSolver, TracePoint
 
-TIME_LIMIT = 300.0
+SKIPPED, KILLED, CRASHED = "skipped", "killed", "crashed"
 
-
-@dataclass(frozen=True)
-class Row:
-    """What was asked, what came out, what it took."""
-
-    group: str
-    name: str
-    kind: str
-    n: int
-    d: int
-    K: int
-    n_must_link: int
-    n_cannot_link: int
-    cost: float
-    lower_bound: float
-    gap: float
-    status: str
-    stop_reason: str
-    seconds: dict[str, float]
-    kmeans_seconds: float | None
-    statistics: dict[str, float]
-    peak_gigabytes: float
-    pairs_broken: int
-    best_known: float | None = None
-    requested_gap: float = 1e-3
-    about: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def ratio(self) -> float | None:
-        """Total time over that of scikit-learn's KMeans with 100 starts; it proves nothing."""
-        if self.kmeans_seconds is None:
-            return None
-        return self.seconds["total"] / self.kmeans_seconds
+Key = tuple[str, str, str, float, int]
 
 
 @dataclass(frozen=True)
 class Request:
-    """An instance by recipe, so that it can be made in another process."""
+    """One row to be: an instance, a solver, its limit."""
 
-    group: str
-    name: str
-    kind: str
-    make: Callable[[], Problem | None]
-    best_known: float | None = None
-    gap: float = 1e-3
-    with_kmeans: bool = True
+    instance: AbstractInstance
+    solver: AbstractSolver
+    limit: float
+    seed: int = 0
 
+    @property
+    def key(self) -> Key:
+        """Rows with equal keys answer the same question."""
+        options = _sorted(self.solver.options)
+        return self.instance.name, self.solver.name, options, self.limit, self.seed
 
-def measure(request: Request, seed: int) -> Row | None:
-    """Run ``request`` in a fresh process; None if its data are absent."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(_measure_here, request, seed).result()
-
-
-def _warm_up(problem: Problem, seed: int) -> None:
-    """Load compiled code and start threads, outside the clock, on every kind of pairs."""
-    points = problem.points[:60]
-    for cannot in ([(0, 1), (1, 2)], [(0, 1), (1, 2), (2, 0), (2, 3)]):
-        small = Problem.from_data(points, 3, must_link=[(4, 5)], cannot_link=cannot)
-        solve(small, seed=seed, time_limit=60)
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"{self.instance.name} | {self.solver.name}"
 
 
-def _measure_here(request: Request, seed: int) -> Row | None:
-    problem = request.make()
-    if problem is None:
-        return None
-    _warm_up(problem, seed)
-    statistics: dict[str, float] = {}
+@dataclass(frozen=True)
+class Row:
+    """What was asked, what came out, what the harness found when it looked."""
 
-    def listen(event: Event) -> None:
-        if isinstance(event, BoundStatistics):
-            for key, value in event.numbers.items():
-                statistics[key] = statistics.get(key, 0.0) + value
+    instance: str
+    solver: str
+    limit: float
+    seed: int
+    stop_reason: str
+    note: str = ""  # why skipped, killed or crashed
+    options: dict[str, Any] = field(default_factory=dict)  # of the solver
+    facts: dict[str, Any] = field(default_factory=dict)  # of the instance
+    pairs: str = ""  # where the pairs come from
+    sizes: Sizes | None = None
+    cost: float | None = None  # recomputed; None without labels
+    pairs_broken: int | None = None
+    lower_bound: float | None = None
+    nodes: int | None = None
+    seconds: float | None = None
+    peak_gigabytes: float | None = None
+    scores: dict[str, float] = field(default_factory=dict)
+    trace: tuple[TracePoint, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
 
-    result = solve(problem, gap=request.gap, seed=seed, time_limit=TIME_LIMIT, callbacks=[listen])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    assert result.labels is not None
-    cost = recomputed_cost(problem, result.labels)
-    assert abs(cost - result.cost) <= 1e-9 * cost, "the cost claimed is not the cost recomputed"
+    @property
+    def key(self) -> Key:
+        """That of its request."""
+        return self.instance, self.solver, _sorted(self.options), self.limit, self.seed
+
+    @property
+    def feasible(self) -> bool:
+        """There are labels and they respect every pair."""
+        return self.cost is not None and self.pairs_broken == 0
+
+    @property
+    def gap(self) -> float | None:
+        """``(cost - lower bound) / cost`` with the recomputed cost."""
+        if not self.feasible or self.lower_bound is None:
+            return None
+        return relative_gap(self.cost, self.lower_bound)
+
+    @property
+    def root_gap(self) -> float | None:
+        """The same before the first branching, as the solver told it."""
+        root = self.details.get("root", {})
+        return relative_gap(root.get("cost"), root.get("lower_bound"))
+
+
+def bare(request: Request, reason: str, note: str, **known: Any) -> Row:
+    """A row without an answer."""
     return Row(
-        group=request.group,
-        name=request.name,
-        kind=request.kind,
-        n=problem.n_points,
-        d=problem.n_features,
-        K=problem.n_clusters,
-        n_must_link=len(problem.must_link),
-        n_cannot_link=len(problem.cannot_link),
-        cost=cost,
-        lower_bound=result.lower_bound,
-        gap=result.gap,
-        status=str(result.status),
-        stop_reason=str(result.stop_reason),
-        seconds=result.seconds,
-        kmeans_seconds=_kmeans_seconds(problem, seed) if request.with_kmeans else None,
-        statistics=statistics,
-        peak_gigabytes=peak,
-        pairs_broken=violated_pairs(problem, result.labels),
-        best_known=request.best_known,
-        requested_gap=request.gap,
-        about=about(seed),
+        instance=request.instance.name,
+        solver=request.solver.name,
+        limit=request.limit,
+        seed=request.seed,
+        stop_reason=reason,
+        note=note,
+        options=request.solver.options,
+        facts=request.instance.facts,
+        **known,
     )
 
 
-def _kmeans_seconds(problem: Problem, seed: int) -> float:
-    """What a careful user spends today for no guarantee: 100 starts, without the pairs."""
-    from sklearn.cluster import KMeans
+def _sorted(options: Mapping[str, Any]) -> str:
+    return json.dumps(options, sort_keys=True)
 
-    KMeans(2, n_init=1).fit(problem.points[:100])
-    began = time.perf_counter()
-    KMeans(problem.n_clusters, n_init=100, random_state=seed).fit(problem.points)
-    return time.perf_counter() - began
+
+def relative_gap(cost: float | None, lower_bound: float | None) -> float | None:
+    """``(cost - lower_bound) / cost``, at least 0; None if either is unknown.
+
+    >>> relative_gap(10.0, 9.0), relative_gap(None, 1.0)
+    (0.1, None)
+    """
+    if cost is None or lower_bound is None or not math.isfinite(cost):
+        return None
+    return max(0.0, cost - lower_bound) / cost if cost > 0.0 else 0.0
 
 
 def append(path: Path, row: Row) -> None:
     """Add a row to a results file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
-        file.write(json.dumps(dataclasses.asdict(row)) + "\n")
+        file.write(json.dumps(dataclasses.asdict(row), allow_nan=False) + "\n")
 
 
 def load(path: Path) -> list[Row]:
-    """Rows of a results file; of rows measured twice, the last."""
+    """Every row of a results file, oldest first."""
     if not path.is_file():
         return []
-    rows = [Row(**json.loads(line)) for line in path.read_text().splitlines()]
-    latest = {(r.group, r.name, r.kind, r.d, r.K, r.requested_gap): r for r in rows}
-    return list(latest.values())
+    return [_row(json.loads(line)) for line in path.read_text().splitlines()]
+
+
+def _row(data: dict[str, Any]) -> Row:
+    data["sizes"] = None if data["sizes"] is None else Sizes(**data["sizes"])
+    data["trace"] = tuple((p[0], p[1], p[2]) for p in data["trace"])
+    return Row(**data)
+
+
+Found = Mapping[tuple[str, str], Row]
+
+
+def latest(rows: Iterable[Row]) -> dict[tuple[str, str], Row]:
+    """Of rows for the same instance and solver, the last; whatever their limits and seeds."""
+    return {(row.instance, row.solver): row for row in rows}
+
+
+def commits(rows: Iterable[Row]) -> str:
+    """The commits that rows were measured at, in order of their names."""
+    return ", ".join(sorted({str(row.about.get("commit", "")) for row in rows}))

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.answers import CRASHED, KILLED, SKIPPED, Request, Row, append, load
-from benchmarks.datasets.instances import AbsentError, Built, build
-from benchmarks.environment import about
+from benchmarks.datasets.base import AbsentError, Built, Sizes
+from benchmarks.environment import about, peak_gigabytes
 from benchmarks.objective import recomputed_cost, scores, violated_pairs
-from benchmarks.solvers.base import Sizes
-from benchmarks.solvers.registry import SOLVERS
+from benchmarks.rows import CRASHED, KILLED, SKIPPED, Request, Row, append, bare, load
+from benchmarks.solvers.base import SkipError
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
@@ -28,35 +26,40 @@ GRACE_SHARE = 0.5
 SETUP_SECONDS = 900.0  # making the instance and compiling, which is not on the clock
 
 
-def answer_here(request: Request, directory: Path | None, connection: Connection) -> None:
-    """Child: make the instance, warm up, say "started", solve, judge, send the row."""
+def answer_here(
+    request: Request, directory: Path | None, started: Callable[[], None] = lambda: None
+) -> Row:
+    """Make the instance, warm up, call ``started``, solve, judge; whatever goes wrong is a row."""
     try:
-        connection.send(_answer(request, directory, connection))
+        return _answer(request, directory, started)
     except Exception:
-        note = traceback.format_exc(limit=-3)
-        connection.send(_bare(request, CRASHED, note))
+        return _bare(request, CRASHED, traceback.format_exc(limit=-3))
 
 
-def _answer(request: Request, directory: Path | None, connection: Connection) -> Row:
+def _answer(request: Request, directory: Path | None, started: Callable[[], None]) -> Row:
     try:
-        built = build(request.instance, directory)
+        built = request.instance.build(directory)
     except AbsentError as absent:
         return _bare(request, SKIPPED, str(absent))
-    sizes = Sizes.of(built.problem)
-    solver = SOLVERS[request.solver]()
+    sizes, solver = Sizes.of(built.problem), request.solver
     why = solver.skip(sizes, request.limit)
     if why is not None:
         return _bare(request, SKIPPED, why, sizes, built.pairs)
     solver.warm_up()
-    connection.send("started")
-    answer = solver.run(built.problem, request.limit, request.seed)
-    labels = answer.labels
+    started()
+    try:
+        answer = solver.run(built.problem, request.limit, request.seed)
+    except SkipError as skip:
+        return _bare(request, SKIPPED, str(skip), sizes, built.pairs)
+    labels, peak = answer.labels, answer.peak_gigabytes
     return Row(
-        instance=request.instance,
-        solver=request.solver,
+        instance=request.instance.name,
+        solver=solver.name,
         limit=request.limit,
         seed=request.seed,
         stop_reason=answer.stop_reason,
+        options=solver.options,
+        facts=request.instance.facts,
         pairs=built.pairs,
         sizes=sizes,
         cost=None if labels is None else recomputed_cost(built.problem, labels),
@@ -64,7 +67,7 @@ def _answer(request: Request, directory: Path | None, connection: Connection) ->
         lower_bound=answer.lower_bound,
         nodes=answer.nodes,
         seconds=answer.seconds,
-        peak_gigabytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        peak_gigabytes=peak_gigabytes() if peak is None else peak,
         scores=_scores(built, answer.labels),
         trace=answer.trace,
         details=answer.details,
@@ -81,18 +84,7 @@ def _scores(built: Built, labels: object) -> dict[str, float]:
 def _bare(
     request: Request, reason: str, note: str, sizes: Sizes | None = None, pairs: str = ""
 ) -> Row:
-    """A row without an answer."""
-    return Row(
-        request.instance,
-        request.solver,
-        request.limit,
-        request.seed,
-        reason,
-        note,
-        pairs,
-        sizes,
-        about=about(request.seed),
-    )
+    return bare(request, reason, note, sizes=sizes, pairs=pairs, about=about(request.seed))
 
 
 @dataclass
@@ -137,15 +129,26 @@ def describe(row: Row) -> str:
     cost = "no labels" if row.cost is None else f"cost {row.cost:.8g}"
     gap = "" if row.gap is None else f", gap {100 * row.gap:.3g} %"
     nodes = "" if row.nodes is None else f", {row.nodes:,} nodes"
-    broken = f", {row.pairs_broken} PAIRS BROKEN" if row.pairs_broken else ""
-    return f"{cost}{gap}{nodes} in {row.seconds:.2f} s ({row.stop_reason}){broken}"
+    return f"{cost}{gap}{nodes} in {row.seconds:.2f} s ({row.stop_reason}){_warnings(row)}"
+
+
+def _warnings(row: Row) -> str:
+    """What nobody should overlook."""
+    text = f", {row.pairs_broken} PAIRS BROKEN" if row.pairs_broken else ""
+    best, bound = row.facts.get("best_known"), row.lower_bound
+    if best is not None and bound is not None and bound > best * (1 + 1e-9):
+        text += ", BOUND ABOVE THE BEST KNOWN COST"
+    certificate = row.details.get("certificate")
+    if certificate is not None and not certificate["accepted"]:
+        text += f", CERTIFICATE REFUSED: {certificate['reason']}"
+    return text
 
 
 def measure(request: Request, directory: Path | None, ticker: Ticker) -> Row:
     """Run a request in a process of its own, which is killed some seconds after the limit."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=answer_here, args=(request, directory, there), daemon=True)
+    process = context.Process(target=_child, args=(request, directory, there), daemon=True)
     process.start()
     there.close()
     try:
@@ -157,8 +160,12 @@ def measure(request: Request, directory: Path | None, ticker: Ticker) -> Row:
         here.close()
 
 
+def _child(request: Request, directory: Path | None, connection: Connection) -> None:
+    connection.send(answer_here(request, directory, lambda: connection.send("started")))
+
+
 def _wait(request: Request, process: SpawnProcess, here: Connection, ticker: Ticker) -> Row:
-    needed = SOLVERS[request.solver]().seconds_needed(request.limit)
+    needed = request.solver.seconds_needed(request.limit)
     patience = max(GRACE_SECONDS, GRACE_SHARE * request.limit)
     deadline, note = time.monotonic() + SETUP_SECONDS, "before its clock started"
     while time.monotonic() < deadline:
@@ -180,23 +187,62 @@ def _wait(request: Request, process: SpawnProcess, here: Connection, ticker: Tic
     return _bare(request, KILLED, note)
 
 
+def pending(
+    requests: Iterable[Request], known: Iterable[Row], *, again: bool, commit: str | None = None
+) -> list[Request]:
+    """What is not in ``known`` yet; skipped rows are looked at again.
+
+    With ``commit``, only rows measured at this very commit count as known; with a plus behind
+    it (code that is not committed) none do.
+    """
+    changing = commit is not None and commit.endswith("+")
+    done = {
+        row.key
+        for row in known
+        if row.stop_reason != SKIPPED and commit in (None, row.about.get("commit")) and not changing
+    }
+    return [one for one in unique(requests) if again or one.key not in done]
+
+
 def run_all(
-    requests: Sequence[Request], results: Path, directory: Path | None, *, again: bool = False
+    requests: Sequence[Request],
+    results: Path,
+    directory: Path | None,
+    *,
+    again: bool = False,
+    commit: str | None = None,
+    isolated: bool = True,
 ) -> None:
-    """Run what is not in ``results`` yet, in order; skipped rows are looked at again."""
+    """Run what is `pending`, in order, and append it to ``results``.
+
+    Parameters
+    ----------
+    requests : sequence of Request
+    results : Path
+        Read to see what is there already.
+    directory : Path or None
+        Where the real data are.
+    again : bool
+        Also what is there already.
+    commit : str, optional
+        Rows measured at another commit count as missing.
+    isolated : bool
+        A process per row. False: all in this one, which is quicker for many small rows.
+    """
     known = load(results)
-    done = {row.key for row in known if row.stop_reason != SKIPPED}
     skipped = {row.key: row.note for row in known if row.stop_reason == SKIPPED}
-    sizes = {row.instance.name: row.sizes for row in known if row.sizes is not None}
+    sizes = {row.instance: row.sizes for row in known if row.sizes is not None}
     absent: dict[str, str] = {}
-    pending = [one for one in unique(requests) if again or one.key not in done]
-    ticker = Ticker(len(pending))
-    for request in pending:
+    wanted = pending(requests, known, again=again, commit=commit)
+    ticker = Ticker(len(wanted))
+    for request in wanted:
         ticker.start(request)
         name = request.instance.name
         row = _skipped(request, sizes.get(name), absent.get(name))
-        if row is None:
+        if row is None and isolated:
             row = measure(request, directory, ticker)
+        elif row is None:
+            row = answer_here(request, directory)
         ticker.finish(row)
         if row.sizes is not None:
             sizes[name] = row.sizes
@@ -212,10 +258,10 @@ def _skipped(request: Request, sizes: Sizes | None, absent: str | None) -> Row |
         return _bare(request, SKIPPED, absent)
     if sizes is None:
         return None
-    why = SOLVERS[request.solver]().skip(sizes, request.limit)
+    why = request.solver.skip(sizes, request.limit)
     return None if why is None else _bare(request, SKIPPED, why, sizes)
 
 
-def unique(requests: Sequence[Request]) -> list[Request]:
+def unique(requests: Iterable[Request]) -> list[Request]:
     """The requests without repetitions, in order."""
     return list({one.key: one for one in requests}.values())

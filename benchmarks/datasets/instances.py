@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from benchmarks.datasets.paper import Dataset, file_name, real, synthetic, with_pairs
+from benchmarks.datasets.base import AbstractInstance, Built
+from benchmarks.datasets.paper import Dataset, real, synthetic, with_pairs
+from benchmarks.datasets.published import read_published
 from certikmeans import Problem
-from certikmeans.problem.files import read_links, read_points
 
 UNCONSTRAINED = "none"
 
@@ -41,12 +40,9 @@ PUBLISHED = {
 SYNTHETIC = "Syn-"
 
 
-class AbsentError(Exception):
-    """The data set is not on this machine; the message names what is missing."""
-
-
+@final
 @dataclass(frozen=True)
-class Instance:
+class Instance(AbstractInstance):
     """A data set of the paper, a kind of pairs and how many, and K."""
 
     dataset: str
@@ -65,39 +61,30 @@ class Instance:
         clusters = "" if self.n_clusters == 3 else f" K={self.n_clusters}"
         return f"{self.dataset} {self.kind}{share}{clusters}"
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Which data set and which kind of pairs."""
+        return {"dataset": self.dataset, "kind": self.kind}
 
-@dataclass(frozen=True)
-class Built:
-    """An instance with everything the harness needs to judge an answer."""
-
-    problem: Problem
-    classes: NDArray[np.int64] | None  # what a perfect clustering would find
-    pairs: str  # where the pairs come from
-
-
-def build(instance: Instance, directory: Path | None) -> Built:
-    """Make the instance; raises `AbsentError` where its data are not here."""
-    data = _dataset(instance, directory)
-    classes = data.labels if data.has_classes else None
-    if instance.kind == UNCONSTRAINED:
-        return Built(Problem.from_data(data.points, instance.n_clusters), classes, "none")
-    published = _published(instance, directory)
-    if published is not None:
-        return Built(published[0], classes, f"published, {published[1]}")
-    problem = with_pairs(data, instance.kind, instance.n_clusters, instance.fraction)
-    drawn_from = "classes" if data.has_classes else "labels of k-means"
-    return Built(problem, classes, f"drawn from {drawn_from}")
+    def build(self, directory: Path | None) -> Built:
+        """Read or draw; raises `AbsentError` where the data are not here."""
+        data = _dataset(self, directory)
+        classes = data.labels if data.has_classes else None
+        if self.kind == UNCONSTRAINED:
+            return Built(Problem.from_data(data.points, self.n_clusters), classes, "none")
+        published = _published(self, directory)
+        if published is not None:
+            return Built(published[0], classes, f"published, {published[1]}")
+        problem = with_pairs(data, self.kind, self.n_clusters, self.fraction)
+        drawn_from = "classes" if data.has_classes else "labels of k-means"
+        return Built(problem, classes, f"drawn from {drawn_from}")
 
 
 def _dataset(instance: Instance, directory: Path | None) -> Dataset:
     if instance.dataset.startswith(SYNTHETIC):
         return synthetic(int(instance.dataset.removeprefix(SYNTHETIC)))
     name = FILES[instance.dataset]
-    data = real(name, directory or Path())
-    if data is None:
-        where = "no data directory" if directory is None else f"not in {directory.name}/"
-        raise AbsentError(f"data set absent: {file_name(name)} ({where})")
-    return data
+    return real(name, directory)
 
 
 def _published(instance: Instance, directory: Path | None) -> tuple[Problem, str] | None:
@@ -105,13 +92,6 @@ def _published(instance: Instance, directory: Path | None) -> tuple[Problem, str
     name = PUBLISHED.get((instance.dataset, instance.kind))
     if name is None or directory is None or instance.fraction != 4 or instance.n_clusters != 3:
         return None
-    folder, pairs = name.split("/")
-    path = directory / "instances" / folder
-    if not (path / f"{pairs}.txt").is_file():
+    if not (directory / "instances" / f"{name}.txt").is_file():
         return None
-    links = read_links(path / f"{pairs}.txt", kind=None)
-    points = read_points(path / "data.txt").points
-    problem = Problem.from_data(
-        points, instance.n_clusters, must_link=links.must, cannot_link=links.cannot
-    )
-    return problem, name
+    return read_published(name, instance.n_clusters, directory).problem, name

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.datasets.base import required_file
 from benchmarks.datasets.spnet3d import FILE_NAME, read_spnet3d
 from certikmeans import Problem
 from certikmeans.generate import gaussian_clusters, paper_counts, random_pairs
@@ -48,16 +49,13 @@ def file_name(name: str) -> str | None:
     return f"{name.removesuffix('_8')}.npz"
 
 
-def real(name: str, directory: Path) -> Dataset | None:
-    """A real data set by name, or None where its file is absent.
+def real(name: str, directory: Path | None) -> Dataset:
+    """A real data set by name; raises `AbsentError` where its file is absent.
 
     Where a data set has no class, labels are those of the best of 20 runs of k-means with K = 3.
     "skin_8" and "spnet3D_5" are fixed samples of rows; "rds_cnt" is x, y and count.
     """
-    table = _read(name, directory)
-    if table is None:
-        return None
-    points, classes = table
+    points, classes = _read(name, directory)
     if name == "rds_cnt":
         points = points[:, [0, 1, 3]]
     labels = classes
@@ -72,16 +70,14 @@ def real(name: str, directory: Path) -> Dataset | None:
     return Dataset(name, points, numbers, has_classes=classes is not None)
 
 
-def _read(name: str, directory: Path) -> tuple[NDArray[np.float64], Any] | None:
-    """Points and classes, if there are any; None where the file is absent."""
+def _read(name: str, directory: Path | None) -> tuple[NDArray[np.float64], Any]:
+    """Points and classes, if there are any."""
     file = file_name(name)
     if file is None:
         from sklearn.datasets import load_iris
 
         return load_iris(return_X_y=True)  # type: ignore[no-any-return]
-    path = directory / file
-    if not path.is_file():
-        return None
+    path = required_file(directory, file)
     if file == FILE_NAME:
         return read_spnet3d(path), None
     with np.load(path) as arrays:

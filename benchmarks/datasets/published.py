@@ -6,19 +6,28 @@ import csv
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from benchmarks.datasets.base import Built, Recipe, required_file
 from certikmeans import Problem
 from certikmeans.problem.files import read_links, read_points
 
 
 @dataclass(frozen=True)
 class Published:
-    """One instance and what is known of it."""
+    """One line of the table: an instance and what is known of it."""
 
-    name: str
-    problem: Problem
+    name: str  # data set / file of pairs
+    n_clusters: int
     best_known: float
+
+    def recipe(self, title: str | None = None, **facts: Any) -> Recipe:
+        """The instance, under its own name unless told otherwise."""
+        make = partial(read_published, self.name, self.n_clusters)
+        known = {"best_known": self.best_known, **facts}
+        return Recipe(self.name if title is None else title, make, known)
 
 
 def data_dir(given: str | None) -> Path | None:
@@ -32,11 +41,16 @@ def published_instances(directory: Path) -> Iterator[Published]:
     """Every instance listed in ``instances/best_known.csv``."""
     with open(directory / "instances" / "best_known.csv", newline="") as table:
         for row in csv.DictReader(table):
-            folder = directory / "instances" / row["dataset"]
-            points = read_points(folder / "data.txt").points
-            links = read_links(folder / f"{row['instance']}.txt", kind=None)
-            problem = Problem.from_data(
-                points, int(row["k"]), must_link=links.must, cannot_link=links.cannot
-            )
             name = f"{row['dataset']}/{row['instance']}"
-            yield Published(name, problem, float(row["best_known_sse"]))
+            yield Published(name, int(row["k"]), float(row["best_known_sse"]))
+
+
+def read_published(name: str, n_clusters: int, directory: Path | None) -> Built:
+    """Points and pairs of an instance; without a file of pairs (``"iris"``), the points alone."""
+    folder, _, pairs = name.partition("/")
+    points = read_points(required_file(directory, f"instances/{folder}/data.txt")).points
+    if not pairs:
+        return Built(Problem.from_data(points, n_clusters), None, "none")
+    links = read_links(required_file(directory, f"instances/{name}.txt"), kind=None)
+    problem = Problem.from_data(points, n_clusters, must_link=links.must, cannot_link=links.cannot)
+    return Built(problem, None, f"published, {name}")

@@ -1,4 +1,8 @@
-"""Instances by recipe: functions of plain values, so that another process can make them."""
+"""Makers of instances: functions of plain values, so that another process can call them.
+
+The last argument of each is the directory of real data (None: there is none), so that
+``functools.partial`` turns a maker into the recipe of a `Recipe`.
+"""
 
 from __future__ import annotations
 
@@ -6,48 +10,50 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.datasets.base import Built
 from benchmarks.datasets.paper import real, synthetic, with_pairs
-from benchmarks.datasets.published import published_instances
 from certikmeans import Problem
 from certikmeans.generate import random_pairs
 
 
-def published(directory: Path, name: str) -> Problem:
-    """One of the PC-SOS-SDP instances."""
-    return next(one.problem for one in published_instances(directory) if one.name == name)
+def real_with_pairs(name: str, kind: str, directory: Path | None) -> Built:
+    """A real data set with n/4 pairs of each kind."""
+    data = real(name, directory)
+    drawn_from = "classes" if data.has_classes else "labels of k-means"
+    classes = data.labels if data.has_classes else None
+    return Built(with_pairs(data, kind), classes, f"drawn from {drawn_from}")
 
 
-def real_with_pairs(directory: Path | None, name: str, kind: str) -> Problem | None:
-    """A real data set with n/4 pairs of each kind; None where its file is absent."""
-    data = None if directory is None else real(name, directory)
-    return None if data is None else with_pairs(data, kind)
-
-
-def synthetic_with_pairs(n: int, kind: str, d: int = 2, k: int = 3) -> Problem:
+def synthetic_with_pairs(n: int, kind: str, d: int, k: int, directory: Path | None = None) -> Built:
     """The paper's Gaussian clusters with n/4 pairs of each kind."""
-    return with_pairs(synthetic(n, d, k), kind, k)
+    data = synthetic(n, d, k)
+    return Built(with_pairs(data, kind, k), data.labels, "drawn from classes")
 
 
-def noise(n: int, d: int, k: int, seed: int = 0) -> Problem:
+def noise(n: int, d: int, k: int, seed: int = 0, directory: Path | None = None) -> Built:
     """One normal cloud: there are no clusters to find.
 
-    >>> noise(12, 2, 3).points.shape
+    >>> noise(12, 2, 3).problem.points.shape
     (12, 2)
     """
-    return Problem.from_data(np.random.default_rng(seed).normal(size=(n, d)), k)
+    points = np.random.default_rng(seed).normal(size=(n, d))
+    return Built(Problem.from_data(points, k), None, "none")
 
 
-def crossed(n: int, d: int, k: int, n_pairs: int, seed: int = 0) -> Problem:
+def crossed(
+    n: int, d: int, k: int, n_pairs: int, seed: int = 0, directory: Path | None = None
+) -> Built:
     """Uniform points with cannot-links drawn from random classes: they cut across the geometry."""
     rng = np.random.default_rng(seed)
     points, classes = rng.uniform(size=(n, d)), rng.integers(k, size=n)
     _, cannot = random_pairs(classes, 0, n_pairs, seed=seed)
-    return Problem.from_data(points, k, cannot_link=cannot)
+    return Built(Problem.from_data(points, k, cannot_link=cannot), None, "drawn at random")
 
 
-def standardised_wine() -> Problem:
+def standardised_wine(directory: Path | None = None) -> Built:
     """The wine data of scikit-learn, every feature with variance 1; K = 3."""
     from sklearn.datasets import load_wine
     from sklearn.preprocessing import StandardScaler
 
-    return Problem.from_data(StandardScaler().fit_transform(load_wine().data), 3)
+    data, classes = load_wine(return_X_y=True)
+    return Built(Problem.from_data(StandardScaler().fit_transform(data), 3), classes, "none")

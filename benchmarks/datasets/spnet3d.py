@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.errors import InputError
+from certikmeans import InputError
 
 FILE_NAME = "3D_spatial_network.txt"
 _COLUMNS = 4  # road number, longitude, latitude, altitude

@@ -5,43 +5,20 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from benchmarks.datasets.base import Sizes
 from certikmeans import Problem
 
 TracePoint = tuple[float, float | None, float | None]
 """Seconds since the start, cost of the best labelling by then, lower bound by then."""
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """What decides whether a solver is worth starting."""
-
-    n_points: int
-    n_features: int
-    n_clusters: int
-    n_must_link: int
-    n_cannot_link: int
-    n_groups: int  # must-link components
-
-    @classmethod
-    def of(cls, problem: Problem) -> Sizes:
-        """Count."""
-        n, must = problem.n_points, problem.must_link
-        links = coo_array((np.ones(len(must)), (must[:, 0], must[:, 1])), shape=(n, n))
-        return cls(
-            n,
-            problem.n_features,
-            problem.n_clusters,
-            len(must),
-            len(problem.cannot_link),
-            int(connected_components(links, directed=False, return_labels=False)),
-        )
+class SkipError(Exception):
+    """Raised by a solver that finds, once it is given the problem, that it does not take it."""
 
 
 @dataclass(frozen=True)
@@ -55,21 +32,30 @@ class Answer:
     stop_reason: str
     trace: tuple[TracePoint, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)  # plain data, for the page
+    peak_gigabytes: float | None = None  # where more is done than what was timed
 
 
 class AbstractSolver(ABC):
-    """One way of solving. Made anew, by name, in the process that runs it."""
+    """One way of solving. Sent to the process that runs it, so it can be pickled."""
 
-    name: ClassVar[str]
-
+    @property
     @abstractmethod
+    def name(self) -> str:
+        """Short and, within a study, unique: rows are found by it."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Settings, as plain data: a row measured with others answers another question."""
+        return {}
+
     def skip(self, sizes: Sizes, limit: float) -> str | None:
         """Why not to start at all (size, memory, missing extra); None to run.
 
         Sizes instead of the problem, so that a row can be skipped before a large one is made.
         """
+        return None
 
-    def warm_up(self) -> None:  # noqa: B027 - most have nothing to prepare
+    def warm_up(self) -> None:  # noqa: B027 - some have nothing to prepare
         """Load and compile what would otherwise be on the clock."""
 
     def seconds_needed(self, limit: float) -> float:

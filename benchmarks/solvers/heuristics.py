@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, final
 
 import numpy as np
 
-from benchmarks.solvers.base import AbstractSolver, Answer, Sizes, tiny_problem
+from benchmarks.datasets.base import Sizes
+from benchmarks.solvers.base import AbstractSolver, Answer, tiny_problem
 from certikmeans import Problem
 
 if TYPE_CHECKING:

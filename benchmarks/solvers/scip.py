@@ -6,7 +6,8 @@ import time
 from importlib.util import find_spec
 from typing import ClassVar, final
 
-from benchmarks.solvers.base import AbstractSolver, Answer, Sizes, finite
+from benchmarks.datasets.base import Sizes
+from benchmarks.solvers.base import AbstractSolver, Answer, finite
 from benchmarks.solvers.curve import seconds_with_curve, with_curve
 from certikmeans import Problem
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import ClassVar, final
 
-from benchmarks.solvers.base import AbstractSolver, Answer, Sizes, finite, tiny_problem
+from benchmarks.datasets.base import Sizes
+from benchmarks.solvers.base import AbstractSolver, Answer, finite, tiny_problem
 from benchmarks.solvers.curve import seconds_with_curve, with_curve
 from certikmeans import Problem
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from certikmeans.solver import solve
     from certikmeans.status import Status, StopReason
     from certikmeans.stop import StopSignal
+    from certikmeans.warming import warm_up
 
 _HOMES = {
     "BoundError": "errors",
@@ -34,6 +35,7 @@ _HOMES = {
     "StopReason": "status",
     "StopSignal": "stop",
     "solve": "solver",
+    "warm_up": "warming",
 }
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "StopSignal",
     "__version__",
     "solve",
+    "warm_up",
 ]
 
 

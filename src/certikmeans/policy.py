@@ -2,14 +2,18 @@
 
 A bound that was asked for by name is the only one. Otherwise:
 
-1. The cluster bound closes nearly everything with few axes, at the root, in seconds
-   (docs/benchmarks/root.md).
-2. Where it leaves more than `SWITCH_GAP`, with at most `SWITCH_UP_TO` groups and at least
-   `SWITCH_FROM_AXES` axes, the semidefinite bound is asked: axes are no obstacle to it. With few
-   axes the pricing of the cluster bound always ends, and it only needs its time
-   (docs/benchmarks/tree.md).
+* **The floor first**, before the heuristics: one pass over the points, and a run that ends early
+  has something to show.
+* **Few axes** (below `FEW_AXES`): the cluster bound closes nearly everything at the root in seconds
+  (docs/benchmarks/root.md). With six axes and more its pricing may not end; where it leaves more
+  than `LOST` it is asked to give up soon, and the others get their turn.
+* **More axes**: multipliers in closed form take a second at most and close what is well separated.
+  Up to `SOME_AXES` the cluster bound is tried for a moment: pricing ends where clusters are
+  compact. Then the semidefinite bound, which does not mind axes but groups: the whole up to
+  `WHOLE_UP_TO` groups, beyond that in parts (docs/benchmarks/highdim.md).
+* **The tree** is grown with the bound that reached most among those that pay in nodes.
 
-The tree is grown with the bound that reached most among those that pay in nodes.
+Shares of a time limit leave something to whoever comes next; what is not used is passed on.
 """
 
 from __future__ import annotations
@@ -23,22 +27,25 @@ from certikmeans.bounds.registry import make_bound
 from certikmeans.options import Options
 from certikmeans.problem import ReducedProblem
 
-FIRST, SECOND = "cluster", "sdp"
-SWITCH_GAP = 0.01
-SWITCH_UP_TO = 400
-SWITCH_FROM_AXES = 6
-# Where another bound waits, the first gets this share of a time limit.
-SWITCH_SHARE = 0.25
+FLOOR, CLOSED_FORM, PRICED, WHOLE, PARTS = "spectral", "spectral", "cluster", "sdp", "partition"
+# Up to here the pricing of the cluster bound always ends; from there on it may not.
+ALWAYS_ENDS = 5
+FEW_AXES = 9
+SOME_AXES = 20
+# A gap that the cluster bound and its tree do not close from.
+LOST = 0.01
+WHOLE_UP_TO = 700
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """Ask this bound, for this share of the time that is left."""
+    """Ask this bound, for this share of the time that is left, if more than this gap is left."""
 
     bound: AbstractBound[Any]
     share: float = 1.0
     in_a_hurry: bool = False
+    least_gap: float = 0.0
 
 
 @final
@@ -55,15 +62,10 @@ class Policy:
     """Decides for one run, from the options, the reduced problem, and what was reached so far."""
 
     def __init__(self, options: Options, problem: ReducedProblem) -> None:
-        self._forced = None if options.bound == "auto" else make_bound(options.bound)
         self._problem = problem
-        # Boxes of centres mean nothing to the semidefinite bound.
-        self._may_switch = (
-            self._forced is None
-            and options.branching != "centers"
-            and problem.n_groups <= SWITCH_UP_TO
-            and problem.n_axes >= SWITCH_FROM_AXES
-        )
+        self._forced = None if options.bound == "auto" else make_bound(options.bound)
+        self._needs_boxes = options.branching == "centers"
+        self._plan = [Request(self._forced)] if self._forced is not None else self._usual()
 
     def obstacle(self) -> str | None:
         """Why the bound that was asked for by name cannot be had; None: it can."""
@@ -72,17 +74,41 @@ class Policy:
         clause = self._forced.obstacle(self._problem)
         return None if clause is None else f"bound {self._forced.name!r}: {clause}"
 
-    def next(self, asked: Sequence[Asked], gap: float) -> Request | None:
-        """The bound to ask after these, with this gap left; None: none."""
-        if not asked:
-            if self._forced is not None:
-                return Request(self._forced)
-            share = SWITCH_SHARE if self._may_switch else 1.0
-            return Request(make_bound(FIRST), share, in_a_hurry=self._may_switch)
-        if self._may_switch and len(asked) == 1 and gap > SWITCH_GAP:
-            return Request(make_bound(SECOND))
+    def before_heuristics(self) -> AbstractBound[Any] | None:
+        """The bound that needs no labelling, and hardly any time."""
+        return None if self._forced is not None else make_bound(FLOOR)
+
+    def next(self, gap: float) -> Request | None:
+        """The bound to ask next, with this gap left; None: none."""
+        while self._plan:
+            request = self._plan.pop(0)
+            if gap > request.least_gap and request.bound.obstacle(self._problem) is None:
+                return request
         return None
 
-    def for_the_tree(self, asked: Sequence[Asked]) -> Asked:
-        """The one whose bound and restart the tree goes on from; ties go to the earlier one."""
-        return max(asked, key=lambda one: one.found.value)
+    def for_the_tree(self, asked: Sequence[Asked]) -> Asked | None:
+        """The one that the tree goes on from: the best that pays there; ties go to the earlier."""
+        fit = [
+            one
+            for one in asked
+            if one.bound.in_nodes and (one.bound.uses_boxes or not self._needs_boxes)
+        ]
+        return max(fit, key=lambda one: one.found.value, default=None)
+
+    def _usual(self) -> list[Request]:
+        n_axes, n_groups = self._problem.n_axes, self._problem.n_groups
+        priced, closed_form = make_bound(PRICED), make_bound(CLOSED_FORM)
+        if n_axes <= ALWAYS_ENDS:
+            return [Request(priced)]
+        whole, parts = make_bound(WHOLE), make_bound(PARTS)
+        by_matrices = [whole] if n_groups <= WHOLE_UP_TO else [parts, whole]
+        if n_axes < FEW_AXES:
+            return [
+                Request(priced, 0.25, in_a_hurry=True),
+                Request(closed_form, least_gap=LOST),
+                *(Request(bound, least_gap=LOST) for bound in by_matrices),
+            ]
+        first, last = [Request(closed_form)], [Request(priced, in_a_hurry=True)]
+        if n_axes <= SOME_AXES:
+            first, last = [*first, Request(priced, 0.1, in_a_hurry=True)], []
+        return [*first, *(Request(bound) for bound in by_matrices), *last]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 from certikmeans.board import TRIVIAL, Board
@@ -40,70 +41,116 @@ class Surroundings:
     recombine: Callable[[Sequence[Cluster]], None]
 
 
-def prove(presolved: Presolved, setting: Setting, policy: Policy, around: Surroundings) -> Ending:
+@final
+@dataclass(slots=True, eq=False)
+class History:
+    """What was asked so far, and how it went."""
+
+    asked: list[Asked] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+
+
+def look_first(
+    presolved: Presolved, setting: Setting, policy: Policy, around: Surroundings
+) -> History:
+    """Ask the bound that needs no labelling."""
+    history, bound = History(), policy.before_heuristics()
+    if bound is not None and around.stop.cause() is None:
+        began = around.emitter.seconds
+        whole = Subproblem.root(presolved.reduced)
+        found = bound.evaluate(bound.prepare(setting), whole, math.inf, around.stop)
+        _note(presolved, Asked(bound, found), began, "it takes one look", around, history)
+    return history
+
+
+def prove(
+    presolved: Presolved,
+    setting: Setting,
+    policy: Policy,
+    history: History,
+    around: Surroundings,
+) -> Ending:
     """Raise the bound of the whole; if that does not close the gap, grow a tree."""
     board, keep_proof = around.board, around.options.keep_proof
-    asked: list[Asked] = []
-    attempts: list[Attempt] = []
-    while keep_proof or not board.finished():
-        request = policy.next(asked, board.gap)
-        if request is None or (asked and board.finished()):
+    while not board.finished() or (keep_proof and not history.attempts):
+        request = policy.next(board.gap)
+        if request is None:
             break
         try:
             with around.timer.stage("bounds"):
-                one, attempt = _ask(presolved, setting, request, around)
+                _ask(presolved, setting, request, around, history)
         except WorkerError as failure:
-            proof = _proof_without_tree(presolved, asked, around) if asked else None
-            return Ending(failure=failure, proof=proof, attempts=tuple(attempts))
-        asked.append(one)
-        attempts.append(attempt)
-    if not asked or (board.finished() and not keep_proof):
-        return Ending(attempts=tuple(attempts))
+            proof = _proof_without_tree(presolved, history, around)
+            return Ending(failure=failure, proof=proof, attempts=tuple(history.attempts))
+    base = policy.for_the_tree(history.asked)
+    if base is None or board.finished():
+        proof = _proof_without_tree(presolved, history, around)
+        return Ending(proof=proof, attempts=tuple(history.attempts))
     with around.timer.stage("search"):
-        return _grow(presolved, setting, policy, asked, tuple(attempts), around)
+        return _grow(presolved, setting, base, history, around)
 
 
 def _ask(
-    presolved: Presolved, setting: Setting, request: Request, around: Surroundings
-) -> tuple[Asked, Attempt]:
+    presolved: Presolved,
+    setting: Setting,
+    request: Request,
+    around: Surroundings,
+    history: History,
+) -> None:
     """Have the whole bounded, in this thread: the bound may use the executor."""
     board, emitter, bound = around.board, around.emitter, request.bound
     began = emitter.seconds
     view = board.seen_from(presolved)
     cutoff = presolved.reduce_bound(target_bound(board.cost, around.options.gap))
     stop = around.stop.within(request.share * around.stop.remaining)
-    root = Root(view, around.executor, around.recombine, request.in_a_hurry)
+    root = Root(
+        view, around.executor, around.recombine, around.options.n_threads, request.in_a_hurry
+    )
     state = bound.prepare(setting)
     whole = Subproblem.root(presolved.reduced)
     found = Crew().map(lambda part: bound.evaluate(state, part, cutoff, stop, None, root), [whole])[
         0
     ]
-    view.prove(found.value, bound.name)
+    outcome = "it could not be raised further"
+    if stop.cause() is not None:
+        outcome = "time was up"
+    _note(presolved, Asked(bound, found), began, outcome, around, history)
+
+
+def _note(
+    presolved: Presolved,
+    one: Asked,
+    began: float,
+    outcome: str,
+    around: Surroundings,
+    history: History,
+) -> None:
+    """Tell what a bound has proven, and remember it."""
+    board, emitter, found, name = around.board, around.emitter, one.found, one.bound.name
+    value = presolved.restore_bound(found.value)
+    board.prove(value, name)
     if found.numbers:
         numbers = {k: v for k, v in found.numbers.items() if isinstance(v, int | float)}
-        emitter.emit(BoundStatistics(emitter.seconds, bound.name, numbers))
-    value = presolved.restore_bound(found.value)
-    outcome = "the gap was reached" if board.gap_reached() else (
-        "time was up" if stop.cause() is not None else "it could not be raised further"
-    )  # fmt: skip
-    return Asked(bound, found), Attempt(bound.name, value, began, emitter.seconds, outcome)
+        emitter.emit(BoundStatistics(emitter.seconds, name, numbers))
+    if board.gap_reached():
+        outcome = "the gap was reached"
+    history.asked.append(one)
+    history.attempts.append(Attempt(name, value, began, emitter.seconds, outcome))
 
 
 def _grow(
     presolved: Presolved,
     setting: Setting,
-    policy: Policy,
-    asked: Sequence[Asked],
-    attempts: tuple[Attempt, ...],
+    base: Asked,
+    history: History,
     around: Surroundings,
 ) -> Ending:
     """Branch and bound until the gap is proven or something stops it."""
     options, board = around.options, around.board
-    base = policy.for_the_tree(asked)
     branching = chosen_branching(options.branching, base.bound, presolved.reduced.n_groups)
     worker = make_worker(branching, presolved, base.bound, setting)
     search = Search(worker, board, options, around.emitter, Crew(around.executor))
-    known, leaf = _best_known(presolved, asked, options.keep_proof)
+    known, leaf = _best_known(presolved, history, options.keep_proof)
     search.begin(worker.root(base.found, around.stop), known, leaf)
     failure, limited = None, False
     try:
@@ -113,26 +160,24 @@ def _grow(
     proof = None
     if options.keep_proof:
         proof = Proof(search.lower_bound, presolved.centre, presolved.axes, search.proof_nodes())
-    return Ending(search.nodes, limited, None, failure, proof, attempts)
+    return Ending(search.nodes, limited, None, failure, proof, tuple(history.attempts))
 
 
-def _best_known(
-    presolved: Presolved, asked: Sequence[Asked], keep_proof: bool
-) -> tuple[float, Leaf]:
+def _best_known(presolved: Presolved, history: History, keep_proof: bool) -> tuple[float, Leaf]:
     """The best bound of the whole so far, and what proves it."""
-    best = max(asked, key=lambda one: one.found.value)
-    trivial = presolved.restore_bound(0.0)
-    value = presolved.restore_bound(best.found.value)
-    if value <= trivial:
-        return trivial, Leaf(TRIVIAL)
-    return value, stated_leaf(presolved, best.found.leaf, keep_proof)
+    value, leaf = presolved.restore_bound(0.0), Leaf(TRIVIAL)
+    for one in history.asked:
+        found = presolved.restore_bound(one.found.value)
+        if found > value:
+            value, leaf = found, one.found.leaf
+    return value, stated_leaf(presolved, leaf, keep_proof)
 
 
 def _proof_without_tree(
-    presolved: Presolved, asked: Sequence[Asked], around: Surroundings
+    presolved: Presolved, history: History, around: Surroundings
 ) -> Proof | None:
-    """What a run that ended early can still show."""
+    """What a run that grows no tree can show."""
     if not around.options.keep_proof:
         return None
-    value, leaf = _best_known(presolved, asked, True)
+    value, leaf = _best_known(presolved, history, True)
     return Proof(value, presolved.centre, presolved.axes, (leaf,))

@@ -9,7 +9,7 @@ from typing import Any, final
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import Assigner, assigner_for
 from certikmeans.board import TRIVIAL, Board
 from certikmeans.bounds.base import Cluster, Setting
 from certikmeans.conclusion import Ending, conclude
@@ -32,7 +32,7 @@ from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import Presolved, presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.start import checked_start_centers, checked_start_labels
-from certikmeans.proving import Surroundings, prove
+from certikmeans.proving import Surroundings, look_first, prove
 from certikmeans.result import Result
 from certikmeans.stop import StopSignal
 
@@ -61,7 +61,7 @@ def solve(
     time_limit : float, optional
         Seconds for the whole run. What is known by then is returned. Counts compilation, where
         the kernels were never compiled on this machine: see `warm_up`.
-    bound : {"auto", "cluster", "grouped", "sample", "sdp"}
+    bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "spectral"}
         Which lower bound to compute. ``auto`` is ``cluster``; where that leaves more than 1 % at
         the root, with at most 400 groups and 6 or more axes, ``sdp`` takes over. Where centres
         are split, the sample bound comes with each of them.
@@ -178,11 +178,19 @@ class _Run:
             witness = presolved.reduce_labels(start.labels)
         if witness is None:
             return Ending()
-        assigner = Assigner(presolved.reduced, witness)
+        assigner = assigner_for(presolved.reduced, witness)
         workshop = self._workshop(presolved, assigner, witness)
+        options = self.options
+        setting = Setting(
+            presolved.reduced, assigner, options.gap, options.seed, options.keep_proof
+        )
+        around = self._surroundings(presolved, workshop)
+        with self.timer.stage("bounds"):
+            history = look_first(presolved, setting, policy, around)
         with self.timer.stage("heuristics"):
             find_labelling(workshop, assigner, _starts(presolved, start))
-        return self._prove(presolved, assigner, workshop, policy)
+        with threadpool_limits(limits=1):  # small products: more threads get in the way
+            return prove(presolved, setting, policy, history, around)
 
     def _workshop(self, presolved: Presolved, assigner: Assigner, witness: Labels) -> Workshop:
         emitter = self.emitter
@@ -200,23 +208,21 @@ class _Run:
             ),
         )
 
-    def _prove(
-        self, presolved: Presolved, assigner: Assigner, workshop: Workshop, policy: Policy
-    ) -> Ending:
-        view, options = self.board.seen_from(presolved), self.options
+    def _surroundings(self, presolved: Presolved, workshop: Workshop) -> Surroundings:
+        view = self.board.seen_from(presolved)
 
         def recombine(clusters: Sequence[Cluster]) -> None:
             ColumnSearch(clusters, view.labels()).search(workshop)
 
-        setting = Setting(
-            presolved.reduced, assigner, options.gap, options.seed, options.keep_proof
+        return Surroundings(
+            self.options,
+            self.board,
+            self.emitter,
+            self.timer,
+            self.stop,
+            self.executor or self.threads,
+            recombine,
         )
-        around = Surroundings(
-            options, self.board, self.emitter, self.timer, self.stop,
-            self.executor or self.threads, recombine,
-        )  # fmt: skip
-        with threadpool_limits(limits=1):  # small products: more threads get in the way
-            return prove(presolved, setting, policy, around)
 
 
 def _refuse(obstacle: str | None) -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certikmeans.problem import ApartGraph, ReducedProblem
+from certikmeans.problem import ApartGraph, CannotLinks, ReducedProblem
 
 
 def read_only(values):
@@ -63,7 +63,7 @@ def build_problem(points, weights, edges, n_clusters):
     graph, order = build_graph(len(points), edges)
     points = np.ascontiguousarray(np.asarray(points, dtype=float)[order])
     weights = np.ascontiguousarray(np.asarray(weights, dtype=float)[order])
-    return ReducedProblem(points, weights, graph, n_clusters, 0.0)
+    return ReducedProblem(points, weights, CannotLinks(graph), n_clusters, 0.0)
 
 
 def any_proper_labelling(graph, n_clusters, seed=0):

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certikmeans.assignment import Assigner, assigner, hard, plan
-from certikmeans.assignment.programs import LabelProgram
-from certikmeans.kernels.layout import ELIMINATE, MATCH, SEARCH
+from certikmeans.kernels.assignment.layout import ELIMINATE, MATCH, SEARCH
 from certikmeans.stop import StopSignal
 from tests.assignment.helpers import (
     any_proper_labelling,
@@ -182,12 +181,12 @@ def core_program(layout, slot, costs, witness):
     n_core = layout.cores.start[slot + 1] - layout.cores.start[slot]
     gathered = np.empty((n_core, costs.shape[1]))
     hard.gather_core(layout.cores, slot, unary, gathered)
-    core = hard._Core(layout, slot, gathered, witness[first:last], witness[first:last])
-    return core, LabelProgram(gathered, np.isfinite(gathered), *core.cliques)
+    held = hard._HardCore(layout, slot, gathered, witness[first:last], witness[first:last])
+    return held.core, held._program()
 
 
 def least_core_cost(core):
-    starts, link = core.links
+    starts, link = core.link_start, core.link
     edges = [(v, int(u)) for v in range(len(core.costs)) for u in link[starts[v] : starts[v + 1]]]
     graph, order = build_graph(len(core.costs), edges)
     best = oracle(graph, core.costs[order])

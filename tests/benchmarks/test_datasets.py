@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.datasets.instances import AbsentError, Instance, build
+from benchmarks.datasets import highdim, many
+from benchmarks.datasets.base import AbsentError, Sizes
+from benchmarks.datasets.instances import Instance
 from benchmarks.datasets.paper import SAMPLES, real
 from benchmarks.datasets.published import data_dir
 from benchmarks.datasets.spnet3d import FILE_NAME, read_spnet3d
-from benchmarks.objective import recomputed_cost, scores
+from benchmarks.objective import recomputed_cost, scores, violated_pairs
 
 from certikmeans.errors import InputError
 
@@ -33,8 +35,6 @@ def test_the_sample_of_the_road_network_is_fixed_and_without_repetition(tmp_path
     rows = np.column_stack([np.arange(60), rng.normal(size=(60, 3))])
     np.savetxt(tmp_path / FILE_NAME, rows, delimiter=",")
     one, other = real("spnet3D_5", tmp_path), real("spnet3D_5", tmp_path)
-    assert one is not None
-    assert other is not None
     assert len(np.unique(one.points, axis=0)) == 20
     assert np.array_equal(one.points, other.points)
     assert not one.has_classes
@@ -42,9 +42,9 @@ def test_the_sample_of_the_road_network_is_fixed_and_without_repetition(tmp_path
 
 def test_absent_data_are_named(tmp_path):
     with pytest.raises(AbsentError, match=FILE_NAME):
-        build(Instance("SPNET3D", "ML"), tmp_path)
+        Instance("SPNET3D", "ML").build(tmp_path)
     with pytest.raises(AbsentError, match=r"hemi\.npz"):
-        build(Instance("Hemi", "CL"), None)
+        Instance("Hemi", "CL").build(None)
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_absent_data_are_named(tmp_path):
     ],
 )
 def test_pairs_are_as_many_as_asked_for(instance, must, cannot):
-    problem = build(instance, None).problem
+    problem = instance.build(None).problem
     assert (len(problem.must_link), len(problem.cannot_link)) == (must, cannot)
 
 
 def test_iris_without_the_published_files_draws_its_pairs():
-    built = build(Instance("Iris", "CL"), None)
+    built = Instance("Iris", "CL").build(None)
     assert built.pairs == "drawn from classes"
     assert len(built.problem.cannot_link) == 37
     assert built.classes is not None
@@ -71,7 +71,7 @@ def test_iris_without_the_published_files_draws_its_pairs():
 @pytest.mark.skipif(data_dir(None) is None, reason="the data sets are not here")
 def test_published_rows_are_used_and_their_classes_are_in_the_same_order():
     for dataset in ("Iris", "Seeds"):
-        built = build(Instance(dataset, "ML+CL"), data_dir(None))
+        built = Instance(dataset, "ML+CL").build(data_dir(None))
         assert built.pairs.startswith("published, ")
         assert built.classes is not None
         # Classes in another order than the rows would cost several times as much.
@@ -83,3 +83,115 @@ def test_published_rows_are_used_and_their_classes_are_in_the_same_order():
 def test_purity_counts_the_largest_class_of_each_cluster():
     found = scores(np.array([0, 0, 0, 1, 1, 2]), np.array([0, 0, 1, 1, 1, 1]))
     assert found["purity"] == pytest.approx((2 + 2) / 6)
+
+
+def _data():
+    directory = data_dir(None)
+    if directory is None:
+        pytest.skip("the data sets are not here")
+    return directory
+
+
+def test_rows_with_many_axes_have_the_sizes_limits_and_targets_asked_for():
+    known = {one.name: one for one in highdim.recipes()}
+    names = [one.name for one in highdim.recipes()]
+    assert len(names) == len(set(names))
+    for name, limit, gap in (
+        ("breast cancer", 15, 1e-3), ("avoc_abalone", 5, 1e-3), ("digits", 120, 5e-3),
+        ("satimage", 180, 3e-3), ("segment", 120, 3e-3), ("avoc_facebook", 180, 5e-3),
+        ("pendigits", 180, 1.5e-2), ("mnist10k", 600, 1.5e-2),
+        ("blobs 2,000 x 50 K=5 spread 4", 30, 1e-3), ("blobs 50,000 x 30 K=10 spread 1", 15, 1e-3),
+        ("blobs 200,000 x 30 K=10 spread 4", 30, 1e-3),
+        ("blobs 50,000 x 30 K=10 spread 5", 60, 2e-3),
+        ("blobs 50,000 x 30 K=10 spread 5, n/10 ML+CL", 60, 4e-3),
+        ("digits, n/10 ML+CL", 120, 1e-2),
+    ):  # fmt: skip
+        facts = known[name].facts
+        assert (facts["limit"], facts["gap"]) == (limit, pytest.approx(gap)), name
+    assert known["mnist10k"].facts["aim"] == 1e-2
+    assert "avoc_abalone, n/10 ML+CL" not in known  # there are no classes to draw from
+    assert sum(one.facts["group"] == "wide" for one in known.values()) == 16
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("breast cancer", (569, 30, 2, 0, 0)),
+        ("digits, n/10 ML+CL", (1797, 64, 10, 179, 179)),
+        ("blobs 2,000 x 10 K=5 spread 4", (2000, 10, 5, 0, 0)),
+        ("blobs 500 x 700 K=4 spread 4, 250 pairs", (500, 700, 4, 125, 125)),
+    ],
+)
+def test_what_comes_without_files_can_be_built(name, sizes):
+    recipe = next(one for one in highdim.recipes() if one.name == name)
+    assert _sizes(recipe.build(None)) == sizes
+
+
+def _sizes(built):
+    sizes = Sizes.of(built.problem)
+    return (
+        sizes.n_points,
+        sizes.n_features,
+        sizes.n_clusters,
+        sizes.n_must_link,
+        sizes.n_cannot_link,
+    )
+
+
+def test_breast_cancer_is_standardised():
+    built = highdim.make_real("breast cancer", False, None)
+    assert np.allclose(built.problem.points.std(axis=0), 1.0)
+
+
+@pytest.mark.parametrize(("name", "shape"), [("segment", (2310, 18)), ("avoc_abalone", (4177, 10))])
+def test_files_with_many_axes(name, shape):
+    built = highdim.make_real(name, False, _data())
+    assert built.problem.points.shape == shape
+    assert (built.classes is None) == name.startswith("avoc")
+
+
+def test_published_instances_with_more_clusters():
+    found = list(highdim.small_recipes(_data()))
+    names = [one.name for one in found]
+    assert len(names) == len(set(names)) == 49 + 4 * 3 * 2
+    built = found[-1].build(_data())
+    assert built.problem.n_clusters == 8
+    assert len(built.problem.cannot_link)
+
+
+def test_rows_with_many_clusters_have_the_printed_times():
+    known = {one.name: one.facts for one in many.recipes()}
+    assert len(known) == 25 + 12 + 5
+    assert known["u2152 K=20"]["printed_seconds"] == pytest.approx(10.3 * 3600)
+    assert known["u2152 K=50"]["printed_root_gap"] == pytest.approx(0.0014)
+    assert (known["u2152 K=50"]["limit"], known["u2152 K=60"]["limit"]) == (300, 60)
+    assert known["fl3795 K=40"]["limit"] == 300
+    assert known["gr666 K=10"]["sdp_seconds"] == 14553
+    assert (known["pr299 K=2"]["gap"], known["fl3795 K=80"]["gap"]) == (1e-4, 1e-3)
+    assert known["synthetic n=500 K=100, 1,000 pairs"]["gap"] == 1e-2
+
+
+def test_points_of_the_plane_and_published_pairs_are_read():
+    assert _sizes(many.make_plane("pr299", 4, _data()))[:3] == (299, 2, 4)
+    built = many.make_published_pairs(500, 20, 500, _data())
+    assert _sizes(built)[:3] == (500, 2, 20)
+    assert len(built.problem.must_link) + len(built.problem.cannot_link) == 500
+    # The pairs were drawn from the classes, so the classes respect them.
+    assert violated_pairs(built.problem, built.classes) == 0
+
+
+def test_soft_pairs_are_refused(tmp_path):
+    path = tmp_path / "pairs.json"
+    path.write_text('{"ml": [[0, 1]], "cl": [[2, 3]], "sml": [], "scl": []}')
+    must, cannot = many.read_pccc_pairs(path)
+    assert (must.tolist(), cannot.tolist()) == ([[0, 1]], [[2, 3]])
+    path.write_text('{"ml": [], "cl": [], "sml": [[0, 1]], "sml_proba": [0.7]}')
+    with pytest.raises(InputError, match="soft pairs"):
+        many.read_pccc_pairs(path)
+
+
+def test_absent_files_of_the_new_sets_are_named(tmp_path):
+    with pytest.raises(AbsentError, match=r"plane/u1060\.txt"):
+        many.make_plane("u1060", 10, tmp_path)
+    with pytest.raises(AbsentError, match=r"highdim/mnist10k\.npz"):
+        highdim.make_real("mnist10k", False, None)

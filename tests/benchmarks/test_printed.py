@@ -6,8 +6,8 @@ import doctest
 from importlib import import_module
 
 import pytest
-from benchmarks.paper.printed import CLOSED, METHODS, NONE, TABLES
-from benchmarks.paper.printed_studies import (
+from benchmarks.studies.paper.printed import CLOSED, METHODS, NONE, TABLES
+from benchmarks.studies.paper.printed_studies import (
     DENSITY,
     FRACTIONS,
     HEURISTIC_NAMES,
@@ -66,14 +66,15 @@ def test_seconds_per_node_come_out_as_printed(dataset, kind, column, per_node):
 @pytest.mark.parametrize(
     "name",
     [
-        "answers",
+        "pages",
+        "rows",
         "objective",
         "datasets.paper",
         "datasets.instances",
         "datasets.recipes",
-        "paper.experiments",
-        "paper.run",
-        "paper.sections",
+        "studies.paper.experiments",
+        "studies.paper.run",
+        "studies.paper.sections",
         "solvers.base",
     ],
 )

@@ -10,26 +10,29 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from benchmarks.answers import CRASHED, KILLED, SKIPPED, Request, Row, append, latest, load
-from benchmarks.datasets.instances import Instance, build
+from benchmarks.datasets.base import Sizes
+from benchmarks.datasets.instances import Instance
 from benchmarks.objective import recomputed_cost
-from benchmarks.paper.experiments import (
+from benchmarks.rows import CRASHED, KILLED, SKIPPED, Request, Row, append, bare, latest, load
+from benchmarks.solvers import ours
+from benchmarks.solvers.base import AbstractSolver, Answer, SkipError
+from benchmarks.solvers.curve import seconds_with_curve, with_curve
+from benchmarks.solvers.kmeans import KMeansStarts
+from benchmarks.solvers.ours import CLUSTER, GROUPED, Certikmeans, Recorder
+from benchmarks.solvers.registry import SOLVERS
+from benchmarks.studies.paper.experiments import (
     EXPERIMENTS,
     LIMITS,
     estimate_minutes,
     nominal_sizes,
     requests,
 )
-from benchmarks.paper.report import write_report
-from benchmarks.paper.run import add_arguments
-from benchmarks.paper.verdict import wrong_bounds
-from benchmarks.solvers.base import AbstractSolver, Answer, Sizes
-from benchmarks.solvers.curve import seconds_with_curve, with_curve
-from benchmarks.solvers.registry import SOLVERS
-from benchmarks.solvers.sdc_gbb import ClusterSolver, GroupedSolver
+from benchmarks.studies.paper.report import write_report
+from benchmarks.studies.paper.run import add_options
+from benchmarks.studies.paper.verdict import wrong_bounds
 
 from benchmarks import runner
-from certikmeans import Problem
+from certikmeans import InputError, Problem
 from certikmeans.events import BoundImproved, IncumbentFound, TreeProgress
 
 SMALL = Instance("Iris", "CL")
@@ -57,28 +60,16 @@ class Liar(AbstractSolver):
 @pytest.fixture
 def in_thread(monkeypatch):
     """Run the child's code here: the process is tested separately, and takes seconds to start."""
-    monkeypatch.setitem(SOLVERS, "liar", Liar)
-
-    class Pipe:
-        def __init__(self):
-            self.sent = []
-
-        def send(self, message):
-            self.sent.append(message)
-
-    def measure(request, directory, ticker):
-        pipe = Pipe()
-        runner.answer_here(request, directory, pipe)
-        return pipe.sent[-1]
-
-    monkeypatch.setattr(runner, "measure", measure)
+    monkeypatch.setattr(
+        runner, "measure", lambda request, directory, _: runner.answer_here(request, directory)
+    )
 
 
 def test_no_claim_is_believed(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
-    runner.run_all([Request(SMALL, "liar", 1.0)], results, None)
+    runner.run_all([Request(SMALL, Liar(), 1.0)], results, None)
     (row,) = load(results)
-    problem = build(SMALL, None).problem
+    problem = SMALL.build(None).problem
     assert row.cost == pytest.approx(float(np.sum((problem.points - problem.points.mean(0)) ** 2)))
     assert row.pairs_broken == len(problem.cannot_link)
     assert not row.feasible
@@ -90,7 +81,7 @@ def test_a_bound_above_a_known_cost_is_reported(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
     instance = Instance("Iris", "none")
     runner.run_all(
-        [Request(instance, ClusterSolver.name, 10.0), Request(instance, "liar", 1.0)],
+        [Request(instance, CLUSTER, 10.0), Request(instance, Liar(), 1.0)],
         results,
         None,
     )
@@ -103,11 +94,11 @@ def test_a_bound_above_a_known_cost_is_reported(in_thread, tmp_path):
 
 def test_rows_that_are_there_are_not_run_again_unless_asked(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
-    asked = [Request(SMALL, "liar", 1.0), Request(SMALL, "liar", 1.0)]
+    asked = [Request(SMALL, Liar(), 1.0), Request(SMALL, Liar(), 1.0)]
     for again, expected in ((False, 1), (False, 1), (True, 2)):
         runner.run_all(asked, results, None, again=again)
         assert len(load(results)) == expected
-    runner.run_all([Request(SMALL, "liar", 2.0)], results, None)  # another limit: another row
+    runner.run_all([Request(SMALL, Liar(), 2.0)], results, None)  # another limit: another row
     assert len(load(results)) == 3
     assert len(latest(load(results))) == 1
 
@@ -115,8 +106,8 @@ def test_rows_that_are_there_are_not_run_again_unless_asked(in_thread, tmp_path)
 def test_skips_are_recorded_once_and_looked_at_again(in_thread, tmp_path, monkeypatch):
     results = tmp_path / "rows.jsonl"
     asked = [
-        Request(Instance("Syn-1200", "ML"), "liar", 1.0),
-        Request(Instance("SPNET3D", "ML"), "liar", 1.0),
+        Request(Instance("Syn-1200", "ML"), Liar(), 1.0),
+        Request(Instance("SPNET3D", "ML"), Liar(), 1.0),
     ]
     for _ in range(2):
         runner.run_all(asked, results, tmp_path)
@@ -131,25 +122,18 @@ def test_skips_are_recorded_once_and_looked_at_again(in_thread, tmp_path, monkey
 
 def test_an_error_in_a_solver_is_a_row(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
-    runner.run_all([Request(SMALL, "liar", 1.0, seed=3)], results, None)
+    runner.run_all([Request(SMALL, Liar(), 1.0, seed=3)], results, None)
     (row,) = load(results)
     assert row.stop_reason == CRASHED
     assert "no such luck" in row.note
 
 
-def _with_liar(request, directory, connection):
-    SOLVERS["liar"] = Liar
-    runner.answer_here(request, directory, connection)
-
-
 @pytest.mark.parametrize(("seed", "reason"), [(1, KILLED), (2, CRASHED)])
 def test_a_process_that_ignores_its_limit_or_dies_is_a_row(monkeypatch, seed, reason):
-    monkeypatch.setitem(SOLVERS, "liar", Liar)
-    monkeypatch.setattr(runner, "answer_here", _with_liar)
     monkeypatch.setattr(runner, "GRACE_SECONDS", 0.5)
     began = time.monotonic()
     ticker = runner.Ticker(1)
-    request = Request(SMALL, "liar", 0.5, seed)
+    request = Request(SMALL, Liar(), 0.5, seed)
     ticker.start(request)
     row = runner.measure(request, None, ticker)
     assert row.stop_reason == reason
@@ -157,8 +141,6 @@ def test_a_process_that_ignores_its_limit_or_dies_is_a_row(monkeypatch, seed, re
 
 
 def test_the_root_is_what_was_known_before_the_first_branching():
-    from benchmarks.solvers.sdc_gbb import Recorder
-
     recorder = Recorder()
     for event in (
         IncumbentFound(0.1, 10.0, "a"),
@@ -180,7 +162,7 @@ def test_shorter_runs_become_points_of_the_curve():
         asked.append(limit)
         return Answer(None, 1.0, 1, limit, "time_limit", ((limit, None, limit),))
 
-    answer = with_curve(once, build(SMALL, None).problem, 16.0)
+    answer = with_curve(once, SMALL.build(None).problem, 16.0)
     assert asked == [16.0, 1.0, 2.0, 4.0, 8.0]
     assert [point[0] for point in answer.trace] == [1.0, 2.0, 4.0, 8.0, 16.0]
     assert sum(asked) <= seconds_with_curve(16.0)
@@ -189,7 +171,7 @@ def test_shorter_runs_become_points_of_the_curve():
 @pytest.mark.parametrize("solver", ["scip", "sdp"])
 def test_exact_baselines_close_a_tiny_problem_and_skip_a_large_one(solver):
     pytest.importorskip("pyscipopt" if solver == "scip" else "certikmeans.baselines.sdp")
-    one = SOLVERS[solver]()
+    one = SOLVERS[solver]
     problem = Problem.from_data([[0.0], [1.0], [9.0], [10.0]], 2, cannot_link=[(0, 3)])
     answer = one.run(problem, 20.0, 0)
     assert answer.labels is not None
@@ -199,8 +181,8 @@ def test_exact_baselines_close_a_tiny_problem_and_skip_a_large_one(solver):
 
 
 def test_grouped_answers_have_a_root_gap_and_a_trace():
-    problem = build(Instance("Syn-1200", "ML", 2), None).problem
-    answer = GroupedSolver().run(problem, 5.0, 0)
+    problem = Instance("Syn-1200", "ML", 2).build(None).problem
+    answer = GROUPED.run(problem, 5.0, 0)
     root = answer.details["root"]
     assert 0.0 <= root["lower_bound"] <= root["cost"]
     assert answer.lower_bound is not None
@@ -211,9 +193,9 @@ def test_grouped_answers_have_a_root_gap_and_a_trace():
 def test_no_labelling_at_all_gives_a_row_that_can_be_written(tmp_path):
     # Three points apart and two clusters: the bound is infinite, which JSON has no word for.
     problem = Problem.from_data([[0.0], [1.0], [2.0]], 2, cannot_link=[(0, 1), (1, 2), (2, 0)])
-    answer = ClusterSolver().run(problem, 5.0, 0)
+    answer = CLUSTER.run(problem, 5.0, 0)
     assert (answer.labels, answer.lower_bound) == (None, None)
-    row = Row(SMALL, ClusterSolver.name, 5.0, 0, answer.stop_reason,
+    row = Row(SMALL.name, CLUSTER.name, 5.0, 0, answer.stop_reason,
               lower_bound=answer.lower_bound, trace=answer.trace, details=answer.details,
     )  # fmt: skip
     append(tmp_path / "rows.jsonl", row)
@@ -223,7 +205,7 @@ def test_no_labelling_at_all_gives_a_row_that_can_be_written(tmp_path):
 def test_cluster_does_not_turn_to_the_semidefinite_bound():
     # Noise in ten axes, where the defaults do.
     points = np.random.default_rng(0).normal(size=(20, 10))
-    answer = ClusterSolver().run(Problem.from_data(points, 3), 2.0, 0)
+    answer = CLUSTER.run(Problem.from_data(points, 3), 2.0, 0)
     assert answer.details["bound"] != "sdp"
 
 
@@ -231,17 +213,17 @@ def test_cluster_does_not_turn_to_the_semidefinite_bound():
 def test_every_experiment_has_rows_with_known_solvers(experiment):
     rows = requests(experiment)
     assert rows
-    assert {row.solver for row in rows} <= SOLVERS.keys()
+    assert {row.solver.name for row in rows} <= SOLVERS.keys()
     assert all(row.limit == 3.0 for row in requests(experiment, limit=3.0))
 
 
 def test_limits_of_some_solvers_replace_theirs_alone():
     parser = argparse.ArgumentParser()
-    add_arguments(parser)
+    add_options(parser)
     given = parser.parse_args(["--limit-of", "scip=30", "--limit-of", "heuristics=15"]).limit_of
     assert given[0] == {"scip": 30.0}
     limit_of = given[0] | given[1]
-    limits = {one.solver: one.limit for one in requests("1", limit_of=limit_of)}
+    limits = {one.solver.name: one.limit for one in requests("1", limit_of=limit_of)}
     assert limits == LIMITS | limit_of
     assert limits["cop-kmeans"] == limits["sensitivity-coreset"] == 15.0
     others = {one.limit for one in requests("1", limit=9.0, limit_of=limit_of)}
@@ -251,22 +233,21 @@ def test_limits_of_some_solvers_replace_theirs_alone():
 @pytest.mark.parametrize("text", ["scip", "scip=", "scip=-1", "cplex=3"])
 def test_a_limit_of_nobody_or_nothing_is_refused(text, capsys):
     parser = argparse.ArgumentParser()
-    add_arguments(parser)
+    add_options(parser)
     with pytest.raises(SystemExit):
         parser.parse_args(["--limit-of", text])
     assert "heuristics" in capsys.readouterr().err
 
 
-def test_the_estimate_leaves_out_what_the_solver_would_skip(monkeypatch):
-    monkeypatch.setitem(SOLVERS, "liar", Liar)
-    small, large = (Request(Instance(name, "ML"), "liar", 60.0) for name in ("Iris", "Hemi"))
+def test_the_estimate_leaves_out_what_the_solver_would_skip():
+    small, large = (Request(Instance(name, "ML"), Liar(), 60.0) for name in ("Iris", "Hemi"))
     assert estimate_minutes([small])[1] > 1.0
     assert estimate_minutes([large]) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("instance", [Instance("Syn-1200", "ML+CL"), Instance("Iris", "CL")])
 def test_nominal_sizes_are_about_the_real_ones(instance):
-    nominal, found = nominal_sizes(instance), Sizes.of(build(instance, None).problem)
+    nominal, found = nominal_sizes(instance), Sizes.of(instance.build(None).problem)
     assert nominal.n_groups <= found.n_groups
     assert dataclasses.replace(nominal, n_groups=found.n_groups) == found
 
@@ -285,19 +266,81 @@ def test_the_page_is_written_from_the_rows_alone(tmp_path):
     trace = ((0.01, 90.0, 10.0), (0.05, 80.3, 80.25))
     shared = {"limit": 5.0, "seed": 0, "sizes": sizes, "about": here, "pairs_broken": 0}
     rows = [
-        Row(SMALL, "sdc-gbb/cluster", stop_reason="gap_reached", cost=80.3, lower_bound=80.25,
+        Row(SMALL.name, "sdc-gbb/cluster", stop_reason="gap_reached", cost=80.3, lower_bound=80.25,
             nodes=1, seconds=0.1, trace=trace, pairs="published, iris/x", **shared),
-        Row(SMALL, "blpkm-cc", stop_reason="converged", cost=80.2, seconds=0.05,
+        Row(SMALL.name, "blpkm-cc", stop_reason="converged", cost=80.2, seconds=0.05,
             details={"runs": 7}, **shared),
-        Row(SMALL, "scip", stop_reason=KILLED, note="late", **shared),
+        Row(SMALL.name, "scip", stop_reason=KILLED, note="late", **shared),
     ]  # fmt: skip
     path = tmp_path / "paper.jsonl"
     for row in rows:
         append(path, row)
     assert load(path) == rows
-    text = write_report(load(path), tmp_path).read_text()
+    text = " ".join(write_report(load(path), tmp_path).read_text().split())  # as one line
     assert "best heuristic: blpkm-cc" in text
     assert "1 lower bounds above a cost" in text  # 80.25 against 80.2
     assert "cheaper than ours** (by more than 1e-06): 1" in text
     assert "Table 2 Iris: 80.3000 against 80.21" in text
     assert (tmp_path / "paper_gap.png").is_file()
+
+
+class Picky(AbstractSolver):
+    """Finds out late that it does not take the problem."""
+
+    name: ClassVar[str] = "picky"
+
+    def run(self, problem, limit, seed):
+        raise SkipError("not this one")
+
+
+def test_a_solver_may_skip_once_it_has_seen_the_problem(in_thread, tmp_path):
+    results = tmp_path / "rows.jsonl"
+    runner.run_all([Request(SMALL, Picky(), 1.0)], results, None)
+    (row,) = load(results)
+    assert (row.stop_reason, row.note) == (SKIPPED, "not this one")
+    assert row.sizes is not None
+
+
+def test_a_bound_that_does_not_fit_is_a_skip(monkeypatch):
+    def refuse(*_, **__):
+        raise InputError("bound: too many groups for it", hint="ask for another")
+
+    monkeypatch.setattr(ours, "solve", refuse)
+    with pytest.raises(SkipError, match="too many groups"):
+        Certikmeans(bound="sdp").run(Problem.from_data([[0.0], [1.0]], 2), 5.0, 0)
+
+
+def test_rows_of_another_commit_are_measured_again_where_the_study_says_so():
+    request = Request(SMALL, Liar(), 1.0)
+    row = bare(request, "optimal", "", about={"commit": "abc"})
+    for commit, missing in ((None, []), ("abc", []), ("abd", [request]), ("abc+", [request])):
+        assert runner.pending([request], [row], again=False, commit=commit) == missing
+    changing = bare(request, "optimal", "", about={"commit": "abc+"})
+    assert runner.pending([request], [changing], again=False, commit="abc+") == [request]
+    assert runner.pending([request], [row], again=True) == [request]
+
+
+def test_other_options_are_another_question():
+    keys = {Request(SMALL, Certikmeans(gap=gap), 1.0).key for gap in (1e-3, 1e-6)}
+    assert len(keys) == 2
+    request = Request(SMALL, Certikmeans(), 1.0)
+    assert bare(request, KILLED, "").key == request.key
+
+
+def test_kmeans_knows_no_pairs_and_the_harness_says_so(in_thread, tmp_path):
+    results = tmp_path / "rows.jsonl"
+    apart = Instance("Syn-1200", "CL", 2)
+    runner.run_all([Request(apart, KMeansStarts(2), 1.0)], results, None)
+    (row,) = load(results)
+    assert row.cost is not None
+    assert row.gap is None
+    assert row.lower_bound is None
+
+
+def test_our_rows_tell_what_each_bound_reached_and_certify():
+    problem = Problem.from_data([[0.0], [1.0], [9.0], [10.0], [4.0]], 2, cannot_link=[(0, 3)])
+    answer = Certikmeans(certify=True).run(problem, 20.0, 0)
+    assert answer.details["certificate"]["accepted"]
+    assert answer.details["certificate"]["size"] > 0
+    reached = [one["lower_bound"] for one in answer.details["bounds"].values()]
+    assert max(reached) == answer.lower_bound

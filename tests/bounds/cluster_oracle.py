@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from certikmeans.presolve.cannot_link import build_apart_graph
-from certikmeans.problem import ReducedProblem
+from certikmeans.problem import CannotLinks, ReducedProblem
 
 
 def random_pairs(rng, n):
@@ -76,7 +76,7 @@ def make_reduced(points, weights, pairs, n_clusters):
     return ReducedProblem(
         points=np.ascontiguousarray(points[order]),
         weights=np.ascontiguousarray(weights[order]),
-        graph=graph,
+        rules=CannotLinks(graph),
         n_clusters=n_clusters,
         offset=0.0,
     )

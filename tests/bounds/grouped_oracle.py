@@ -8,7 +8,7 @@ from itertools import combinations, product
 import numpy as np
 
 from certikmeans.bounds.grouped.chunks import Chunk
-from certikmeans.kernels.grouped_viable import distance_ranges, narrow
+from certikmeans.kernels.grouped.viable import distance_ranges, narrow
 
 
 def random_group(seed, largest=6):

@@ -10,7 +10,7 @@ import pytest
 
 from certikmeans.bounds.cluster import multipliers
 from certikmeans.bounds.cluster.pricing import Pricer
-from certikmeans.bounds.cluster.rounding import lagrangian_below
+from certikmeans.bounds.cluster.pricing_error import lagrangian_below
 from certikmeans.stop import StopSignal
 
 from .cluster_oracle import (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from certikmeans.bounds.cluster.pricing import Pricer, Region
-from certikmeans.bounds.cluster.rounding import lagrangian_below, pricing_error
+from certikmeans.bounds.cluster.pricing_error import lagrangian_below, pricing_error
 from certikmeans.stop import StopSignal
 
 from .cluster_oracle import (

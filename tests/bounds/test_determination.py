@@ -13,13 +13,14 @@ from certikmeans.assignment import Assigner
 from certikmeans.bounds import determination
 from certikmeans.bounds.determination import SampleDetermination, plan_components
 from certikmeans.bounds.sample import least_costs
-from certikmeans.kernels.determination import (
+from certikmeans.kernels.determination.components import Components
+from certikmeans.kernels.determination.marginals import component_marginals, propagate
+from certikmeans.kernels.determination.removal import (
     box_costs,
     remove_dominated,
     remove_pairs,
     update_marginals,
 )
-from certikmeans.kernels.marginals import component_marginals, propagate
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.subproblem import Subproblem
@@ -96,6 +97,20 @@ class Labellings:
             if cost == best:
                 found.append(labels)
         return found, best
+
+
+def components_of(reduced):
+    """Return the components as `SampleDetermination` passes them on."""
+    graph = reduced.graph
+    sizes = np.diff(graph.starts)
+    return Components(
+        graph.indptr,
+        graph.neighbors,
+        graph.starts,
+        graph.parents,
+        np.repeat(np.arange(graph.n_components), sizes),
+        *plan_components(graph, reduced.n_clusters),
+    )
 
 
 def small_reduced(seed):
@@ -307,14 +322,15 @@ def test_groups_that_move_together(seed):
     proper, graph, kept = [], None, 0
     while not proper or graph.n_linked == 0:
         n, n_clusters = int(rng.integers(2, 6)), int(rng.integers(2, 5))
-        graph = make_reduced(np.zeros((n, 1)), np.ones(n), random_pairs(rng, n), n_clusters).graph
+        reduced = make_reduced(np.zeros((n, 1)), np.ones(n), random_pairs(rng, n), n_clusters)
+        graph = reduced.graph
         edges = graph.edges().tolist()
         proper = [
             labels
             for labels in product(range(n_clusters), repeat=n)
             if all(labels[u] != labels[v] for u, v in edges)
         ]
-    components = np.repeat(np.arange(graph.n_components), np.diff(graph.starts))
+    components = components_of(reduced)
     for _ in range(20):
         nearest = rng.integers(0, 12, size=(n, n_clusters)).astype(float)
         farthest = nearest + rng.integers(0, 4, size=nearest.shape)
@@ -322,9 +338,7 @@ def test_groups_that_move_together(seed):
         costs[rng.random(costs.shape) < 0.25] = np.inf  # removed before, for any reason
         before = costs < np.inf
         stale = np.zeros(graph.n_components, dtype=np.bool_)
-        remove_dominated(
-            graph.indptr, graph.neighbors, graph.n_linked, components, farthest, 0.0, costs, stale
-        )
+        remove_dominated(components, farthest, 0.0, costs, stale)
         for _ in range(5):
             table = rng.integers(nearest, farthest + 1)
             paid = {labels: sum(table[range(n), labels]) for labels in proper}
@@ -342,11 +356,13 @@ def test_marginals_against_enumeration(seed):
     while not pairs:
         n, n_clusters = int(rng.integers(3, 7)), int(rng.integers(1, 5))
         pairs = random_pairs(rng, n)
-    graph = make_reduced(np.zeros((n, 1)), np.ones(n), pairs, n_clusters).graph
+    reduced = make_reduced(np.zeros((n, 1)), np.ones(n), pairs, n_clusters)
+    graph = reduced.graph
     costs = rng.integers(0, 30, size=(n, n_clusters)).astype(float)  # sums are exact
     costs[rng.random(costs.shape) < 0.15] = np.inf
-    starts, groups, exact = plan_components(graph, n_clusters)
-    assert exact.all()
+    components = components_of(reduced)
+    starts, groups = components.fixed_start, components.fixed
+    assert components.exact.all()
     scratch = np.empty((5, n, n_clusters))
     edges = graph.edges().tolist()
     for c in range(graph.n_components):
@@ -360,10 +376,7 @@ def test_marginals_against_enumeration(seed):
                     expected[i, k] = min(expected[i, k], cost)
         for fixed in (groups[starts[c] : starts[c + 1]], groups[:0]):
             found = np.empty_like(expected)
-            component_marginals(
-                graph.indptr, graph.neighbors, graph.parents, first, fixed,
-                costs[first:last], scratch, found,
-            )  # fmt: skip
+            component_marginals(components, first, fixed, costs[first:last], scratch, found)
             if len(fixed) == len(groups[starts[c] : starts[c + 1]]):
                 assert np.array_equal(found, expected)
             assert (found <= expected).all()
@@ -374,7 +387,7 @@ def test_only_cluster_left_is_forbidden_to_neighbours():
     reduced = make_reduced(np.zeros((3, 1)), np.ones(3), [(0, 1), (1, 2)], 2)
     costs = np.zeros((3, 2))
     costs[0, 1] = np.inf
-    assert propagate(reduced.graph.indptr, reduced.graph.neighbors, 0, 3, costs)
+    assert propagate(components_of(reduced), 0, 3, costs)
     assert np.array_equal(costs < np.inf, [[True, False], [False, True], [True, False]])
 
 

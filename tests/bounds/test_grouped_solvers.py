@@ -9,7 +9,7 @@ import pytest
 
 from certikmeans.bounds.grouped import compiled
 from certikmeans.bounds.grouped.chunks import Effort
-from certikmeans.bounds.grouped.rounding import group_errors, sample_magnitudes
+from certikmeans.bounds.grouped.group_error import group_errors, sample_magnitudes
 from tests.bounds.grouped_oracle import exact_minimum, make_chunk, random_group
 
 PLAIN = Effort(relative_tolerance=0.0, quick_limit=10**6, node_limit=10**6)

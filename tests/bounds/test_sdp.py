@@ -284,9 +284,9 @@ def test_missing_extra(monkeypatch):
 def test_wrong_use_is_named():
     with pytest.raises(InputError, match="solver: 'mosek'"):
         SdpBound(solver="mosek")
-    large = Problem.from_data(np.random.default_rng(0).normal(size=(1001, 2)), 2)
-    assert "1001 groups" in SdpBound().obstacle(reduced_of(large).reduced)
-    with pytest.raises(InputError, match="1001 groups") as error:
+    large = Problem.from_data(np.random.default_rng(0).normal(size=(2501, 2)), 2)
+    assert "2501 groups" in SdpBound().obstacle(reduced_of(large).reduced)
+    with pytest.raises(InputError, match="2501 groups") as error:
         solve(large, bound="sdp")
     assert "auto" in error.value.hint
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem
-from certikmeans.bounds.sdp.admm import _capped
 from certikmeans.bounds.sdp.cuts import cut_table, joined, merged, most_violated
+from certikmeans.bounds.sdp.spectral import capped
 from certikmeans.bounds.sdp.suggest import soft_clusters, suggested_centers
-from certikmeans.kernels.sdp_cuts import project_on_cuts, violated_cuts
+from certikmeans.kernels.sdp.cuts import project_on_cuts, violated_cuts
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.stop import StopSignal
 
@@ -150,7 +150,7 @@ def test_joined_cuts_say_the_same_about_repeated_matrices(seed):
 def test_capped_eigenvalues_are_the_nearest(seed):
     rng = np.random.default_rng(seed)
     values, total = rng.normal(scale=2.0, size=9), int(rng.integers(1, 5))
-    found = _capped(values, total)
+    found = capped(values, total)
     assert (found >= 0.0).all()
     assert (found <= 1.0).all()
     assert found.sum() <= total + 1e-12

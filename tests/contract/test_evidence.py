@@ -6,16 +6,34 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
+from certikmeans.board import Board
+from certikmeans.bounds.base import Root
+from certikmeans.bounds.partition.bound import Parts
 from certikmeans.bounds.registry import BOUNDS, make_bound
 from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
+from certikmeans.bounds.spectral.bound import AboutTheWhole
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.leaves import CODES, KINDS
 from certikmeans.certificate.write import make_certificate
+from certikmeans.events import Emitter
+from certikmeans.presolve.pipeline import presolve
+from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import AbstractEvidence, GroupMultipliers, Leaf
+from certikmeans.stop import StopSignal
+from certikmeans.testing.contracts import setting_for
 
 # Numbers in files that exist: they never change. A new kind takes the next one.
-FROZEN = {"cluster": 2, "sample": 3, "one cluster": 4, "infeasible": 5, "trivial": 6, "sdp": 7}
+FROZEN = {
+    "cluster": 2,
+    "sample": 3,
+    "one cluster": 4,
+    "infeasible": 5,
+    "trivial": 6,
+    "sdp": 7,
+    "spectral": 8,
+    "partition": 9,
+}
 
 
 def group_multipliers(rng, n_groups):
@@ -29,13 +47,43 @@ def matrix_multipliers(rng, n_groups):
     return made.renumbered(np.arange(n_groups))  # cuts in order
 
 
+def found_by(name):
+    """What the bound of this name hands over at the root."""
+
+    def make(rng, n_groups):
+        problem = Problem.from_data(rng.normal(size=(n_groups, 4)), 3)
+        done = presolve(problem, StopSignal())
+        board = Board(problem, 1e-3, Emitter(), StopSignal())
+        board.offer(solve(problem, jobs=1).labels, "known")
+        bound, whole = make_bound(name), Subproblem.root(done.reduced)
+        state = bound.prepare(setting_for(done, keep_proof=True))
+        root = Root(board.seen_from(done))
+        found = bound.evaluate(state, whole, np.inf, StopSignal(), None, root).leaf.evidence
+        assert found is not None
+        return found
+
+    return make
+
+
 # How each is made for a number of groups, and the bound whose certificates hold it.
-MAKERS = {GroupMultipliers: group_multipliers, MatrixMultipliers: matrix_multipliers}
+MAKERS = {
+    GroupMultipliers: group_multipliers,
+    MatrixMultipliers: matrix_multipliers,
+    AboutTheWhole: found_by("spectral"),
+    Parts: found_by("partition"),
+}
 READABLE = {
     GroupMultipliers: lambda length, n_groups: length == n_groups,
     MatrixMultipliers: lambda length, n_groups: (length - n_groups * (n_groups + 1) // 2) % 4 == 0,
+    AboutTheWhole: None,  # taken as it is
+    Parts: None,
 }
-BOUND_OF = {GroupMultipliers: "cluster", MatrixMultipliers: "sdp"}
+BOUND_OF = {
+    GroupMultipliers: "cluster",
+    MatrixMultipliers: "sdp",
+    AboutTheWhole: "spectral",
+    Parts: "partition",
+}
 KINDS_OF_EVIDENCE = pytest.mark.parametrize("kind", MAKERS, ids=lambda kind: kind.__name__)
 
 
@@ -79,7 +127,10 @@ def test_joined_evidence_is_a_row_that_can_be_read(kind, seed):
     assert row.ndim == 1
     assert row.dtype == np.float64
     assert np.isfinite(row).all()
-    assert READABLE[kind](len(row), 5)
+    if READABLE[kind] is None:
+        assert np.array_equal(row, evidence.row())
+    else:
+        assert READABLE[kind](len(row), 5)
 
 
 def test_joined_multipliers_add_up_less_what_is_inside():
@@ -103,7 +154,12 @@ def test_certificates_hold_it(kind, branching):
         rng.normal(size=(14, 4)), 3, must_link=[(0, 1), (5, 2)], cannot_link=[(1, 7), (3, 4)]
     )
     result = solve(
-        problem, bound=BOUND_OF[kind], branching=branching, keep_proof=True, gap=1e-6, node_limit=6
+        problem,
+        bound=BOUND_OF[kind],
+        branching=branching,
+        keep_proof=True,
+        gap=1e-6,
+        node_limit=6 if make_bound(BOUND_OF[kind]).in_nodes else 1,
     )
     leaves = [node for node in result.proof.nodes if isinstance(node, Leaf)]
     held = [leaf for leaf in leaves if type(leaf.evidence) is kind]

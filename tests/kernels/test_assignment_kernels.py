@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 
 from certikmeans.assignment import Assigner
 from certikmeans.assignment.order import clique_cover
-from certikmeans.kernels import assignment, component, core_search, lloyd, nearest
-from certikmeans.kernels.core_moves import core_value, improve_by_swaps, permute_classes
-from certikmeans.kernels.core_tabu import tabu_search
-from certikmeans.kernels.matching import cheapest_matching, matching_bound
-from certikmeans.kernels.peeling import peel_component
-from certikmeans.kernels.prices import price_bound, raise_prices, reduce_costs
-from certikmeans.kernels.search import new_search_state, search_piece
+from certikmeans.kernels.assignment import component
+from certikmeans.kernels.assignment.matching import cheapest_matching, matching_bound
+from certikmeans.kernels.cores.branching import Piece, new_search_state, search_piece
+from certikmeans.kernels.cores.core import Core, core_value
+from certikmeans.kernels.cores.moves import improve_by_swaps, permute_classes
+from certikmeans.kernels.cores.prices import price_bound, raise_prices, reduce_costs
+from certikmeans.kernels.cores.solve import search_core
+from certikmeans.kernels.cores.tabu import tabu_search
+from certikmeans.kernels.graph.peeling import peel_component
+from certikmeans.kernels.lloyd import nearest, run, step
 from tests.assignment.helpers import (
     any_proper_labelling,
     build_graph,
@@ -37,7 +40,7 @@ def test_kernels_did_compile():
     assigner.step([[0.0], [1.0]], labels)
     assigner.lloyd([[0.0], [1.0]], labels)
     assigner.assign_costs(np.ones((2, 2)))
-    for kernel in (assignment.assign_chunks, lloyd.lloyd, component.assign_table):
+    for kernel in (step.assign_chunks, run.lloyd, component.assign_table):
         assert kernel.nopython_signatures
         assert kernel.targetoptions["nogil"]
 
@@ -89,15 +92,18 @@ def clique_arrays(graph):
     return member_start, read_only([v for q in cliques for v in q])
 
 
+def core_of(graph, costs):
+    return Core(graph.indptr, graph.neighbors, *clique_arrays(graph), costs)
+
+
 def draw_core(seed):
-    """Return a connected or not graph with costs, its cliques and the exact optimum."""
+    """Return the core of a graph, connected or not, and its exact optimum."""
     rng = np.random.default_rng(seed)
     witness = None
     while witness is None:
         n, n_labels = int(rng.integers(3, 7)), int(rng.integers(2, 5))
         graph, _ = build_graph(n, random_edges("dense", n, n_labels, rng))
         witness = any_proper_labelling(graph, n_labels, seed)
-    member_start, member = clique_arrays(graph)
     costs = rng.integers(0, 5, size=(n, n_labels)).astype(float)
     if seed % 2:
         costs = rng.random((n, n_labels))
@@ -107,22 +113,24 @@ def draw_core(seed):
         if all(labels[u] != labels[v] for u, v in graph.edges())
     ]
     best = min(sum(Fraction(costs[v, k]) for v, k in enumerate(x)) for x in proper)
-    return graph, witness, member_start, member, costs, proper, best
+    return core_of(graph, costs), witness, proper, best
 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds)
 def test_any_prices_bound_and_raised_ones_bound_better(seed):
-    _, _, member_start, member, costs, _, best = draw_core(seed)
+    core, _, _, best = draw_core(seed)
+    costs = core.costs
     rng = np.random.default_rng(seed)
     allowed = np.ones(costs.shape, dtype=bool)
-    prices, reduced = rng.random((len(member_start) - 1, costs.shape[1])), np.empty_like(costs)
+    n_cliques = len(core.member_start) - 1
+    prices, reduced = rng.random((n_cliques, costs.shape[1])), np.empty_like(costs)
     for start in (prices, np.zeros_like(prices)):
-        reduce_costs(member_start, member, costs, allowed, start, reduced)
+        reduce_costs(core, allowed, start, reduced)
         before = price_bound(reduced, start)
-        assert raise_prices(member_start, member, np.inf, reduced, start, 20)
+        assert raise_prices(core, np.inf, reduced, start, 20)
         assert (start >= 0).all()
-        reduce_costs(member_start, member, costs, allowed, start, reduced)
+        reduce_costs(core, allowed, start, reduced)
         after = price_bound(reduced, start)
         assert before <= after + 1e-9
         assert after <= float(best) + 1e-9
@@ -131,17 +139,15 @@ def test_any_prices_bound_and_raised_ones_bound_better(seed):
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds)
 def test_barred_labels_hold_no_better_labelling(seed):
-    graph, witness, member_start, member, costs, proper, best = draw_core(seed)
+    core, witness, proper, best = draw_core(seed)
+    costs = core.costs
     places, allowed = witness.copy(), np.ones(costs.shape, dtype=bool)
-    prices = np.zeros((len(member_start) - 1, costs.shape[1]))
-    _, value, lower, _ = core_search.search_core(
-        graph.indptr, graph.neighbors, member_start, member, costs, witness, 0, 0.0,
-        prices, places, allowed,
-    )  # fmt: skip
-    assert Fraction(lower) <= best
-    assert value == core_value(graph.indptr, graph.neighbors, costs, places)
+    prices = np.zeros((len(core.member_start) - 1, costs.shape[1]))
+    found = search_core(core, witness, 0, 0.0, prices, places, allowed)
+    assert Fraction(found.lower) <= best
+    assert found.value == core_value(core, places)
     for labels in proper:
-        if sum(costs[v, k] for v, k in enumerate(labels)) < value - 1e-9:
+        if sum(costs[v, k] for v, k in enumerate(labels)) < found.value - 1e-9:
             assert all(allowed[v, k] for v, k in enumerate(labels))
 
 
@@ -161,41 +167,46 @@ def test_search_of_one_piece_is_exact(seed, known, priced):
     if known and len(values):  # nearly the best, so that much is cut off
         chosen = np.argsort(values)[min(len(values) - 1, int(rng.integers(1, 6)))]
         places, upper = every[:, chosen].copy(), float(values[chosen])
-    member_start, member = clique_arrays(graph)
-    prices = np.zeros((len(member_start) - 1, n_labels))
+    core = core_of(graph, costs)
+    prices = np.zeros((len(core.member_start) - 1, n_labels))
     if priced:
         prices = 0.3 * rng.random(prices.shape)
     reduced = np.empty_like(costs)
-    reduce_costs(member_start, member, costs, np.ones(costs.shape, dtype=bool), prices, reduced)
+    reduce_costs(core, np.ones(costs.shape, dtype=bool), prices, reduced)
     finished, value, _ = search_piece(
-        graph.indptr, graph.neighbors, np.arange(n), 0, np.zeros(n, dtype=np.int64), costs,
-        reduced, prices.sum(), upper, 10**6, new_search_state(n, n_labels), places,
-    )  # fmt: skip
+        core,
+        Piece(np.arange(n), 0, np.zeros(n, dtype=np.int64), float(prices.sum())),
+        reduced,
+        upper,
+        10**6,
+        new_search_state(n, n_labels),
+        places,
+    )
     assert finished
     if not len(values):
         assert value == np.inf
     else:
         assert abs(value - values.min()) <= 1e-9
-        assert abs(core_value(graph.indptr, graph.neighbors, costs, places) - value) <= 1e-9
+        assert abs(core_value(core, places) - value) <= 1e-9
 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds)
 def test_moves_stay_proper_and_never_cost_more(seed):
-    graph, witness, _, _, costs, _, best = draw_core(seed)
-    links = graph.indptr, graph.neighbors
+    core, witness, _, best = draw_core(seed)
+    costs = core.costs
     places = np.empty_like(witness)
     assert permute_classes(costs, witness, places)
-    renamed = core_value(*links, costs, places)
+    renamed = core_value(core, places)
     namings = itertools.permutations(range(costs.shape[1]))
-    values = [core_value(*links, costs, np.array(name)[witness]) for name in namings]
+    values = [core_value(core, np.array(name)[witness]) for name in namings]
     assert renamed <= min(values) + 1e-9
-    improve_by_swaps(*links, costs, places, 10)
-    swapped = core_value(*links, costs, places)
+    improve_by_swaps(core, places, 10)
+    swapped = core_value(core, places)
     assert swapped <= renamed
     labels = costs.argmin(axis=1)
-    found = tabu_search(*links, costs, costs, labels, 100, swapped, places)
-    assert found == core_value(*links, costs, places)
+    found = tabu_search(core, costs, labels, 100, swapped, places)
+    assert found == core_value(core, places)
     assert float(best) - 1e-9 <= found <= swapped
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certikmeans.kernels import colour_search, colouring, conflicts
+from certikmeans.kernels.colouring import greedy, obstructions
+from certikmeans.kernels.colouring import search as colour_search
 from certikmeans.presolve.cannot_link import build_apart_graph
 from certikmeans.presolve.colour_search import (
     LARGEST_EXACT,
@@ -234,11 +235,11 @@ def test_tabu_search_keeps_its_books():
 def test_kernels_are_compiled():
     colour(6, WHEEL_5, 3)
     for kernel in (
-        colouring.two_colour,
-        colouring.peel,
-        colouring.greedy_saturation,
+        greedy.two_colour,
+        greedy.peel,
+        greedy.greedy_saturation,
         colour_search.advance_search,
-        conflicts.scan_for_clique,
+        obstructions.scan_for_clique,
     ):
         assert kernel.signatures
 

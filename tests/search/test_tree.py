@@ -353,9 +353,9 @@ def test_the_node_limit_is_kept(limit):
 
 
 def test_a_bound_that_cannot_be_had_is_refused_before_any_work():
-    problem = Problem.from_data(np.random.default_rng(0).normal(size=(1_100, 2)), 3)
+    problem = Problem.from_data(np.random.default_rng(0).normal(size=(2_600, 2)), 3)
     began = []
-    with pytest.raises(InputError, match="1100 groups are too many"):
+    with pytest.raises(InputError, match="2600 groups are too many"):
         solve(problem, bound="sdp", callbacks=[lambda e: began.append(e)])
     assert not any(isinstance(e, StageStarted) and e.stage == "heuristics" for e in began)
 

@@ -12,7 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from certikmeans.assignment.hard import HardAnswer, solve_hard
 from certikmeans.assignment.plan import build_geometry, build_layout
 from certikmeans.assignment.types import Assignment, LloydRun, StepSums
-from certikmeans.kernels.assignment import (
+from certikmeans.kernels.assignment.component import SUM_BLOCK, assign_table
+from certikmeans.kernels.assignment.layout import SEARCH
+from certikmeans.kernels.lloyd.run import GO_ON, SETTLED, advance, lloyd
+from certikmeans.kernels.lloyd.step import (
     COST,
     EXTRAS,
     SHORTFALL,
@@ -21,13 +24,10 @@ from certikmeans.kernels.assignment import (
     fill_unary,
     sum_chunks,
 )
-from certikmeans.kernels.component import SUM_BLOCK, assign_table
-from certikmeans.kernels.layout import SEARCH
-from certikmeans.kernels.lloyd import GO_ON, SETTLED, advance, lloyd
 from certikmeans.problem import ReducedProblem
+from certikmeans.problem.rules import refuse
+from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
-
-EPS = float(np.finfo(np.float64).eps)
 
 # Distances per task of an executor: about half a millisecond.
 _TASK_WORK = 200_000
@@ -69,11 +69,11 @@ class Assigner:
 
     Examples
     --------
-    >>> from certikmeans.problem import ApartGraph
+    >>> from certikmeans.problem import ApartGraph, CannotLinks
     >>> graph = ApartGraph(  # two points that may not share a cluster
     ...     2, np.array([0, 1, 2]), np.array([1, 0]), np.array([0, 2]), np.array([-1, 0]),
     ...     np.array([0]))
-    >>> problem = ReducedProblem(np.array([[0.0], [1.0]]), np.ones(2), graph, 2, 0.0)
+    >>> problem = ReducedProblem(np.array([[0.0], [1.0]]), np.ones(2), CannotLinks(graph), 2, 0.0)
     >>> answer = Assigner(problem, witness=[0, 1]).assign([[0.25], [5.0]])
     >>> answer.labels, answer.cost, answer.exact
     (array([0, 1]), 16.0625, True)
@@ -355,3 +355,15 @@ def _down(cost: float, error: float, shortfall: float = 0.0, underflow: float = 
     if cost == np.inf:
         return cost
     return max(0.0, cost * (1.0 - error) - shortfall * (1.0 + error) - underflow)
+
+
+def assigner_for(
+    problem: ReducedProblem, witness: ArrayLike, *, hard_seconds: float = 2.0
+) -> Assigner:
+    """Return what answers "the cheapest admissible labels" for the rules of a problem.
+
+    ``witness`` is any admissible labelling.
+    """
+    if not problem.rules.only_apart:
+        refuse(problem.rules, "the assignment of groups to clusters")
+    return Assigner(problem, witness, hard_seconds=hard_seconds)

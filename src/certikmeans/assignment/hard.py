@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.assignment.programs import LabelProgram
-from certikmeans.kernels.component import gather_core, scatter_core
-from certikmeans.kernels.core_moves import core_value
-from certikmeans.kernels.core_search import UNFINISHED, search_core
-from certikmeans.kernels.elimination import eliminate
-from certikmeans.kernels.layout import Layout, tables_of
+from certikmeans.kernels.assignment.component import gather_core, scatter_core
+from certikmeans.kernels.assignment.elimination import eliminate
+from certikmeans.kernels.assignment.layout import Layout, tables_of
+from certikmeans.kernels.cores.core import Core, CoreAnswer, core_value
+from certikmeans.kernels.cores.solve import UNFINISHED, search_core
 from certikmeans.stop import StopSignal
 
 # Vertices that a search may look at: first some milliseconds, then about a second, then more.
@@ -37,7 +37,7 @@ class HardAnswer:
 
 
 @final
-class _Core:
+class _HardCore:
     """The core of one component with its costs, and the best answer so far."""
 
     def __init__(
@@ -47,12 +47,17 @@ class _Core:
         first, last = int(cores.start[slot]), int(cores.start[slot + 1])
         cliques = slice(int(cores.clique_start[slot]), int(cores.clique_start[slot + 1]) + 1)
         vertices = cores.vertex[first:last]
-        self.layout, self.slot, self.costs = layout, slot, costs
-        self.links = (cores.link_start[first : last + 1], cores.link)
-        self.cliques = (cores.member_start[cliques], cores.member)
+        self.layout, self.slot = layout, slot
+        self.core = Core(
+            link_start=cores.link_start[first : last + 1],
+            link=cores.link,
+            member_start=cores.member_start[cliques],
+            member=cores.member,
+            costs=costs,
+        )
         self.witness = witness[vertices]
         self.places = guess[vertices]
-        self.prices: FloatArray = np.zeros((len(self.cliques[0]) - 1, costs.shape[1]))
+        self.prices: FloatArray = np.zeros((len(self.core.member_start) - 1, costs.shape[1]))
         self.allowed: NDArray[np.bool_] = np.isfinite(costs)
         self.margin = 0.0
         self.value, self.lower, self.exact = np.inf, 0.0, False
@@ -60,14 +65,14 @@ class _Core:
     def search(self, work: int) -> None:
         """Branch and bound from the best labels so far."""
         places = self.places.copy()
-        status, value, lower, self.margin = search_core(
-            *self.links, *self.cliques, self.costs, self.witness, work, self.margin,
-            self.prices, places, self.allowed,
-        )  # fmt: skip
-        self.lower = max(self.lower, lower)
-        self.exact = status != UNFINISHED
-        if value < self.value:
-            self.places, self.value = places, value
+        found: CoreAnswer = search_core(
+            self.core, self.witness, work, self.margin, self.prices, places, self.allowed
+        )
+        self.margin = found.margin
+        self.lower = max(self.lower, found.lower)
+        self.exact = found.status != UNFINISHED
+        if found.value < self.value:
+            self.places, self.value = places, found.value
 
     def eliminate(self) -> None:
         """Bucket elimination, if its tables are small enough."""
@@ -76,26 +81,30 @@ class _Core:
             return
         places = np.empty_like(self.places)
         tables = tables_of(self.layout.tables, self.layout.cores, self.slot)
-        value = eliminate(tables, self.costs, np.empty(n_entries), places)
+        value = eliminate(tables, self.core.costs, np.empty(n_entries), places)
         self.lower, self.exact = value, True
         if value < np.inf:
             self.places, self.value = places, value
 
     def linear_program(self, seconds: float) -> None:
         """Better prices from a linear program. Whatever it returns, they are valid prices."""
-        program = LabelProgram(self.costs, self.allowed, *self.cliques)
+        program = self._program()
         prices = program.clique_prices(seconds)
         if prices is not None:
             self.prices = prices
 
     def integer_program(self, seconds: float) -> None:
         """Better labels from an integer program; its bound is not used, as it is not rigorous."""
-        program = LabelProgram(self.costs, self.allowed, *self.cliques)
+        program = self._program()
         places = program.labels(seconds)
         if places is not None:
-            value = core_value(*self.links, self.costs, places)
+            value = core_value(self.core, places)
             if value < self.value:
                 self.places, self.value = places, value
+
+    def _program(self) -> LabelProgram:
+        core = self.core
+        return LabelProgram(core.costs, self.allowed, core.member_start, core.member)
 
 
 def solve_hard(
@@ -127,7 +136,7 @@ def solve_hard(
     n_core = int(layout.cores.start[slot + 1] - layout.cores.start[slot])
     costs = np.empty((n_core, unary.shape[1]))
     gather_core(layout.cores, slot, unary, costs)
-    core = _Core(layout, slot, costs, guess, witness)
+    core = _HardCore(layout, slot, costs, guess, witness)
     core.search(_SHORT_WORK)
     if not core.exact and seconds > 0:
         leash = StopSignal(seconds) if stop is None else stop.within(seconds)
@@ -140,7 +149,7 @@ def solve_hard(
     return HardAnswer(labels, float(core.value), min(core.lower, core.value), core.exact)
 
 
-def _work_harder(core: _Core, leash: StopSignal) -> None:
+def _work_harder(core: _HardCore, leash: StopSignal) -> None:
     """Everything, in the order of what it takes, until the labels are proven or time is up."""
     core.eliminate()
     for prepare in (None, core.linear_program, core.integer_program):

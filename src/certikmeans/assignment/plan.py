@@ -16,9 +16,17 @@ from certikmeans.assignment.order import (
     elimination_order,
     largest_scope,
 )
-from certikmeans.kernels.assignment import Geometry
-from certikmeans.kernels.layout import ELIMINATE, MATCH, SEARCH, Cores, Graph, Layout, Tables
-from certikmeans.kernels.peeling import peel_component
+from certikmeans.kernels.assignment.layout import (
+    ELIMINATE,
+    MATCH,
+    SEARCH,
+    Cores,
+    Graph,
+    Layout,
+    Tables,
+)
+from certikmeans.kernels.graph.peeling import peel_component
+from certikmeans.kernels.lloyd.step import Geometry
 from certikmeans.problem import ApartGraph, ReducedProblem
 
 CHUNK = 4096

@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import Assigner, assigner_for
 from certikmeans.baselines._groups import Groups, raise_if_infeasible
 from certikmeans.baselines._program import ProgramAnswer, cheapest_labels
 from certikmeans.presolve.conflicts import InfeasibilityProof
@@ -54,7 +54,7 @@ class OptimalAssignment:
             if isinstance(done, InfeasibilityProof):
                 raise_infeasible(done)
             if done.witness is not None:
-                self._assigner = Assigner(done.reduced, done.witness)
+                self._assigner = assigner_for(done.reduced, done.witness)
                 self._row_of_group = np.empty(self.groups.n_groups, dtype=np.int64)
                 self._row_of_group[self.groups.of_point] = done.row_of_point
 

@@ -5,6 +5,8 @@
 import numpy as np
 from numba import njit
 
+from certikmeans.kernels.distance import squared_distance
+
 
 @njit(cache=True, nogil=True)
 def cluster_means(
@@ -43,7 +45,7 @@ def cop_pass(
     Visiting points one by one under the transitive closure of the pairs is the same: the
     first member of a group decides, and nothing is left to decide for the others.
     """
-    n_clusters, d = centers.shape
+    n_clusters = centers.shape[0]
     taken = np.full(n_clusters, -1)
     labels[:] = -1
     for g in order:
@@ -57,10 +59,7 @@ def cop_pass(
         for k in range(n_clusters):
             if taken[k] == g:
                 continue
-            squares = 0.0
-            for j in range(d):
-                away = points[first[g], j] - centers[k, j]
-                squares += away * away
+            squares = squared_distance(points, first[g], centers, k)
             if squares < least:
                 best, least = k, squares
         if best < 0:
@@ -74,8 +73,7 @@ def pck_pass(
     points,  # IN   (n, d) float64
     order,  # IN   (n,) int64: points in the order of their visit
     group,  # IN   (n,) int64: neighbourhood of each point
-    indptr,  # IN   (n_groups + 1,) int64: cannot-links between neighbourhoods
-    neighbors,  # IN   (indptr[-1],) int64
+    links,  # IN   Links: cannot-links between neighbourhoods
     centers,  # IN   (n_clusters, d) float64
     weight,  # IN   penalty of a broken pair
     counts,  # OUT  (n_groups, n_clusters) int64: labelled members per cluster; kept up to date
@@ -86,7 +84,8 @@ def pck_pass(
     Each move is optimal given all other labels, so the objective never rises. A point stays
     where it is on a tie.
     """
-    n_clusters, d = centers.shape
+    indptr, neighbors = links.indptr, links.neighbors
+    n_clusters = centers.shape[0]
     costs = np.empty(n_clusters)
     moved = 0
     for i in order:
@@ -97,10 +96,7 @@ def pck_pass(
         for k in range(n_clusters):
             others += counts[g, k]
         for k in range(n_clusters):
-            squares = 0.0
-            for j in range(d):
-                away = points[i, j] - centers[k, j]
-                squares += away * away
+            squares = squared_distance(points, i, centers, k)
             broken = others - counts[g, k]
             for e in range(indptr[g], indptr[g + 1]):
                 broken += counts[neighbors[e], k]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.baselines._kernels import cluster_means
-from certikmeans.kernels.nearest import nearest_centers
-from certikmeans.kernels.seeding import kmeanspp_seeds
+from certikmeans.kernels.lloyd.nearest import nearest_centers
+from certikmeans.kernels.lloyd.seeding import kmeanspp_seeds
 from certikmeans.stop import StopSignal
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.kernels.seeding import kmeanspp_seeds
+from certikmeans.kernels.lloyd.seeding import kmeanspp_seeds
 from certikmeans.problem import Problem
 
 INITS = ("random", "k-means++")

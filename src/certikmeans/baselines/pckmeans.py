@@ -6,7 +6,6 @@ import math
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certikmeans.baselines._base import (
     Baseline,
@@ -19,6 +18,7 @@ from certikmeans.baselines._base import (
 )
 from certikmeans.baselines._groups import Groups
 from certikmeans.baselines._kernels import cluster_means, pck_pass
+from certikmeans.kernels.graph.links import Links
 from certikmeans.options import whole_number
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
@@ -117,7 +117,7 @@ class PCKMeans(Baseline):
         whole_number("max_iter", self.max_iter, least=1)
         price = number_in("w", self.w, 0.0, math.inf)
         groups = Groups.of(problem)
-        links = groups.neighbors(loops=False)
+        links = Links(*groups.neighbors(loops=False))
 
         def run(number: int) -> Outcome:
             rng = np.random.default_rng([seed, number])
@@ -132,7 +132,7 @@ class PCKMeans(Baseline):
         self,
         problem: Problem,
         groups: Groups,
-        links: tuple[NDArray[np.int64], NDArray[np.int64]],
+        links: Links,
         price: float,
         rng: np.random.Generator,
         stop: StopSignal,
@@ -145,7 +145,7 @@ class PCKMeans(Baseline):
         status, n_iter = RunStatus.MAX_ITER, 0
         while n_iter < self.max_iter:
             n_iter += 1
-            moved = pck_pass(points, order, groups.of_point, *links, centers, price, counts, labels)
+            moved = pck_pass(points, order, groups.of_point, links, centers, price, counts, labels)
             cluster_means(points, problem.weights, labels, centers)
             if moved == 0:
                 status = RunStatus.CONVERGED

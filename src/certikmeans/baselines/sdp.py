@@ -6,7 +6,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import Assigner, assigner_for
 from certikmeans.baselines._base import Baseline, FloatArray, IntArray, Outcome, cost_of
 from certikmeans.bounds.base import BoundResult, Setting
 from certikmeans.bounds.sdp import SdpBound
@@ -140,7 +140,7 @@ class PengWeiSDP(Baseline):
             raise_infeasible(done)
         if done.witness is None:
             return Outcome(None, 0, Status.UNKNOWN)
-        assigner = Assigner(done.reduced, done.witness)
+        assigner = assigner_for(done.reduced, done.witness)
         labels, cost = None, np.inf
         cutoff, spent, restart = np.inf, 0, None
         for turn in range(MOST_TURNS):

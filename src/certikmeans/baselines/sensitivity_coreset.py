@@ -18,7 +18,7 @@ from certikmeans.baselines._base import (
 )
 from certikmeans.baselines._lloyd import best_kmeans
 from certikmeans.errors import InputError
-from certikmeans.kernels.seeding import kmeanspp_seeds
+from certikmeans.kernels.lloyd.seeding import kmeanspp_seeds
 from certikmeans.options import whole_number
 from certikmeans.presolve.must_link import Collapsed, collapse, must_link_groups
 from certikmeans.problem import Problem

@@ -74,6 +74,8 @@ class Root:
         What is known, and where to tell more.
     executor : concurrent.futures.Executor, optional
         The bound is alone: it may use it.
+    n_threads : int
+        How many tasks it runs at a time; and how many threads linear algebra may have without it.
     recombine : callable
         Looks for a better labelling among clusters, the best first; tells it to the news.
     in_a_hurry : bool
@@ -83,6 +85,7 @@ class Root:
     news: News
     executor: Executor | None = None
     recombine: Callable[[Sequence[Cluster]], None] = lambda clusters: None
+    n_threads: int = 1
     in_a_hurry: bool = False
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.assignment import Assigner
-from certikmeans.kernels.determination import (
+from certikmeans.kernels.determination.components import Components, Limits, Totals
+from certikmeans.kernels.determination.removal import (
     SUM_BLOCK,
     box_costs,
     remove_dominated,
@@ -20,9 +21,8 @@ from certikmeans.kernels.determination import (
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.graph import ApartGraph
 from certikmeans.problem.subproblem import Subproblem
+from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
-
-EPS = float(np.finfo(np.float64).eps)
 
 # Spanning trees solved for one component with cycles, and group visits that they may take.
 _MOST_TREES = 256
@@ -128,11 +128,12 @@ class SampleDetermination:
     --------
     Two linked points, 0 and 1, are both closest to the first of two boxes, at 0 and at 5.5.
 
-    >>> from certikmeans.problem import ApartGraph
+    >>> from certikmeans.problem import ApartGraph, CannotLinks
     >>> graph = ApartGraph(
     ...     3, np.array([0, 1, 2, 2]), np.array([1, 0]), np.array([0, 2]), np.array([-1, 0]),
     ...     np.array([0]))
-    >>> problem = ReducedProblem(np.array([[0.0], [1.0], [10.0]]), np.ones(3), graph, 2, 0.0)
+    >>> points = np.array([[0.0], [1.0], [10.0]])
+    >>> problem = ReducedProblem(points, np.ones(3), CannotLinks(graph), 2, 0.0)
     >>> boxes = np.array([[0.0], [5.5]])
     >>> determine = SampleDetermination(problem, Assigner(problem, witness=[0, 1, 0])).determine
     >>> left = determine(Subproblem(boxes, boxes), cutoff=41.0, stop=StopSignal())
@@ -152,9 +153,18 @@ class SampleDetermination:
         # A long search would cost more than the pairs it could remove.
         self._assigner = assigner.with_hard_seconds(0.0)
         graph = problem.graph
-        self._fixed_start, self._fixed, self._exact = plan_components(graph, problem.n_clusters)
+        fixed_start, fixed, exact = plan_components(graph, problem.n_clusters)
         sizes = np.diff(graph.starts)
-        self._component = np.repeat(np.arange(graph.n_components), sizes)
+        self._components = Components(
+            indptr=graph.indptr,
+            neighbors=graph.neighbors,
+            starts=graph.starts,
+            parents=graph.parents,
+            component=np.repeat(np.arange(graph.n_components), sizes),
+            fixed_start=fixed_start,
+            fixed=fixed,
+            exact=exact,
+        )
         self._largest = int(sizes.max(initial=0))
         depth = 4 * self._largest + SUM_BLOCK + problem.n_groups / SUM_BLOCK + 32
         self._error = 4.0 * depth * EPS
@@ -180,13 +190,13 @@ class SampleDetermination:
         prices = self._costs(part, farthest=False)
         costs = prices.copy()
         dearest = self._costs(part, farthest=True) if self._forced else None
-        ceilings = self._ceilings(dearest)
+        limits = Limits(cutoff, self._ceilings(dearest), self._error, self._tiny)
         marginals = np.empty((graph.n_linked, len(part.lower)))
         least = np.empty(graph.n_components)
         stale = np.ones(graph.n_components, dtype=np.bool_)
         known, labels, labels_cost = -np.inf, np.zeros(0, dtype=np.int64), 0.0
         total = lower = 0.0
-        relaxed = not self._exact.all()
+        relaxed = not self._components.exact.all()
         for number in range(_MOST_ROUNDS):
             self._update(stale, costs, marginals, least)
             total = float(total_least(least, costs, graph.n_linked))
@@ -199,15 +209,10 @@ class SampleDetermination:
             if lower >= cutoff:
                 costs[:] = lower = np.inf
                 break
-            removed = remove_pairs(
-                graph.starts, marginals, least, total, known, labels, prices, ceilings,
-                total + labels_cost, cutoff, self._error, self._tiny, costs, stale,
-            )  # fmt: skip
+            totals = Totals(marginals, least, total, known, labels, total + labels_cost)
+            removed = remove_pairs(self._components, totals, limits, prices, costs, stale)
             if dearest is not None:
-                removed += remove_dominated(
-                    graph.indptr, graph.neighbors, graph.n_linked, self._component,
-                    dearest, self._tiny, costs, stale,
-                )  # fmt: skip
+                removed += remove_dominated(self._components, dearest, self._tiny, costs, stale)
             if removed == 0 or stop.cause() is not None:
                 break
         left = costs < np.inf
@@ -227,11 +232,7 @@ class SampleDetermination:
     def _update(
         self, stale: NDArray[np.bool_], costs: FloatArray, marginals: FloatArray, least: FloatArray
     ) -> None:
-        graph = self._problem.graph
-        update_marginals(
-            graph.indptr, graph.neighbors, graph.starts, graph.parents, self._fixed_start,
-            self._fixed, self._exact, stale, costs, self._scratch(), marginals, least,
-        )  # fmt: skip
+        update_marginals(self._components, stale, costs, self._scratch(), marginals, least)
 
     def _ceilings(self, dearest: FloatArray | None) -> FloatArray:
         """Cost of some labelling at ``d_max``, rounded up, by component, then by free group."""
@@ -243,7 +244,7 @@ class SampleDetermination:
         marginals = np.empty((graph.n_linked, dearest.shape[1]))
         least = np.full(graph.n_components, np.inf)
         # The value of a relaxed component would belong to no proper labelling.
-        self._update(self._exact.copy(), dearest, marginals, least)
+        self._update(self._components.exact.copy(), dearest, marginals, least)
         ceilings[: graph.n_components] = least
         ceilings[graph.n_components :] = dearest[graph.n_linked :].min(axis=1)
         return ceilings * (1.0 + self._error) + 2.0 * self._tiny

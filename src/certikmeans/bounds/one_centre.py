@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-EPS = float(np.finfo(np.float64).eps)
+from certikmeans.rounding import EPS
 
 
 def cost_about_one_centre(

@@ -27,8 +27,10 @@ class Entry:
 BOUNDS: dict[str, Entry] = {
     "cluster": Entry("cluster:ClusterBound", "Lagrangian over clusters, priced exactly"),
     "grouped": Entry("grouped:GroupedBound", "the paper's Lagrangian over groups of samples"),
+    "partition": Entry("partition:PartitionBound", "parts of the points, each by itself"),
     "sample": Entry("sample:SampleBound", "distances to the boxes of the centres"),
     "sdp": Entry("sdp:SdpBound", "semidefinite relaxation with cuts"),
+    "spectral": Entry("spectral:SpectralBound", "a few eigenvalues: any number of points and axes"),
 }
 
 

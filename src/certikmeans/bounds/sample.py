@@ -16,9 +16,9 @@ from certikmeans.bounds.one_centre import cost_about_one_centre
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import Leaf
+from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
 
-EPS = float(np.finfo(np.float64).eps)
 # Components with cycles of up to so many groups are coloured exactly by the checker.
 CHECKED_CYCLES = 12
 

@@ -22,7 +22,7 @@ from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, total, u
 from certikmeans.certificate.format import Reason, Refusal
 
 # A row: the upper triangle of a matrix, row by row, then its cuts.
-MOST_MATRIX_GROUPS = 1_000
+MOST_MATRIX_GROUPS = 2_500
 MOST_CUTS_PER_GROUP = 1_000
 NUMBERS_PER_CUT = 4  # three groups and the multiplier
 

@@ -104,7 +104,9 @@ def run_and_deliver(
     if _kernels_are_new():
         if not delivery.quiet:
             to_stderr("first run: compiling takes a minute; later runs start at once\n")
-        _compile_kernels()
+        from certikmeans.warming import warm_up
+
+        warm_up()
 
     from certikmeans.report.progress import progress_on
     from certikmeans.report.trace import Trace
@@ -135,18 +137,6 @@ def _kernels_are_new() -> bool:
         return False
     folder = Path(spec.origin).parent
     return os.access(folder, os.W_OK) and not any(folder.rglob("__pycache__/*.nbi"))
-
-
-def _compile_kernels() -> None:
-    """Solve something tiny, so that neither the clock nor a time limit counts compilation."""
-    from certikmeans.problem import Problem
-    from certikmeans.solver import solve
-
-    points = [[float(i % 4), float(i // 4)] for i in range(12)]
-    triangle_with_tail = [(0, 5), (5, 10), (10, 0), (10, 3)]
-    problem = Problem.from_data(points, 3, must_link=[(1, 2)], cannot_link=triangle_with_tail)
-    solve(problem)
-    solve(problem, bound="grouped", branching="centers", node_limit=3)
 
 
 @final

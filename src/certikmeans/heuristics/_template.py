@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, final
 
-import numpy as np
-
 from certikmeans.heuristics.base import AbstractHeuristic, Labels, Workshop
 from certikmeans.heuristics.local_search import LocalSearch
+from certikmeans.streams import generator
 
 
 @final
@@ -20,7 +19,7 @@ class Template(AbstractHeuristic):
         """Return the best labelling found."""
         if workshop.finished():
             return workshop.witness
-        rng = np.random.default_rng(workshop.seed)
+        rng = generator(workshop.seed, "heuristics.template")
         rows = rng.integers(workshop.problem.n_groups, size=workshop.problem.n_clusters)
         search = LocalSearch(workshop.problem, workshop.assigner)
         found = search.from_centers(workshop.problem.points[rows], workshop)

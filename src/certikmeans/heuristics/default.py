@@ -6,12 +6,13 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import assigner_for
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, Labels, Workshop
 from certikmeans.heuristics.population import Budget, Population
 from certikmeans.heuristics.sampling import draw_sample
 from certikmeans.news import Unheard
 from certikmeans.problem import ReducedProblem
+from certikmeans.streams import generator
 
 # Above this many groups, centres are sought on a sample and polished on the whole.
 LARGE = 40_000
@@ -61,12 +62,12 @@ class DefaultSearch(AbstractHeuristic):
 
     def _centers_from_sample(self, workshop: Workshop) -> list[Centers]:
         sample = draw_sample(
-            workshop.problem, SAMPLE_SIZE, np.random.default_rng([workshop.seed, 2])
+            workshop.problem, SAMPLE_SIZE, generator(workshop.seed, "heuristics.sample")
         )
         witness = workshop.witness[sample.rows]
         small = workshop.but(
             problem=sample.problem,
-            assigner=Assigner(sample.problem, witness, hard_seconds=0.0),
+            assigner=assigner_for(sample.problem, witness, hard_seconds=0.0),
             witness=witness,
             news=Unheard(),
         )
@@ -76,6 +77,6 @@ class DefaultSearch(AbstractHeuristic):
 
 
 def _jittered(centers: Centers, problem: ReducedProblem, seed: int) -> list[Centers]:
-    rng = np.random.default_rng([seed, 3])
+    rng = generator(seed, "heuristics.jitter")
     scale = JITTER * problem.points.std(axis=0)
     return [centers + scale * rng.normal(size=centers.shape) for _ in range(JITTERED)]

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from certikmeans.assignment import Assigner
 from certikmeans.heuristics.base import Centers, Labels, Workshop
-from certikmeans.kernels.kempe import improve_by_chains
+from certikmeans.kernels.graph.links import Links
+from certikmeans.kernels.lloyd.chain_moves import ChainLimits, Clusters, improve_by_chains
 from certikmeans.problem import ReducedProblem
 
 LLOYD_ITERATIONS = 300
@@ -43,15 +44,23 @@ class LocalSearch:
         self._problem = problem
         self._assigner = assigner
         scatter = problem.weights @ np.einsum("ij,ij->i", problem.points, problem.points)
-        self._least_gain = ROUNDING_SHARE * float(scatter)
+        self._links = Links(problem.graph.indptr, problem.graph.neighbors)
+        self._limits = ChainLimits(
+            least_gain=ROUNDING_SHARE * float(scatter),
+            longest=min(LONGEST_CHAIN, problem.n_groups),
+            passes=2,
+        )
 
     def from_centers(self, centers: Centers, workshop: Workshop) -> LocalOptimum:
         """Descend from ``centers``; stops early, with a proper labelling, when asked to."""
         problem = self._problem
         n_clusters, n_axes = problem.n_clusters, problem.n_axes
         labels = np.full(problem.n_groups, -1, dtype=np.int64)
-        counts = np.empty(n_clusters, dtype=np.int64)
-        masses, sums = np.empty(n_clusters), np.empty((n_clusters, n_axes))
+        clusters = Clusters(
+            counts=np.empty(n_clusters, dtype=np.int64),
+            masses=np.empty(n_clusters),
+            sums=np.empty((n_clusters, n_axes)),
+        )
         iterations = 0
         for _ in range(ROUNDS):
             rest = self._assigner.lloyd(
@@ -63,21 +72,11 @@ class LocalSearch:
             if workshop.stop.cause() is not None:
                 return best
             moves = improve_by_chains(
-                problem.points,
-                problem.weights,
-                problem.graph.indptr,
-                problem.graph.neighbors,
-                counts,
-                masses,
-                sums,
-                labels,
-                self._least_gain,
-                min(LONGEST_CHAIN, problem.n_groups),
-                2,
+                problem.points, problem.weights, self._links, self._limits, clusters, labels
             )
             if moves == 0:
                 return best
-            centers = _means(sums, masses, rest.centers)
+            centers = _means(clusters.sums, clusters.masses, rest.centers)
         return best
 
     def from_labels(self, labels: Labels, workshop: Workshop) -> LocalOptimum:

@@ -16,7 +16,8 @@ from scipy.optimize import linear_sum_assignment
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, Labels, Workshop
 from certikmeans.heuristics.local_search import LocalOptimum, LocalSearch, means_of
 from certikmeans.heuristics.seeding import start_centers
-from certikmeans.kernels.seeding import pick_by_cost
+from certikmeans.kernels.lloyd.seeding import pick_by_cost
+from certikmeans.streams import generator
 
 # Offspring per generation: fixed, so that the answer does not depend on the threads.
 BATCH = 4
@@ -70,7 +71,7 @@ class _Run:
         self._workshop = workshop
         self._budget = budget
         self._local = LocalSearch(workshop.problem, workshop.assigner)
-        self._rng = np.random.default_rng([workshop.seed, budget.starts, 1])
+        self._rng = generator(workshop.seed, "heuristics.population", budget.starts)
         self._members: list[LocalOptimum] = []
         self._trials = 0
         self._since_best = 0

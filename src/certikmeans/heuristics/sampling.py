@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.problem import ApartGraph, ReducedProblem
+from certikmeans.problem import ApartGraph, CannotLinks, ReducedProblem
 
 
 @final
@@ -43,7 +43,7 @@ def draw_sample(problem: ReducedProblem, size: int, rng: np.random.Generator) ->
     sample = ReducedProblem(
         points=points,
         weights=weights,
-        graph=_part_of(graph, rows, kept),
+        rules=CannotLinks(_part_of(graph, rows, kept)),
         n_clusters=problem.n_clusters,
         offset=0.0,
     )

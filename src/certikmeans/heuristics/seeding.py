@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from certikmeans.heuristics.base import Centers
-from certikmeans.kernels.seeding import kmeanspp_seeds
+from certikmeans.kernels.lloyd.seeding import kmeanspp_seeds
 from certikmeans.problem import ReducedProblem
+from certikmeans.streams import generator
 
 
 def kmeanspp_centers(problem: ReducedProblem, rng: np.random.Generator) -> Centers:
@@ -31,7 +32,7 @@ def scattered_centers(problem: ReducedProblem, rng: np.random.Generator) -> Cent
 
 def start_centers(problem: ReducedProblem, seed: int, number: int) -> Centers:
     """Start number ``number`` of a run: three of four by k-means++, the rest scattered."""
-    rng = np.random.default_rng([seed, number])
+    rng = generator(seed, "heuristics.start", number)
     if number % 4 == 3:
         return scattered_centers(problem, rng)
     return kmeanspp_centers(problem, rng)

@@ -3,9 +3,7 @@
 import numpy as np
 from numba import njit
 
-EPS = np.finfo(np.float64).eps
-# More than all squares that underflow can add up to: `Problem` limits sizes and weights.
-UNDERFLOW = 1e-280
+from certikmeans.rounding import EPS, UNDERFLOW
 
 
 @njit(cache=True, nogil=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.kernels.traversal import breadth_first_order
+from certikmeans.kernels.graph.traversal import breadth_first_order
 from certikmeans.problem.graph import ApartGraph
 
 

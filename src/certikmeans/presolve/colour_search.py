@@ -7,7 +7,20 @@ from typing import Literal, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.kernels.colour_search import (
+from certikmeans.kernels.colouring.greedy import (
+    gather_ball,
+    greedy_saturation,
+    induced_subgraph,
+    peel,
+)
+from certikmeans.kernels.colouring.obstructions import (
+    FOUND,
+    greedy_clique,
+    later_neighbors,
+    scan_for_clique,
+    smallest_last_order,
+)
+from certikmeans.kernels.colouring.search import (
     NO,
     YES,
     SearchState,
@@ -15,14 +28,6 @@ from certikmeans.kernels.colour_search import (
     advance_search,
     advance_tabu,
     start_tabu,
-)
-from certikmeans.kernels.colouring import gather_ball, greedy_saturation, induced_subgraph, peel
-from certikmeans.kernels.conflicts import (
-    FOUND,
-    greedy_clique,
-    later_neighbors,
-    scan_for_clique,
-    smallest_last_order,
 )
 from certikmeans.stop import StopSignal
 

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.kernels.colouring import colour_peeled, gather_ball, peel, two_colour
+from certikmeans.kernels.colouring.greedy import colour_peeled, gather_ball, peel, two_colour
 from certikmeans.presolve.colour_search import Answer, PieceSearch, SubGraph, greedy_labels
 from certikmeans.problem.graph import ApartGraph
 from certikmeans.stop import StopSignal

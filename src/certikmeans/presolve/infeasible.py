@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
 
-from certikmeans.kernels.conflicts import scan_for_odd_cycle
+from certikmeans.kernels.colouring.obstructions import OddCycleScan, scan_for_odd_cycle
 from certikmeans.presolve.colour_search import SLICE, PieceSearch, SubGraph, find_clique
 from certikmeans.presolve.conflicts import (
     CliqueTooLarge,
@@ -241,12 +241,13 @@ def _shortest_odd_cycle(graph: SubGraph, stop: StopSignal) -> list[int]:
     cycle: list[int] = []
     root, length = 0, n + 2
     while root < n and not (cycle and (only_one or stop.cause() is not None)):
-        root, _, found, u, v = scan_for_odd_cycle(
+        scan: OddCycleScan = scan_for_odd_cycle(
             graph.indptr, graph.neighbors, root, length, parent, distance, queue, SLICE
         )
-        if found < 0:
+        root = scan.next_root
+        if scan.root < 0:
             continue
-        left, right = [u], [v]
+        left, right = [scan.u], [scan.v]
         # Equal depths: both reach their first common ancestor after the same number of steps.
         while left[-1] != right[-1]:
             left.append(int(parent[left[-1]]))

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from certikmeans.presolve.rounding import UNIT, round_down, round_up
 from certikmeans.presolve.steps import Joined
 from certikmeans.problem.numbering import number_by_appearance
+from certikmeans.rounding import UNIT, round_down, round_up
 
 
 def must_link_groups(n_points: int, must_link: NDArray[np.int64]) -> NDArray[np.int64]:

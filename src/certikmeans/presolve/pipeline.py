@@ -19,10 +19,11 @@ from certikmeans.presolve.infeasible import (
 )
 from certikmeans.presolve.must_link import collapse, must_link_groups
 from certikmeans.presolve.rotation import turn_to_principal_axes
-from certikmeans.presolve.rounding import UNIT, round_up
 from certikmeans.presolve.steps import AbstractRestore, LeftOut, Shifted
 from certikmeans.problem import Problem, ReducedProblem
 from certikmeans.problem.graph import ApartGraph
+from certikmeans.problem.rules import CannotLinks
+from certikmeans.rounding import UNIT, round_up
 from certikmeans.stop import StopSignal
 
 # Colouring is NP-hard; a search that has not ended by then is called undecided.
@@ -105,7 +106,9 @@ class Presolved:
         collapsed = collapse(before.points, before.weights, row_of_group)
         offset = before.offset + collapsed.offset
         reduced = _frozen(
-            ReducedProblem(collapsed.means, collapsed.weights, graph, before.n_clusters, offset)
+            ReducedProblem(
+                collapsed.means, collapsed.weights, CannotLinks(graph), before.n_clusters, offset
+            )
         )
         n_left_out = int(self.row_of_point.max()) + 1 - before.n_groups
         rows = np.concatenate([row_of_group, reduced.n_groups + np.arange(n_left_out)])
@@ -174,7 +177,9 @@ def presolve(
     if n_kept < len(collapsed.weights):
         weightless = turned.reduced_points(collapsed.means[n_kept:])
         steps = (*steps, LeftOut(points, weights, weightless))
-    reduced = _frozen(ReducedProblem(points, weights, graph, problem.n_clusters, collapsed.offset))
+    reduced = _frozen(
+        ReducedProblem(points, weights, CannotLinks(graph), problem.n_clusters, collapsed.offset)
+    )
     return Presolved(reduced, colouring.labels, row_of_point, shifted.centre, turned.axes, steps)
 
 

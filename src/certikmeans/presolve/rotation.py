@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.presolve.rounding import UNIT, round_up
 from certikmeans.presolve.steps import Turned
+from certikmeans.rounding import UNIT, round_up
 
 
 def turn_to_principal_axes(

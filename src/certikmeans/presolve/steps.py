@@ -10,7 +10,7 @@ Fix a labelling. With ``W`` the diagonal of weights, the cost of points ``X`` (o
 
 None of this depends on the labelling, so it holds for the best one, and a lower bound on the
 reduced problem is carried back step by step, the last one first. Every number kept here is
-rounded to the safe side (`presolve.rounding`).
+rounded to the safe side (`certikmeans.rounding`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.presolve.rounding import round_down
+from certikmeans.rounding import round_down
 
 Labels = NDArray[np.int64]
 Points = NDArray[np.float64]

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from certikmeans.errors import InputError
 from certikmeans.problem.graph import ApartGraph
 from certikmeans.problem.links import as_links, canonical_pairs
+from certikmeans.problem.rules import AbstractRules
 
 
 def _checked_points(points: Any) -> NDArray[np.float64]:
@@ -204,7 +205,7 @@ class Problem:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ReducedProblem:
-    """What is left after presolve: weighted groups and cannot-links between them.
+    """What is left after presolve: weighted groups, and rules for labelling them.
 
     Rows are ordered: groups with a cannot-link come first, component by component as
     `ApartGraph` describes, then the free ones. Coordinates are centred and turned to
@@ -214,9 +215,14 @@ class ReducedProblem:
 
     points: NDArray[np.float64]  # (n_groups, n_axes)
     weights: NDArray[np.float64]  # (n_groups,), > 0
-    graph: ApartGraph
+    rules: AbstractRules
     n_clusters: int
     offset: float  # sum of squares inside the groups
+
+    @property
+    def graph(self) -> ApartGraph:
+        """The cannot-links."""
+        return self.rules.apart
 
     @property
     def n_groups(self) -> int:

@@ -24,8 +24,8 @@ from certikmeans.bounds.base import Mixture
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import CenterSplit
+from certikmeans.rounding import EPS
 
-EPS = float(np.finfo(np.float64).eps)
 # Every so many levels the longest side is halved, whatever the mixture says.
 EXHAUSTIVE = 5
 # A cut leaves at least this part of a side on either side.

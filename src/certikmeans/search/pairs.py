@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import assigner_for
 from certikmeans.bounds.base import AbstractBound, BoundResult, Mixture, Setting
 from certikmeans.presolve.must_link import must_link_groups
 from certikmeans.presolve.pipeline import Presolved
@@ -85,7 +85,7 @@ class PairWorker(AbstractWorker[PairPart]):
         if presolved.witness is None:  # time is up, or colouring is too hard: nothing is known
             split = _restated(presolved, undecided_pair(presolved.reduced))
             return Answer(0.0, Leaf("trivial"), None, split, (), part)
-        assigner = Assigner(presolved.reduced, presolved.witness)
+        assigner = assigner_for(presolved.reduced, presolved.witness)
         run = assigner.lloyd(
             _means(presolved, task.labels),
             np.full(presolved.reduced.n_groups, -1, dtype=np.int64),

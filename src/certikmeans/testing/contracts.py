@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import assigner_for
 from certikmeans.board import Board
 from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
 from certikmeans.events import Emitter
@@ -29,7 +29,7 @@ def workshop_for(problem: Problem, *, seed: int = 0) -> Workshop:
     assert done.witness is not None
     return Workshop(
         problem=done.reduced,
-        assigner=Assigner(done.reduced, done.witness),
+        assigner=assigner_for(done.reduced, done.witness),
         witness=done.witness,
         stop=StopSignal(),
         seed=seed,
@@ -82,7 +82,7 @@ def check_heuristic(heuristic: AbstractHeuristic, problem: Problem, *, seed: int
 def setting_for(done: Presolved, *, gap: float = 1e-3, keep_proof: bool = False) -> Setting:
     """What a bound is prepared for, given a presolved problem with a labelling."""
     assert done.witness is not None
-    return Setting(done.reduced, Assigner(done.reduced, done.witness), gap, 0, keep_proof)
+    return Setting(done.reduced, assigner_for(done.reduced, done.witness), gap, 0, keep_proof)
 
 
 def check_bound(bound: AbstractBound[Any], problem: Problem) -> None:

@@ -44,8 +44,9 @@ MARGIN = 0.01
 BEYOND = 0.75
 # Rounds of the bundle in a node: a split gains more than many small steps.
 ROUNDS_IN_A_NODE = 60
-# Where another bound waits, exact pricing has to show progress from so many boxes on.
-DOUBT_SOON = 25_000
+# Where another bound waits, exact pricing has to show progress from so many boxes on: those that
+# many looks at a group make, but no fewer than so many.
+DOUBT_SOON, LOOKS_SOON = 5_000, 1e7
 # A labelling that is better by less is the same one, as far as the box goes.
 SAME_COST = 1e-9
 
@@ -221,7 +222,8 @@ def _climb(
     doubt_after: float = DOUBT_AFTER
     most_rounds, hopeful = ROUNDS_IN_A_NODE, root is not None
     if root is not None:
-        doubt_after = DOUBT_SOON if root.in_a_hurry else np.inf
+        soon = max(DOUBT_SOON, LOOKS_SOON / reduced.n_groups)
+        doubt_after = soon if root.in_a_hurry else np.inf
         most_rounds = MOST_ROUNDS
     bundle = None
     statistics = None

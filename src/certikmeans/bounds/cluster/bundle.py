@@ -20,8 +20,9 @@ from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.model import CutModel
 from certikmeans.bounds.cluster.multipliers import MultiplierSpace
 from certikmeans.bounds.cluster.pricing import DOUBT_AFTER, Column, Pricer
-from certikmeans.bounds.cluster.rounding import lagrangian_below, total_above
+from certikmeans.bounds.cluster.pricing_error import lagrangian_below, total_above
 from certikmeans.stop import StopSignal
+from certikmeans.streams import generator
 
 Vector = NDArray[np.float64]
 
@@ -103,7 +104,7 @@ class LevelBundle:
         self.ceiling = np.inf  # no multipliers in the box give more than this
         self._doubt_after = doubt_after
         self._incumbent = incumbent
-        self._rng = np.random.default_rng([seed, 3])
+        self._rng = generator(seed, "bounds.cluster.bundle")
         self._on_bound = on_bound
         self._position = space.start
         self._n_clusters = pricer.reduced.n_clusters

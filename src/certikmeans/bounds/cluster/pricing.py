@@ -14,15 +14,16 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.cluster.rounding import mean_slack, pricing_error
+from certikmeans.bounds.cluster.pricing_error import mean_slack, pricing_error
 from certikmeans.execution import Crew
-from certikmeans.kernels.pricing_ascent import ascend
-from certikmeans.kernels.pricing_search import search_boxes
+from certikmeans.kernels.pricing.ascent import ascend
+from certikmeans.kernels.pricing.instance import Instance
+from certikmeans.kernels.pricing.search import Finds, OpenBoxes, Rules, Searched, search_boxes
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
@@ -193,7 +194,7 @@ class Pricer:
         lam = _restricted(lam, region)
         error = pricing_error(self.reduced.points, self.reduced.weights, lam)
         cutoff = max(cutoff, 0.0) + 2.0 * error
-        data = self._data(lam)
+        instance = self._instance(lam)
         heap = [self._root(lam, region)]
         finds: list[tuple[float, NDArray[np.float64]]] = []
         stuck, boxes, number, budget = -np.inf, 0, 1, LEAST_BUDGET
@@ -206,16 +207,8 @@ class Pricer:
             if progress.is_lost(boxes, -heap[0].minus_upper - cutoff):
                 break
             batch = [heapq.heappop(heap) for _ in range(min(ROUND, len(heap)))]
-            search = partial(
-                _search,
-                data=data,
-                error=error,
-                slack=self._slack,
-                walls=region.walls,
-                cutoff=cutoff,
-                tolerance=patience,
-                budget=budget,
-            )
+            rules = Rules(error, self._slack, region.walls, patience, budget)
+            search = partial(_search, instance=instance, rules=rules, cutoff=cutoff)
             for outcome in self._crew.map(search, batch):
                 for box in outcome.open_boxes:
                     box.number = number
@@ -259,7 +252,11 @@ class Pricer:
             error = pricing_error(self.reduced.points, self.reduced.weights, lam)
             lam = np.where(region.allowed, lam, -error)
         climb = partial(
-            _climb, data=self._data(lam), walls=region.walls, steps=steps, least_gain=least_gain
+            _climb,
+            instance=self._instance(lam),
+            walls=region.walls,
+            steps=steps,
+            least_gain=least_gain,
         )
         columns: list[Column] = []
         for first in range(0, len(starts), CLIMBS):
@@ -271,13 +268,18 @@ class Pricer:
             best.setdefault((column.value, *column.centre.tolist()), column)
         return sorted(best.values(), key=lambda column: -column.value)
 
-    def _data(self, lam: NDArray[np.float64]) -> tuple[Any, ...]:
+    def _instance(self, lam: NDArray[np.float64]) -> Instance:
         reduced, graph = self.reduced, self.reduced.graph
-        base = lam - reduced.weights * self._squares
-        return (
-            reduced.points, reduced.weights, lam, base,
-            graph.parents, self._cyclic, graph.indptr, graph.neighbors,
-        )  # fmt: skip
+        return Instance(
+            points=reduced.points,
+            weights=reduced.weights,
+            lam=lam,
+            base=lam - reduced.weights * self._squares,
+            parents=graph.parents,
+            cyclic=self._cyclic,
+            indptr=graph.indptr,
+            neighbors=graph.neighbors,
+        )
 
     def _root(self, lam: NDArray[np.float64], region: Region) -> _Box:
         members = np.flatnonzero(lam > 0.0).astype(np.int32)
@@ -292,64 +294,70 @@ def _restricted(lam: NDArray[np.float64], region: Region) -> NDArray[np.float64]
 
 def _climb(
     start: NDArray[np.float64],
-    data: tuple[Any, ...],
+    instance: Instance,
     walls: NDArray[np.float64],
     steps: int,
     least_gain: float,
 ) -> Column:
     """Climb from one start."""
-    n, d = data[0].shape
+    n, d = instance.points.shape
     centre, sums = start.copy(), np.empty(d + 2)
     members = np.empty(n, dtype=np.uint8)
-    value, _ = ascend(data, walls, centre, sums, members, steps, least_gain)
+    value, _ = ascend(instance, walls, centre, sums, members, steps, least_gain)
     if sums[1] == 0.0:
         return Column(centre, members, 0.0, 0.0, 0.0)
     mean = sums[2:] / sums[1]
     about_mean = sums[0] + float(mean @ sums[2:])
     return Column(
-        mean, members, float(sums[1]), float(members @ data[2]) - about_mean, float(value)
+        mean, members, float(sums[1]), float(members @ instance.lam) - about_mean, float(value)
     )
 
 
-def _search(
-    box: _Box,
-    data: tuple[Any, ...],
-    error: float,
-    slack: NDArray[np.float64],
-    walls: NDArray[np.float64],
-    cutoff: float,
-    tolerance: float,
-    budget: float,
-) -> _Outcome:
+def _search(box: _Box, instance: Instance, rules: Rules, cutoff: float) -> _Outcome:
     """Search one box with a budget; what stays open shares the members it was left with."""
-    d, size = len(box.low), len(box.members)
-    lows, highs = np.empty((STACK, d)), np.empty((STACK, d))
-    settled, uppers = np.empty((STACK, d + 2)), np.empty(STACK)
-    starts, sizes = np.empty(STACK, dtype=np.int64), np.empty(STACK, dtype=np.int64)
-    arena = np.empty(8 * size + 1024, dtype=np.int32)
-    arena[:size] = box.members
-    lows[0], highs[0], settled[0] = box.low, box.high, box.settled
-    uppers[0], starts[0], sizes[0] = -box.minus_upper, 0, size
-    found, values = np.empty((FINDS, d)), np.empty(FINDS)
-    stack = (lows, highs, settled, uppers, starts, sizes, arena)
-    n_open, boxes, n_found, cutoff, stuck = search_boxes(
-        data, stack, 1, error, slack, walls, cutoff, tolerance, budget, found, values
-    )
+    d = len(box.low)
+    stack = _stack_of(box)
+    finds = Finds(centers=np.empty((FINDS, d)), values=np.empty(FINDS))
+    done: Searched = search_boxes(instance, stack, 1, rules, cutoff, finds)
     shared: dict[tuple[int, int], NDArray[np.int32]] = {}
     left = []
-    for i in range(n_open):
-        key = (int(starts[i]), int(sizes[i]))
+    for i in range(done.n_open):
+        key = (int(stack.starts[i]), int(stack.sizes[i]))
         if key not in shared:
-            shared[key] = arena[key[0] : key[0] + key[1]].copy()
+            shared[key] = stack.arena[key[0] : key[0] + key[1]].copy()
         left.append(
             _Box(
-                -float(uppers[i]),
+                -float(stack.uppers[i]),
                 0,
-                lows[i].copy(),
-                highs[i].copy(),
-                settled[i].copy(),
+                stack.lows[i].copy(),
+                stack.highs[i].copy(),
+                stack.settled[i].copy(),
                 shared[key],
             )
         )
-    finds = [(float(values[i]), found[i].copy()) for i in range(min(n_found, FINDS))]
-    return _Outcome(left, finds, float(cutoff), float(stuck), int(boxes))
+    n_kept = min(done.n_found, FINDS)
+    return _Outcome(
+        open_boxes=left,
+        finds=[(float(finds.values[i]), finds.centers[i].copy()) for i in range(n_kept)],
+        cutoff=float(done.cutoff),
+        stuck=float(done.stuck),
+        boxes=int(done.n_looks),
+    )
+
+
+def _stack_of(box: _Box) -> OpenBoxes:
+    """Return a stack with one box on it, and room for those that it is split into."""
+    d, size = len(box.low), len(box.members)
+    stack = OpenBoxes(
+        lows=np.empty((STACK, d)),
+        highs=np.empty((STACK, d)),
+        settled=np.empty((STACK, d + 2)),
+        uppers=np.empty(STACK),
+        starts=np.empty(STACK, dtype=np.int64),
+        sizes=np.empty(STACK, dtype=np.int64),
+        arena=np.empty(8 * size + 1024, dtype=np.int32),
+    )
+    stack.arena[:size] = box.members
+    stack.lows[0], stack.highs[0], stack.settled[0] = box.low, box.high, box.settled
+    stack.uppers[0], stack.starts[0], stack.sizes[0] = -box.minus_upper, 0, size
+    return stack

@@ -15,7 +15,7 @@ from certikmeans.bounds.grouped.groups import Groups, make_groups
 from certikmeans.bounds.grouped.lagrangian import Evaluated, Lagrangian
 from certikmeans.bounds.grouped.multipliers import climb, even_out, same_boxes
 from certikmeans.errors import InputError
-from certikmeans.kernels.grouped_viable import distance_ranges, narrow
+from certikmeans.kernels.grouped.viable import distance_ranges, narrow
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import Leaf
 from certikmeans.stop import StopSignal

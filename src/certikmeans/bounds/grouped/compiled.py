@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.grouped.chunks import Answers, Chunk, Effort
-from certikmeans.kernels.grouped_solve import solve_groups
+from certikmeans.kernels.grouped.solve import solve_groups
 
 
 def solve_chunk(
@@ -22,25 +22,5 @@ def solve_chunk(
         nodes=np.empty(n_sets, dtype=np.int64),
         labels=labels.copy(),
     )
-    solve_groups(
-        chunk.starts,
-        chunk.points,
-        chunk.weights,
-        chunk.link_start,
-        chunk.link,
-        chunk.viable,
-        chunk.nearest,
-        chunk.lower,
-        chunk.upper,
-        nu,
-        effort.relative_tolerance,
-        effort.quick_limit,
-        effort.node_limit,
-        answers.labels,
-        answers.values,
-        answers.bounds,
-        answers.centers,
-        answers.masses,
-        answers.nodes,
-    )
+    solve_groups(chunk, nu, effort, answers)
     return answers

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.kernels.grouped_order import order_farthest_first
+from certikmeans.kernels.grouped.order import order_farthest_first
 from certikmeans.problem import ReducedProblem
 
 # Points this close in order are not told apart further.

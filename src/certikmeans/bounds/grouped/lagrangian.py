@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import final
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.grouped.chunks import Answers, Chunk, ChunkSolver, Effort, join
+from certikmeans.bounds.grouped.group_error import group_errors, lagrangian_below, sample_magnitudes
 from certikmeans.bounds.grouped.groups import Groups
-from certikmeans.bounds.grouped.rounding import group_errors, lagrangian_below, sample_magnitudes
 from certikmeans.execution import Crew
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.stop import StopSignal
@@ -67,7 +67,7 @@ class Lagrangian:
     def _answers(self, nu: NDArray[np.float64], labels: NDArray[np.int64]) -> Answers:
         """Answers for all groups, in their order whoever ran them."""
         tasks = []
-        effort = replace(self._effort, seconds=self._stop.remaining)
+        effort = self._effort._replace(seconds=self._stop.remaining)
         first, row = 0, 0
         for chunk in self._chunks:
             last, end = first + len(chunk.starts) - 1, row + len(chunk.points)

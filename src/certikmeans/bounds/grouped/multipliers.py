@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.grouped.lagrangian import Evaluated, Lagrangian
-from certikmeans.kernels.grouped_master import propose
+from certikmeans.kernels.grouped.master import Cuts, propose
 
 MAX_CUTS = 16
 SERIOUS = 0.1  # share of the promised gain that makes a step worth taking
@@ -66,10 +66,12 @@ class Bundle:
         n_sets = len(first.nu)
         self._classes = classes
         self._weights = weights  # (G,) weight of each group
-        self._n_cuts = np.zeros(n_sets, dtype=np.int64)
-        self._costs = np.zeros((n_sets, MAX_CUTS))
-        self._centers = np.zeros((n_sets, MAX_CUTS, first.nu[0].size))
-        self._alpha = np.zeros((n_sets, MAX_CUTS))
+        self._cuts = Cuts(
+            number=np.zeros(n_sets, dtype=np.int64),
+            costs=np.zeros((n_sets, MAX_CUTS)),
+            centers=np.zeros((n_sets, MAX_CUTS, first.nu[0].size)),
+            alpha=np.zeros((n_sets, MAX_CUTS)),
+        )
         self._reach = 1.0
         self._failures = 0
         self.best = first
@@ -85,16 +87,7 @@ class Bundle:
         proposed = np.empty((len(nu), nu[0].size))
         flat = np.ascontiguousarray(nu.reshape(proposed.shape))
         level = float(np.sum(self.best.answers.values))
-        model = propose(
-            self._n_cuts,
-            self._costs,
-            self._centers,
-            flat,
-            columns,
-            1e-4 * NEGLIGIBLE * abs(level),
-            self._alpha,
-            proposed,
-        )
+        model = propose(self._cuts, flat, columns, 1e-4 * NEGLIGIBLE * abs(level), proposed)
         return even_out(proposed.reshape(nu.shape), self._classes), model - level
 
     def accept(self, tried: Evaluated, promised: float) -> None:
@@ -117,14 +110,15 @@ class Bundle:
         n_sets = len(tried.nu)
         centers = even_out(tried.answers.centers, self._classes).reshape(n_sets, -1)
         costs = tried.answers.values - np.einsum("gc,gc->g", tried.nu.reshape(n_sets, -1), centers)
-        full = self._n_cuts == MAX_CUTS
-        slots = np.where(full, np.argmin(self._alpha, axis=1), self._n_cuts)
+        cuts = self._cuts
+        full = cuts.number == MAX_CUTS
+        slots = np.where(full, np.argmin(cuts.alpha, axis=1), cuts.number)
         rows = np.arange(n_sets)
-        dropped = np.where(full, self._alpha[rows, slots], 0.0)
-        self._costs[rows, slots] = costs
-        self._centers[rows, slots] = centers
-        self._alpha[rows, slots] = np.where(self._n_cuts == 0, 1.0, dropped)
-        self._n_cuts += ~full
+        dropped = np.where(full, cuts.alpha[rows, slots], 0.0)
+        cuts.costs[rows, slots] = costs
+        cuts.centers[rows, slots] = centers
+        cuts.alpha[rows, slots] = np.where(cuts.number == 0, 1.0, dropped)
+        cuts.number[:] += ~full
 
 
 def climb(

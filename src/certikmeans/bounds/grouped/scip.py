@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ def solve_chunk(
     )
     stop = StopSignal(effort.seconds if np.isfinite(effort.seconds) else None)
     for g in range(n_sets):
-        _solve_group(chunk, g, nu[g], replace(effort, seconds=stop.remaining), answers)
+        _solve_group(chunk, g, nu[g], effort._replace(seconds=stop.remaining), answers)
     return answers
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
-from certikmeans.bounds.sdp.admm import Admm, Start
+from certikmeans.bounds.sdp.admm import CUTS_PER_GROUP, LEAST_VIOLATION, Admm, Start
 from certikmeans.bounds.sdp.cuts import NO_CUTS, merged, most_violated
 from certikmeans.bounds.sdp.interior import load_clarabel, solve_interior
 from certikmeans.bounds.sdp.model import SdpModel
@@ -25,11 +25,8 @@ from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import Leaf
 from certikmeans.stop import StopSignal
 
-MOST_GROUPS = 1_000
+MOST_GROUPS = 2_500
 CHECK_EVERY = 25  # iterations between two safe bounds
-CUTS_EVERY = 2  # checks between two rounds of cuts
-CUTS_PER_GROUP = 25  # in one round; with 10, up to a third more iterations
-LEAST_VIOLATION = 1e-4
 CONVERGED = 1e-7
 # Not worth going on if so many checks bring less than these parts of the way and of the value.
 PATIENCE = 6
@@ -70,12 +67,12 @@ class SdpBound(AbstractBound[SdpModel]):
     Parameters
     ----------
     solver : {"admm", "clarabel"}
-        Who finds the multipliers. ``admm`` is our own and takes up to 1,000 groups; ``clarabel``,
+        Who finds the multipliers. ``admm`` is our own and takes up to 2,500 groups; ``clarabel``,
         from the extra ``sdp``, is the reference for small problems.
     cuts : bool
         Whether to add pair and triangle cuts.
     max_iterations : int
-        Of ``admm``; each is an eigendecomposition.
+        Of ``admm``.
     max_rounds : int
         Rounds of cuts for ``clarabel``.
     """
@@ -126,8 +123,8 @@ class SdpBound(AbstractBound[SdpModel]):
             if root is not None:
                 root.news.prove(value, self.name)
 
-        # Matrices are too small for threads of their own: they would only wait for each other.
-        with threadpool_limits(limits=1):
+        # In a node the matrices share the cores with those of other nodes.
+        with threadpool_limits(limits=1 if root is None else root.n_threads):
             found = self._climb(state, cutoff, stop, restart, tell)
             problem = state.problem
             return BoundResult(
@@ -202,7 +199,9 @@ class SdpBound(AbstractBound[SdpModel]):
         history = [best.value]
         rounds = 0
         while True:
-            residual = admm.run(min(CHECK_EVERY, self._max_iterations - admm.iterations), stop)
+            left = self._max_iterations - admm.iterations
+            residual = admm.climb(min(CHECK_EVERY, left), stop, cuts=self._cuts)
+            rounds += int(admm.added > 0)
             best = _better(model, best, admm.state, tell, admm.iterations, rounds)
             history.append(best.value)
             if best.value >= cutoff or stop.cause() is not None:
@@ -213,11 +212,7 @@ class SdpBound(AbstractBound[SdpModel]):
                 return best
             if admm.iterations >= self._max_iterations:
                 return best
-            added = 0
-            if self._cuts and len(history) % CUTS_EVERY == 1:
-                added = admm.add_cuts(LEAST_VIOLATION, CUTS_PER_GROUP * model.n_groups)
-                rounds += 1
-            if residual <= CONVERGED and added == 0:
+            if residual <= CONVERGED and admm.added == 0:
                 return best
 
     def _by_interior(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.sdp.model import Matrix, Vector
-from certikmeans.kernels.sdp_cuts import violated_cuts
+from certikmeans.kernels.sdp.cuts import violated_cuts
 
 Triples = NDArray[np.int64]  # (m, 3): s, t, u with t < u; u = -1 for a pair cut
 

@@ -50,8 +50,8 @@ import numpy as np
 from certikmeans.bounds.sdp.cuts import CutTable, cut_table
 from certikmeans.bounds.sdp.model import Matrix, SdpModel, Vector
 from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
+from certikmeans.rounding import EPS
 
-EPS = float(np.finfo(np.float64).eps)
 TINY = 1e-280
 LARGEST = 1e200
 GENEROUS = 1.01

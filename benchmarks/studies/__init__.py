@@ -1,0 +1,1 @@
+"""One file per study: which instances, which solvers, and the page."""

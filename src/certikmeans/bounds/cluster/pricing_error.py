@@ -1,0 +1,71 @@
+"""How far rounding can move the cluster bound, and by how much it is therefore lowered.
+
+Write ``u`` for the unit roundoff, ``EPS = 2 u``, ``n`` and ``d`` for the numbers of groups and
+axes, ``Y`` for the largest norm in the box that holds all points, and
+
+    M = sum_s |lam_s| + w_s (|x_s| + Y)^2 .
+
+**One box.** Its upper bound is the maximum of ``c + 2 b.y - A |y|^2``, sums over groups with
+shares in [0, 1]. Decisions about groups rest on intervals rounded outward: they are exact.
+What is left:
+
+* a chord is evaluated with rounded slope and constant, and falls below the exact one by at
+  most ``2 EPS (|l| + |u|)``; ``|l|`` and ``|u|`` of a group are at most its own part of M plus
+  those of its children in the forest, so these sum to at most ``8 EPS M``;
+* ``lam - w |x|^2`` errs by ``(d + 3) EPS`` of its part of M: together ``(d + 3) EPS M``;
+* a group enters the sums of a box once on the way from the root, with at most two terms
+  (value and chord constant) in ``c``. The terms and their evaluation at ``y`` are at most
+  ``3 M`` in absolute value, and a sum of ``2 n`` of them followed by ``d + 16`` operations errs
+  by at most ``(2 n + d + 16) u`` of that.
+
+The total is below ``(3 n + 2.5 d + 35) EPS M``; `pricing_error` returns ``4 (n + d + 16) EPS M``.
+
+**Means.** A weighted mean of numbers of size at most ``X`` errs by less than
+``3 (n + 10) EPS X``, and the function whose root it is by less than that times the total weight;
+`mean_slack` returns ``8 (n + 16) EPS X`` per axis.
+
+**The bound.** ``sum lam`` is rounded once (``math.fsum``), then a product and a difference:
+`total_above`, `lagrangian_below`. Underflow plays no part: `Problem` keeps squares far above
+the smallest normal number.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.rounding import EPS
+
+
+def pricing_error(
+    points: NDArray[np.float64], weights: NDArray[np.float64], lam: NDArray[np.float64]
+) -> float:
+    """At least the rounding error of the upper bound of any box."""
+    n, d = points.shape
+    farthest = math.sqrt(float(np.sum(np.max(np.abs(points), axis=0) ** 2)))
+    norms = np.sqrt(np.einsum("ij,ij->i", points, points))
+    magnitude = float(np.sum(np.abs(lam)) + np.sum(weights * (norms + farthest) ** 2))
+    return float(4.0 * (n + d + 16) * EPS * magnitude)
+
+
+def mean_slack(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """At least the rounding error of a weighted mean, per axis."""
+    slack: NDArray[np.float64] = 8.0 * (len(points) + 16) * EPS * np.max(np.abs(points), axis=0)
+    return slack
+
+
+def total_above(spent: float, count: int, sigma_above: float) -> float:
+    """At least ``spent + count sigma``, given at least ``sigma >= 0``."""
+    return (spent + count * sigma_above) * (1.0 + 4.0 * EPS)
+
+
+def lagrangian_below(lam: NDArray[np.float64], spent_above: float) -> float:
+    """At most ``sum lam - sum_k sigma_k``, given at least the sum of the sigmas.
+
+    >>> lagrangian_below(np.array([1.0, 2.0]), 1.0) <= 2.0
+    True
+    """
+    total = math.fsum(lam.tolist())
+    return (total - spent_above) - 2.0 * EPS * (abs(total) + abs(spent_above))

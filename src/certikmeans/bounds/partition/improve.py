@@ -1,0 +1,90 @@
+"""One task: raise the bound of one part. Plain data in and out, so that anybody can run it."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from multiprocessing import parent_process
+from typing import final
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from certikmeans.bounds.partition.compact import CompactMultipliers, CompactStart
+from certikmeans.bounds.sdp.admm import Admm
+from certikmeans.bounds.sdp.model import SdpModel
+from certikmeans.bounds.sdp.safe import safe_bound
+from certikmeans.problem import ReducedProblem
+from certikmeans.stop import StopSignal
+
+CHECK_EVERY = 50  # iterations between two safe bounds
+# A part ends when a task brings less than this of its value, or after so many iterations.
+LEAST_GAIN = 5e-5
+MOST_ITERATIONS = 2_000
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PartTask:
+    """What to do for a part."""
+
+    problem: ReducedProblem
+    target: float  # enough
+    iterations: int
+    stop: StopSignal
+    start: CompactStart | None = None
+    known: float = 0.0  # proven before
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PartAnswer:
+    """What was reached; ``proof`` is None if nothing better than before."""
+
+    value: float
+    proof: CompactMultipliers | None
+    start: CompactStart | None
+    iterations: int
+    seconds: float
+    ended: bool  # more time would hardly help
+
+
+def improve_part(task: PartTask) -> PartAnswer:
+    """Raise the bound of a part; what it returns is proven, however early it ends."""
+    if parent_process() is not None:  # elsewhere, nobody else sees to it
+        with threadpool_limits(limits=1):
+            return _improve(task)
+    return _improve(task)
+
+
+def _improve(task: PartTask) -> PartAnswer:
+    began = time.perf_counter()
+    problem = task.problem
+    n = problem.n_groups
+    if problem.n_clusters >= n:  # every group may be its own centre
+        return PartAnswer(0.0, CompactMultipliers.none(n), None, 0, 0.0, ended=True)
+    model = SdpModel.of(problem)
+    value, proof = task.known, None
+    if task.start is None:
+        none = CompactMultipliers.none(n)
+        floor = safe_bound(model, none.full())
+        if floor >= value:
+            value, proof = floor, none
+        if problem.n_clusters == 1 or model.total <= 0.0:  # that is the cost itself
+            return PartAnswer(value, proof, None, 0, time.perf_counter() - began, ended=True)
+    admm = Admm(model, None if task.start is None else task.start.full())
+    now = None
+    while admm.iterations < task.iterations and value < task.target:
+        if task.stop.cause() is not None:
+            break
+        residual = admm.climb(min(CHECK_EVERY, task.iterations - admm.iterations), task.stop)
+        now = CompactMultipliers.of(admm.multipliers)
+        found = safe_bound(model, now.full())
+        if found > value:
+            value, proof = found, now
+        if not math.isfinite(residual):
+            break
+    start = None if now is None else CompactStart.of(admm.state, now)
+    seconds = time.perf_counter() - began
+    ended = task.start is not None and value - task.known <= LEAST_GAIN * value
+    return PartAnswer(value, proof, start, admm.iterations, seconds, ended)

@@ -1,0 +1,229 @@
+"""Inner products of a few long columns, by chunks of rows, with a proven error.
+
+The columns are ``v = sqrt(w)``, the axes ``y_sj = v_s (x_sj - centre_j)``, those made from
+multipliers (``v_s hat_k(m_s(b))``, which are zero outside one cluster and never negative), and
+unit vectors of the groups with a spike. Centre and multipliers are exact: any would do. Data are
+scaled by a power of two, exactly, so that coordinates are at most 1.
+
+**Rounding.** With ``EPS = 2 u``: ``v`` errs by u of itself, ``y`` by 3 u. An inner product of m
+numbers in any order errs by m u of the product of absolute values, whose sum is at most the
+product of the norms h. With chunks of at most `CHUNK` rows and the sums of the chunks added one
+after the other, an entry errs by at most ``relative h_i h_j``,
+
+    relative = (min(n, CHUNK) + n_chunks + 16) EPS,
+
+more than twice the first-order terms, so it covers the others, and h computed from the diagonal.
+Underflow: fewer than 1e10 terms lose less than 1e-310 each, times a factor below 1e7; where norms
+count, they are raised to `LEAST_NORM` at least, and 1e-290 / LEAST_NORM^2 is no part of EPS.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from certikmeans.bounds.spectral.evidence import Floats, Ints, SpectralEvidence
+from certikmeans.problem import ReducedProblem
+
+EPS = float(np.finfo(np.float64).eps)
+CHUNK = 1024
+LEAST_NORM = 1e-100
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """Where the origin is put, and the power of two by which coordinates are multiplied."""
+
+    centre: Floats
+    exponent: int
+
+    @classmethod
+    def of(cls, problem: ReducedProblem) -> Frame:
+        """About the mean; the largest coordinate becomes at most 1."""
+        points, weights = problem.points, problem.weights
+        low, high = points.min(axis=0), points.max(axis=0)
+        centre = weights @ points / float(weights.sum())
+        centre = np.clip(np.nan_to_num(centre), low, high)
+        reach = float(np.maximum(high - centre, centre - low).max())
+        return cls(centre, math.frexp(reach)[1] if reach > 0.0 else 0)
+
+    def rows(self, problem: ReducedProblem, which: Ints | slice) -> Floats:
+        """Some points in this frame."""
+        moved: Floats = problem.points[which] - self.centre
+        return np.ldexp(moved, -self.exponent)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column made from multipliers: side 0 or 1 of a pair, and the node of its hat."""
+
+    pair: int
+    side: int
+    node: int
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Gram:
+    """Inner products of all columns: v, axes, those of multipliers, unit vectors."""
+
+    products: Floats  # (r, r)
+    relative: float  # an entry errs by at most this part of the norms of its columns
+    n_axes: int
+    columns: tuple[Column, ...]
+    singles: Ints  # groups with a unit vector
+
+    @property
+    def norms(self) -> Floats:
+        """Lengths of the columns, not below `LEAST_NORM`."""
+        squares = np.maximum(np.diagonal(self.products), 0.0)
+        return np.maximum(np.sqrt(squares), LEAST_NORM)
+
+
+def axes_gram(problem: ReducedProblem, frame: Frame) -> Gram:
+    """Inner products of v and of the axes alone."""
+    n, d = problem.points.shape
+    products = np.zeros((1 + d, 1 + d))
+    for start in range(0, n, CHUNK):
+        rows = slice(start, start + CHUNK)
+        block = _block(frame.rows(problem, rows), problem.weights[rows], 0)
+        products += block.T @ block
+    return Gram(products, _relative(n, -(-n // CHUNK)), d, (), np.empty(0, dtype=np.int64))
+
+
+def full_gram(problem: ReducedProblem, frame: Frame, evidence: SpectralEvidence) -> Gram:
+    """Inner products of v, the axes, and the columns that the evidence uses."""
+    n, d = problem.points.shape
+    columns = _columns(evidence)
+    singles = np.unique(evidence.spikes)
+    n_columns = 1 + d + len(columns)
+    r = n_columns + len(singles)
+    products = np.zeros((r, r))
+    units = np.zeros((len(singles), n_columns))
+    order = np.argsort(evidence.labels, kind="stable")
+    ends = np.cumsum(np.bincount(evidence.labels))
+    maker = _Maker(problem, frame, evidence, columns)
+    n_chunks = len(ends)
+    for cluster, end in enumerate(ends.tolist()):
+        members = order[int(ends[cluster - 1]) if cluster else 0 : end]
+        n_chunks += -(-len(members) // CHUNK)
+        places = np.concatenate([np.arange(1 + d), 1 + d + maker.places(cluster)])
+        part = np.zeros((len(places), len(places)))
+        for start in range(0, len(members), CHUNK):
+            rows = members[start : start + CHUNK]
+            block = maker.block(cluster, rows)
+            part += block.T @ block
+            _pick(units, singles, rows, places, block)
+        products[np.ix_(places, places)] += part
+    products[n_columns:, :n_columns] = units
+    products[:n_columns, n_columns:] = units.T
+    products[n_columns:, n_columns:] = np.eye(len(singles))
+    return Gram(products, _relative(n, n_chunks), d, columns, singles)
+
+
+def _relative(n: int, n_chunks: int) -> float:
+    return (min(n, CHUNK) + n_chunks + 16) * EPS
+
+
+def _block(away: Floats, weights: Floats, more: int) -> Floats:
+    """Rows of v and y, and room for ``more`` columns."""
+    d = away.shape[1]
+    block = np.empty((len(away), 1 + d + more))
+    roots = np.sqrt(weights)
+    block[:, 0] = roots
+    np.multiply(roots[:, None], away, out=block[:, 1 : 1 + d])
+    return block
+
+
+def _pick(units: Floats, singles: Ints, rows: Ints, places: Ints, block: Floats) -> None:
+    """Copy the rows of groups that have a unit vector."""
+    if not len(singles):
+        return
+    found = np.minimum(np.searchsorted(singles, rows), len(singles) - 1)
+    here = np.flatnonzero(singles[found] == rows)
+    if len(here):
+        units[np.ix_(found[here], places)] = block[here]
+
+
+def _columns(evidence: SpectralEvidence) -> tuple[Column, ...]:
+    """The hats that some gain needs."""
+    used = evidence.gains > 0.0
+    return tuple(
+        Column(pair, side, int(node))
+        for pair in range(len(evidence.pairs))
+        for side in (0, 1)
+        for node in np.flatnonzero(used[pair].any(axis=1 - side))
+    )
+
+
+@final
+class _Maker:
+    """Makes the rows of one cluster."""
+
+    def __init__(
+        self,
+        problem: ReducedProblem,
+        frame: Frame,
+        evidence: SpectralEvidence,
+        columns: tuple[Column, ...],
+    ) -> None:
+        self._problem, self._frame = problem, frame
+        self._nodes = np.ldexp(evidence.nodes, -2 * frame.exponent)
+        self._centres = cluster_centres(problem, frame, evidence.labels)
+        # For each cluster: the other cluster, pair, side, and columns, of every pair it is in.
+        self._tasks: dict[int, list[tuple[int, int, int, list[int]]]] = {}
+        by_side: dict[tuple[int, int], list[int]] = {}
+        for place, column in enumerate(columns):
+            by_side.setdefault((column.pair, column.side), []).append(place)
+        self._hats = np.eye(evidence.nodes.shape[2])
+        self._column = columns
+        for (pair, side), places in by_side.items():
+            here, other = evidence.pairs[pair, side], evidence.pairs[pair, 1 - side]
+            self._tasks.setdefault(int(here), []).append((int(other), pair, side, places))
+
+    def places(self, cluster: int) -> Ints:
+        """Numbers of the columns that are not zero in this cluster."""
+        listed = [place for task in self._tasks.get(cluster, ()) for place in task[3]]
+        return np.array(listed, dtype=np.int64)
+
+    def block(self, cluster: int, rows: Ints) -> Floats:
+        """Rows of v, y and those columns."""
+        tasks = self._tasks.get(cluster, ())
+        away = self._frame.rows(self._problem, rows)
+        block = _block(away, self._problem.weights[rows], sum(len(task[3]) for task in tasks))
+        position = 1 + away.shape[1]
+        if tasks:
+            others = self._centres[[task[0] for task in tasks]]
+            margins = border_margins(away, self._centres[cluster], others)
+        for number, (_, pair, side, places) in enumerate(tasks):
+            for place in places:
+                hat = self._hats[self._column[place].node]
+                value = np.interp(margins[:, number], self._nodes[pair, side], hat)
+                # Nodes may be anything: what is no number, or negative, counts as 0.
+                block[:, position] = block[:, 0] * np.where(value > 0.0, value, 0.0)
+                position += 1
+        return block
+
+
+def cluster_centres(problem: ReducedProblem, frame: Frame, labels: Ints) -> Floats:
+    """Means of the clusters in the frame; the origin for an empty one."""
+    k = int(labels.max(initial=0)) + 1
+    masses = np.bincount(labels, problem.weights, k)
+    sums = np.empty((k, problem.n_axes))
+    for j, column in enumerate(problem.points.T):
+        moved = np.ldexp(column - frame.centre[j], -frame.exponent)
+        sums[:, j] = np.bincount(labels, problem.weights * moved, k)
+    return np.asarray(sums / np.where(masses > 0.0, masses, 1.0)[:, None])
+
+
+def border_margins(away: Floats, own: Floats, others: Floats) -> Floats:
+    """``|x - c_b|^2 - |x - c_a|^2`` for every row and every other centre."""
+    apart = others - own
+    # About the middle between the two centres the difference is linear.
+    middle = 0.5 * (others + own)
+    return np.asarray(2.0 * (np.sum(middle * apart, axis=1) - away @ apart.T))

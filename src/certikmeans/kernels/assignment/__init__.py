@@ -1,0 +1,1 @@
+"""Cheapest proper labels of one component of the cannot-link graph."""

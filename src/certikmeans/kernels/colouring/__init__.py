@@ -1,0 +1,1 @@
+"""Whether a graph can be coloured with K colours, and small reasons why not."""

@@ -1,0 +1,1 @@
+"""Which clusters the groups of a part can still be in."""

@@ -1,0 +1,1 @@
+"""Orders of the vertices of a graph."""

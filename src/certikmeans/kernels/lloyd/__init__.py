@@ -1,0 +1,1 @@
+"""Local search: starting centres, Lloyd steps and runs, moves of chains."""

@@ -1,0 +1,148 @@
+"""Local search by Kempe chains: moves that no assignment to fixed centres can see. Compiled.
+
+Moving a group from cluster ``a`` to ``b`` may collide with a cannot-link neighbour in ``b``,
+which then has to move to ``a``, and so on: the connected set of ``a``- and ``b``-labelled
+groups around the first one swaps sides. Without a collision the chain is the group alone,
+and the move is Hartigan's. Chains keep a proper labelling proper, and moving whole chains
+changes only two clusters, whose sums of squares are ``sum w |x|^2 - |s|^2 / m`` with
+``m`` the mass and ``s`` the weighted sum: so a move is judged from two masses and two sums.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+class Clusters(NamedTuple):
+    """All that the cost of a move depends on."""
+
+    counts: np.ndarray  # (k,) int64 groups
+    masses: np.ndarray  # (k,)
+    sums: np.ndarray  # (k, d) weighted sums
+
+
+class ChainLimits(NamedTuple):
+    """Which moves are considered."""
+
+    least_gain: float  # moves that gain less are taken for rounding
+    longest: int  # chain considered
+    passes: int  # sweeps over all groups
+
+
+@njit(cache=True, nogil=True)
+def _chain(start, b, links, labels, stamp, mark, chain):
+    """Collect the chain of ``start`` towards ``b``. Returns its length, 0 if ``chain`` is short."""
+    indptr, neighbors, a = links.indptr, links.neighbors, labels[start]
+    chain[0] = start
+    mark[start] = stamp
+    length = 1
+    head = 0
+    while head < length:
+        vertex = chain[head]
+        head += 1
+        other_side = b if labels[vertex] == a else a
+        for e in range(indptr[vertex], indptr[vertex + 1]):
+            other = neighbors[e]
+            if labels[other] == other_side and mark[other] != stamp:
+                if length == chain.size:
+                    return 0
+                mark[other] = stamp
+                chain[length] = other
+                length += 1
+    return length
+
+
+@njit(cache=True, nogil=True)
+def _gain(clusters, a, b, mass_shift, sum_shift):
+    """Decrease in cost when ``mass_shift`` and ``sum_shift`` go from ``a`` to ``b``."""
+    masses, sums = clusters.masses, clusters.sums
+    before_a, before_b, after_a, after_b = 0.0, 0.0, 0.0, 0.0
+    for j in range(sums.shape[1]):
+        before_a += sums[a, j] ** 2
+        before_b += sums[b, j] ** 2
+        after_a += (sums[a, j] - sum_shift[j]) ** 2
+        after_b += (sums[b, j] + sum_shift[j]) ** 2
+    mass_a, mass_b = masses[a] - mass_shift, masses[b] + mass_shift
+    value = -before_a / masses[a]
+    if masses[b] > 0.0:
+        value -= before_b / masses[b]
+    if mass_a > 0.0:
+        value += after_a / mass_a
+    if mass_b > 0.0:
+        value += after_b / mass_b
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _add_up(points, weights, labels, clusters):
+    """Fill in the clusters of ``labels``."""
+    clusters.counts[:] = 0
+    clusters.masses[:] = 0.0
+    clusters.sums[:] = 0.0
+    for i in range(labels.size):
+        clusters.counts[labels[i]] += 1
+        clusters.masses[labels[i]] += weights[i]
+        for j in range(points.shape[1]):
+            clusters.sums[labels[i], j] += weights[i] * points[i, j]
+
+
+@njit(cache=True, nogil=True)
+def improve_by_chains(
+    points,  # IN   (n, d) float64, centred
+    weights,  # IN   (n,) float64
+    links,  # IN
+    limits,  # IN
+    clusters,  # OUT  of the final labelling
+    labels,  # INOUT (n,) int64, proper before and after
+):
+    """Apply improving chain moves, first improvement in row order. Returns their number."""
+    n, d = points.shape
+    counts, masses, sums = clusters.counts, clusters.masses, clusters.sums
+    n_clusters = masses.size
+    _add_up(points, weights, labels, clusters)
+    mark = np.full(n, -1, dtype=np.int64)
+    chain = np.empty(limits.longest, dtype=np.int64)
+    sum_shift = np.empty(d)
+    stamp = 0
+    moves = 0
+    last_move, visited = 0, 0
+    for step in range(limits.passes * n):
+        i = step % n
+        visited += 1
+        if visited - last_move > n:
+            break
+        a = labels[i]
+        for b in range(n_clusters):
+            if b == a:
+                continue
+            stamp += 1
+            length = _chain(i, b, links, labels, stamp, mark, chain)
+            if length == 0:
+                continue
+            mass_shift, count_shift = 0.0, 0
+            sum_shift[:] = 0.0
+            for c in range(length):
+                vertex = chain[c]
+                sign = 1.0 if labels[vertex] == a else -1.0
+                count_shift += 1 if labels[vertex] == a else -1
+                mass_shift += sign * weights[vertex]
+                for j in range(d):
+                    sum_shift[j] += sign * weights[vertex] * points[vertex, j]
+            if counts[a] == count_shift or counts[b] == -count_shift:
+                continue  # emptying a cluster never lowers the cost
+            if _gain(clusters, a, b, mass_shift, sum_shift) <= limits.least_gain:
+                continue
+            for c in range(length):
+                labels[chain[c]] = b if labels[chain[c]] == a else a
+            counts[a] -= count_shift
+            counts[b] += count_shift
+            masses[a] -= mass_shift
+            masses[b] += mass_shift
+            for j in range(d):
+                sums[a, j] -= sum_shift[j]
+                sums[b, j] += sum_shift[j]
+            moves += 1
+            last_move = visited
+            a = b
+    return moves

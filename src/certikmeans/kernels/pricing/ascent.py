@@ -1,0 +1,222 @@
+"""Local search for good clusters: the mean of the selected groups, selected again. Compiled."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from certikmeans.kernels.pricing.boxes import select_at, value_at, worst_conflict
+from certikmeans.kernels.pricing.instance import ForestSpace, add_group, forest_space
+from certikmeans.kernels.pricing.ranges import build_forest
+
+# Components of cannot-links with cycles, at one centre: up to this size solved exactly, if that
+# takes no more branches than this.
+LARGEST_KNOT = 300
+KNOT_BRANCHES = 500
+
+
+class Selection(NamedTuple):
+    """Scratch of one selection among the linked groups."""
+
+    space: ForestSpace
+    chosen: np.ndarray  # (n_linked,) uint8
+    delta: np.ndarray  # (n_linked,)
+
+
+@njit(cache=True, nogil=True)
+def select_linked(
+    instance,  # IN
+    y,  # IN   (d,)
+    work,  # WORK Selection
+    members,  # OUT  (n,) uint8, of the linked groups
+):
+    """Choose a best set without cannot-links at ``y``; a good one where that takes too long."""
+    ids, chosen = work.space.ids, work.chosen
+    m = 0
+    for s in range(instance.parents.size):
+        members[s] = 0
+        if value_at(instance, s, y) > 0.0:
+            ids[m] = s
+            m += 1
+    forest = build_forest(instance, ids[:m], work.space)
+    select_at(instance, forest, y, work.delta, chosen)
+    for i in range(m):
+        members[ids[i]] = chosen[i]
+    linked, parent, order, tangled = forest.linked, forest.parent, forest.order, forest.tangled
+    first = 0
+    while forest.n_tangled > 0 and first < linked:
+        last = first + 1
+        while last < linked and parent[order[last]] >= 0 and tangled[order[first]] == 1:
+            last += 1
+        if tangled[order[first]] == 1:
+            knot = ids[order[first:last]]
+            repair(instance, knot, y, work.delta, members)
+            if knot.size <= LARGEST_KNOT:
+                untangle(instance, knot, y, work.space.position, members)
+        first = last
+
+
+@njit(cache=True, nogil=True)
+def repair(
+    instance,  # IN
+    knot,  # IN   (m,) int32: linked groups of positive value
+    y,  # IN   (d,)
+    value,  # WORK (>= m,)
+    members,  # IN/OUT (n,) uint8
+):
+    """Make ``members`` independent within the knot, then maximal in order of value."""
+    indptr, neighbors = instance.indptr, instance.neighbors
+    for i in range(knot.size):
+        value[i] = value_at(instance, knot[i], y)
+    rank = np.argsort(value[: knot.size])
+    for k in range(rank.size):  # the worst first: a group leaves if a better neighbour is in
+        s = knot[rank[k]]
+        if members[s] == 0:
+            continue
+        for e in range(indptr[s], indptr[s + 1]):
+            if members[neighbors[e]] == 1:
+                members[s] = 0
+    for k in range(rank.size - 1, -1, -1):
+        s = knot[rank[k]]
+        fits = True
+        for e in range(indptr[s], indptr[s + 1]):
+            fits = fits and members[neighbors[e]] == 0
+        if fits:
+            members[s] = 1
+
+
+@njit(cache=True, nogil=True)
+def untangle(
+    instance,  # IN
+    knot,  # IN   (m,) int32: linked groups of positive value
+    y,  # IN   (d,)
+    position,  # WORK (n_linked,) int32, all -1
+    members,  # IN/OUT (n,) uint8: an independent set; a best one within the knot afterwards
+):
+    """Best independent set of the knot, by leaving out either a group or all its neighbours.
+
+    Best sets of spanning forests bound each branch. At most ``KNOT_BRANCHES`` are looked at.
+    """
+    indptr, neighbors = instance.indptr, instance.neighbors
+    m = knot.size
+    space = forest_space(m, position)
+    ids = space.ids
+    chosen, delta = np.empty(m, dtype=np.uint8), np.empty(m)
+    stack = np.zeros((m + 2, m), dtype=np.uint8)  # 1: left out
+    best = 0.0
+    for i in range(m):
+        if members[knot[i]] == 1:
+            best += value_at(instance, knot[i], y)
+    left_out = np.empty(m, dtype=np.uint8)
+    top = 1
+    for _ in range(KNOT_BRANCHES):
+        if top == 0:
+            break
+        top -= 1
+        left_out[:] = stack[top]
+        k = 0
+        for i in range(m):
+            if left_out[i] == 0:
+                ids[k] = knot[i]
+                k += 1
+        forest = build_forest(instance, ids[:k], space)
+        value = select_at(instance, forest, y, delta, chosen)
+        if value <= best * (1.0 + 1e-14):
+            continue
+        conflict = worst_conflict(instance, forest, chosen, position)
+        if conflict < 0:
+            best = value
+            members[knot] = 0
+            for i in range(k):
+                members[ids[i]] = chosen[i]
+            continue
+        v = ids[conflict]
+        for i in range(m):
+            near = False
+            for e in range(indptr[v], indptr[v + 1]):
+                near = near or neighbors[e] == knot[i]
+            stack[top, i] = 1 if left_out[i] == 1 or knot[i] == v else 0
+            stack[top + 1, i] = 1 if left_out[i] == 1 or near else 0
+        top += 2
+    # The depth is at most m, since every branch leaves out one group more: the stack suffices.
+
+
+@njit(cache=True, nogil=True)
+def select_and_move(
+    instance,  # IN
+    walls,  # IN   (2, d): where ``y`` has to be
+    y,  # IN/OUT (d,): the mean of the members afterwards, moved inside the walls
+    sums,  # OUT  (d + 2,): of the members
+    work,  # WORK Selection
+    members,  # OUT  (n,) uint8
+):
+    """Select at ``y``, move ``y`` to the mean; returns ``sum lam - cost`` of the members there.
+
+    ``cost`` about the mean is ``sum w |x|^2 - |sum w x|^2 / sum w``: points are centred, and
+    values of columns guide the search without being claimed.
+    """
+    points, weights, base = instance.points, instance.weights, instance.base
+    n_linked = instance.parents.size
+    n, d = points.shape
+    norm = 0.0
+    for j in range(d):
+        norm += y[j] * y[j]
+    sums[:] = 0.0
+    for s in range(n_linked, n):
+        dot = 0.0
+        for j in range(d):
+            dot += points[s, j] * y[j]
+        w = weights[s]
+        inside = base[s] + w * (2.0 * dot - norm) > 0.0
+        members[s] = inside
+        if inside:
+            add_group(instance, s, 1.0, sums)
+    if n_linked > 0:
+        select_linked(instance, y, work, members)
+        for s in range(n_linked):
+            if members[s] == 1:
+                add_group(instance, s, 1.0, sums)
+    if sums[1] == 0.0:
+        return 0.0
+    value = sums[0]
+    for j in range(d):
+        y[j] = min(max(sums[2 + j] / sums[1], walls[0, j]), walls[1, j])
+        value += y[j] * (2.0 * sums[2 + j] - sums[1] * y[j])
+    return value
+
+
+@njit(cache=True, nogil=True)
+def ascend(
+    instance,  # IN
+    walls,  # IN   (2, d): where ``y`` has to be
+    y,  # IN/OUT (d,): start, then the mean of ``members``, moved inside the walls
+    best_sums,  # OUT  (d + 2,): of ``members``
+    members,  # OUT  (n,) uint8
+    most_steps,  # IN
+    least_gain,  # IN   stop at a step that gains less
+):
+    """Alternate selection and mean until the value stands still; returns ``(value, steps)``."""
+    n, d = instance.points.shape
+    n_linked = instance.parents.size
+    work = Selection(
+        space=forest_space(n_linked, np.full(n_linked, -1, dtype=np.int32)),
+        chosen=np.empty(n_linked, dtype=np.uint8),
+        delta=np.empty(n_linked),
+    )
+    sums, place = np.empty(d + 2), y.copy()
+    trial = np.empty(n, dtype=np.uint8)
+    best = 0.0
+    best_sums[:] = 0.0
+    members[:] = 0
+    for step in range(most_steps):
+        value = select_and_move(instance, walls, place, sums, work, trial)
+        gain = value - best
+        if step > 0 and gain <= 1e-12 * abs(best):
+            return best, step
+        best = value
+        members[:] = trial
+        best_sums[:] = sums
+        y[:] = place
+        if step > 0 and gain < least_gain:
+            return best, step
+    return best, most_steps

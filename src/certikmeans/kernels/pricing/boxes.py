@@ -1,0 +1,235 @@
+"""Shrink, split and probe boxes of the pricing search. Compiled; arrays in and out."""
+
+import math
+
+from numba import njit
+
+from certikmeans.kernels.distance import squared_distance_to
+from certikmeans.kernels.pricing.ranges import OPEN
+from certikmeans.rounding import EPS
+
+
+@njit(cache=True, nogil=True)
+def shrink_to_objective(
+    room,  # IN   upper bound of the box minus cutoff, > 0, rounding included
+    mass,  # IN   A of the quadratic, > 0
+    peak,  # IN   (d,) its maximiser
+    y,  # IN   (d,) its maximiser in the box
+    slack,  # IN   (d,) at least the rounding error of a computed mean
+    lo,  # IN/OUT (d,)
+    hi,  # IN/OUT (d,)
+):
+    """Keep the part of the box where the quadratic reaches the cutoff.
+
+    There ``A |z - peak|^2 <= A |y - peak|^2 + room``; the other coordinates of ``z`` are no
+    closer to the peak than those of ``y``, which leaves one interval per coordinate.
+    """
+    for j in range(lo.size):
+        away = y[j] - peak[j]
+        reach = math.sqrt(away * away + room / mass) * (1.0 + 16.0 * EPS)
+        reach += slack[j] + 4.0 * EPS * abs(peak[j])
+        lo[j] = max(lo[j], peak[j] - reach)
+        hi[j] = min(hi[j], peak[j] + reach)
+
+
+@njit(cache=True, nogil=True)
+def shrink_to_means(
+    instance,  # IN
+    open_ids,  # IN   (m,) int32: undecided groups
+    settled,  # IN   (d + 2,)
+    slack,  # IN   (d,)
+    walls,  # IN   (2, d): the region of the whole search
+    lo,  # IN/OUT (d,)
+    hi,  # IN/OUT (d,)
+):
+    """Keep the part that means of (settled + any undecided) can reach; False if there is none.
+
+    A best pair (y, I) has ``y`` at the mean of ``I``, moved into the region coordinate by
+    coordinate: where the mean lies beyond a wall, ``y`` is on it. So a box that no mean can
+    reach is dropped, unless it touches the wall on that side: then only the wall is left.
+
+    The largest mean ``t`` of coordinate j
+    solves ``g(t) = sum_settled w (x - t) + sum_open w max(x - t, 0) = 0``, ``g`` convex and
+    decreasing, so the root of a secant over a sign change lies at or above it; likewise
+    below for the smallest. ``g`` is known at both ends and the middle of the side; it is
+    raised (lowered) by ``slack`` times the total weight, more than it can err.
+    """
+    points, weights = instance.points, instance.weights
+    for j in range(lo.size):
+        a, c = lo[j], hi[j]
+        b = 0.5 * (a + c)
+        mass = settled[1]
+        first = settled[2 + j]
+        open_mass = 0.0
+        open_first = 0.0
+        pa = 0.0
+        pb = 0.0
+        pc = 0.0
+        for s in open_ids:
+            w = weights[s]
+            x = points[s, j]
+            open_mass += w
+            open_first += w * x
+            pa += w * max(x - a, 0.0)
+            pb += w * max(x - b, 0.0)
+            pc += w * max(x - c, 0.0)
+        safe = slack[j] * (mass + open_mass)
+        ga = first - a * mass + pa + safe
+        gb = first - b * mass + pb + safe
+        gc = first - c * mass + pc + safe
+        if ga < 0.0:
+            if a > walls[0, j]:
+                return False
+            hi[j] = a
+            continue
+        if gb < 0.0:
+            hi[j] = min(c, a + (b - a) * (ga / (ga - gb)) + slack[j])
+        elif gc < 0.0:
+            hi[j] = min(c, b + (c - b) * (gb / (gb - gc)) + slack[j])
+        total = first + open_first
+        both = mass + open_mass
+        fa = total - a * both - pa - safe
+        fb = total - b * both - pb - safe
+        fc = total - c * both - pc - safe
+        if fc > 0.0:
+            if c < walls[1, j]:
+                return False
+            lo[j] = c
+            hi[j] = c
+            continue
+        if fb > 0.0:
+            lo[j] = max(a, b + (c - b) * (fb / (fb - fc)) - slack[j])
+        elif fa > 0.0:
+            lo[j] = max(a, a + (b - a) * (fa / (fa - fb)) - slack[j])
+        if lo[j] > hi[j]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def choose_axis(
+    instance,  # IN
+    ids,  # IN   (m,) int32
+    state,  # IN   (m,) uint8
+    upper,  # IN   (m,)
+    lower,  # IN   (m,)
+    lo,  # IN   (d,)
+    hi,  # IN   (d,)
+    score,  # WORK (d,)
+):
+    """Axis along which the undecided groups vary most, weighted by the slack of their chords."""
+    points, weights = instance.points, instance.weights
+    d = lo.size
+    score[:] = 0.0
+    for i in range(ids.size):
+        if state[i] != OPEN or upper[i] <= 0.0 or lower[i] >= 0.0:
+            continue
+        s = ids[i]
+        # The product of the two slopes, not of upper and lower: that could leave the range.
+        slope = upper[i] / (upper[i] - lower[i])
+        worth = weights[s] * slope * (1.0 - slope)
+        for j in range(d):
+            below = lo[j] - points[s, j]
+            above = points[s, j] - hi[j]
+            gap = max(0.0, max(below, above))
+            reach = max(-below, -above)
+            score[j] += worth * (reach * reach - gap * gap)
+    best = 0
+    for j in range(1, d):
+        if score[j] > score[best]:
+            best = j
+    if score[best] <= 0.0:
+        for j in range(d):
+            if hi[j] - lo[j] > hi[best] - lo[best]:
+                best = j
+    return best
+
+
+@njit(cache=True, nogil=True)
+def loosest_group(
+    ids,  # IN   (m,) int32
+    state,  # IN   (m,) uint8
+    upper,  # IN   (m,)
+    lower,  # IN   (m,)
+):
+    """Place of the undecided group whose chord is farthest from ``max(a, 0)``; -1 without one."""
+    best = 0.0
+    place = -1
+    for i in range(ids.size):
+        if state[i] == OPEN and upper[i] > 0.0 and lower[i] < 0.0:
+            away = upper[i] * (-lower[i] / (upper[i] - lower[i]))
+            if away > best:
+                best = away
+                place = i
+    return place
+
+
+@njit(cache=True, nogil=True)
+def value_at(
+    instance,  # IN
+    s,  # IN   group
+    y,  # IN   (d,)
+):
+    """What group ``s`` is worth to a cluster centred at ``y``."""
+    r = squared_distance_to(instance.points, s, y)
+    return instance.lam[s] - instance.weights[s] * r
+
+
+@njit(cache=True, nogil=True)
+def select_at(
+    instance,  # IN
+    forest,  # IN
+    y,  # IN   (d,)
+    delta,  # WORK (m,)
+    chosen,  # OUT  (m,) uint8: a best set of the forest at y
+):
+    """Value of a best set of the forest's groups at ``y``, other cannot-links ignored."""
+    ids, linked, parent, order = forest.ids, forest.linked, forest.parent, forest.order
+    for i in range(ids.size):
+        delta[i] = value_at(instance, ids[i], y)
+    for q in range(linked - 1, -1, -1):
+        i = order[q]
+        p = parent[i]
+        if p >= 0 and delta[i] > 0.0:
+            delta[p] -= delta[i]
+    value = 0.0
+    for q in range(ids.size):
+        i = order[q] if q < linked else q
+        chosen[i] = 0
+        if delta[i] > 0.0:
+            value += delta[i]
+            if q >= linked or parent[i] < 0 or chosen[parent[i]] == 0:
+                chosen[i] = 1
+    return value
+
+
+@njit(cache=True, nogil=True)
+def worst_conflict(
+    instance,  # IN
+    forest,  # IN
+    chosen,  # IN   (m,) uint8
+    position,  # WORK (n_linked,) int32, all -1; all -1 again on return
+):
+    """Place of the chosen group with the most chosen neighbours; -1 if there is no conflict."""
+    ids, linked, tangled = forest.ids, forest.linked, forest.tangled
+    indptr, neighbors = instance.indptr, instance.neighbors
+    for i in range(linked):
+        if tangled[i] == 1 and chosen[i] == 1:
+            position[ids[i]] = i
+    worst = -1
+    most = 0
+    for i in range(linked):
+        if tangled[i] == 0 or chosen[i] == 0:
+            continue
+        count = 0
+        v = ids[i]
+        for e in range(indptr[v], indptr[v + 1]):
+            if position[neighbors[e]] >= 0:
+                count += 1
+        if count > most:
+            most = count
+            worst = i
+    for i in range(linked):
+        if tangled[i] == 1:
+            position[ids[i]] = -1
+    return worst

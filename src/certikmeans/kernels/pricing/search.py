@@ -1,0 +1,357 @@
+"""Depth-first search over boxes for the best cluster, a bounded amount of work per call."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from certikmeans.kernels.pricing.boxes import (
+    choose_axis,
+    loosest_group,
+    select_at,
+    shrink_to_means,
+    shrink_to_objective,
+    worst_conflict,
+)
+from certikmeans.kernels.pricing.instance import Forest, ForestSpace, add_group, forest_space
+from certikmeans.kernels.pricing.ranges import (
+    OPEN,
+    best_in_box,
+    build_forest,
+    keep_reachable,
+    overestimate,
+    tree_ranges,
+)
+
+# A box that contraction leaves smaller than this on some side is looked at again before a split.
+WORTH_ANOTHER_LOOK = 0.75
+MOST_LOOKS = 4
+# With at most so many undecided groups, decide one instead of splitting the box.
+FEW = 6
+
+
+class OpenBoxes(NamedTuple):
+    """The stack of boxes still to be searched; members of a box are a slice of the arena."""
+
+    lows: np.ndarray  # (capacity, d)
+    highs: np.ndarray  # (capacity, d)
+    settled: np.ndarray  # (capacity, d + 2) quadratic of the groups that are in
+    uppers: np.ndarray  # (capacity,) at least the value of every cluster of the box
+    starts: np.ndarray  # (capacity,) int64: first member in the arena
+    sizes: np.ndarray  # (capacity,) int64: members, undecided groups in ascending order
+    arena: np.ndarray  # int32
+
+
+class Rules(NamedTuple):
+    """What stays the same during a search."""
+
+    error: float  # at least the rounding error of a computed upper bound
+    slack: np.ndarray  # (d,) at least the rounding error of a computed mean
+    walls: np.ndarray  # (2, d): the region of the whole search, of which all boxes are parts
+    tolerance: float  # raise the cutoff to a better value plus this
+    budget: float  # stop after about this many evaluations of a coordinate
+
+
+class Finds(NamedTuple):
+    """The last centres whose value exceeded the cutoff, as in a ring."""
+
+    centers: np.ndarray  # (finds, d)
+    values: np.ndarray  # (finds,)
+
+
+class Searched(NamedTuple):
+    """What a search has done."""
+
+    n_open: int  # boxes left on the stack
+    n_looks: int
+    n_found: int  # in all, also those no longer among the finds
+    cutoff: float
+    stuck: float  # largest bound of a box too small to split, or -inf
+
+
+class Box(NamedTuple):
+    """The box at hand."""
+
+    lo: np.ndarray  # (d,)
+    hi: np.ndarray  # (d,)
+    side: np.ndarray  # (d,) its sides before the last contraction
+    peak: np.ndarray  # (d,) where the quadratic is largest
+    y: np.ndarray  # (d,) where it is largest in the box
+    sums: np.ndarray  # (d + 2,) quadratic of the groups that are in
+    before: np.ndarray  # (d + 2,) the same before the last look
+    estimate: np.ndarray  # (d + 2,) quadratic of the undecided groups
+
+
+class Workspace(NamedTuple):
+    """Scratch of a search; arrays over groups by place in ``space.ids``."""
+
+    space: ForestSpace
+    upper: np.ndarray
+    lower: np.ndarray
+    gain: np.ndarray
+    share: np.ndarray
+    state: np.ndarray  # uint8: OPEN, IN or OUT
+    chosen: np.ndarray  # uint8
+    score: np.ndarray  # (d,)
+    box: Box
+
+
+class Look(NamedTuple):
+    """One bound of a box and the forest it comes from."""
+
+    bound: float
+    forest: Forest
+
+
+class Examined(NamedTuple):
+    """What is left of a box that was bounded and shrunk until neither helped."""
+
+    bound: float  # minus infinity closes the box
+    start: int  # of the members left in the arena, behind those the box came with
+    size: int
+    forest: Forest
+    looks: int
+    touched: float  # evaluations of a coordinate
+
+
+@njit(cache=True, nogil=True)
+def workspace(most, d, n_linked):
+    """Scratch space for boxes of up to ``most`` members."""
+    return Workspace(
+        forest_space(most, np.full(n_linked, -1, dtype=np.int32)),
+        np.empty(most),
+        np.empty(most),
+        np.empty(most),
+        np.empty(most),
+        np.empty(most, dtype=np.uint8),
+        np.empty(most, dtype=np.uint8),
+        np.empty(d),
+        Box(
+            np.empty(d),
+            np.empty(d),
+            np.empty(d),
+            np.empty(d),
+            np.empty(d),
+            np.empty(d + 2),
+            np.empty(d + 2),
+            np.empty(d + 2),
+        ),
+    )
+
+
+@njit(cache=True, nogil=True)
+def quadratic_at(sums, y):
+    """Value of ``c + 2 b.y - A |y|^2``."""
+    value = sums[0]
+    for j in range(y.size):
+        value += y[j] * (2.0 * sums[2 + j] - sums[1] * y[j])
+    return value
+
+
+@njit(cache=True, nogil=True)
+def keep_open(ids, state, target):
+    """Write the undecided groups to ``target``; returns how many."""
+    kept = 0
+    for i in range(ids.size):
+        if state[i] == OPEN:
+            target[kept] = ids[i]
+            kept += 1
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def push_box(stack, node, box, upper, start, size):
+    """Write the box at hand, with other members, to place ``node`` of the stack."""
+    stack.lows[node] = box.lo
+    stack.highs[node] = box.hi
+    stack.settled[node] = box.sums
+    stack.uppers[node] = upper
+    stack.starts[node] = start
+    stack.sizes[node] = size
+
+
+@njit(cache=True, nogil=True)
+def look(instance, members, work, error):
+    """Bound the box in ``work``."""
+    box, upper, lower, share = work.box, work.upper, work.lower, work.share
+    m = keep_reachable(instance, members, box.lo, box.hi, work.space.ids, upper, lower)
+    forest = build_forest(instance, work.space.ids[:m], work.space)
+    tree_ranges(forest, upper, lower, work.gain, share)
+    box.before[:] = box.sums
+    overestimate(instance, forest, upper, lower, work.state, share, box.sums, box.estimate)
+    bound = best_in_box(box.sums, box.estimate, box.lo, box.hi, box.peak, box.y) + error
+    return Look(bound, forest)
+
+
+@njit(cache=True, nogil=True)
+def shrink(instance, open_ids, box, room, rules):
+    """Cut off what can hold neither the objective nor a mean; False if nothing is left."""
+    lo, hi, slack = box.lo, box.hi, rules.slack
+    mass = box.sums[1] + box.estimate[1]
+    if mass > 0.0:
+        shrink_to_objective(room, mass, box.peak, box.y, slack, lo, hi)
+    for j in range(lo.size):
+        if not lo[j] <= hi[j]:
+            return False
+    if box.sums[1] > 0.0:
+        return shrink_to_means(instance, open_ids, box.sums, slack, rules.walls, lo, hi)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def examine(instance, stack, work, node, rules, cutoff):
+    """Bound and shrink the box at ``node`` until neither helps.
+
+    The box, its sums and its maximiser are in ``work`` afterwards.
+    """
+    box, arena = work.box, stack.arena
+    lo, hi, side = box.lo, box.hi, box.side
+    d = lo.size
+    lo[:] = stack.lows[node]
+    hi[:] = stack.highs[node]
+    box.sums[:] = stack.settled[node]
+    bound = stack.uppers[node]
+    start, size = stack.starts[node], stack.sizes[node]
+    free = start + size
+    looks, touched = 0, 0.0
+    while True:
+        looks += 1
+        touched += (size + 1.0) * d
+        seen = look(instance, arena[start : start + size], work, rules.error)
+        bound = min(bound, seen.bound)
+        if bound <= cutoff:
+            return Examined(-np.inf, start, size, seen.forest, looks, touched)
+        start, size = free, keep_open(seen.forest.ids, work.state, arena[free:])
+        side[:] = hi - lo
+        if not shrink(instance, arena[start : start + size], box, seen.bound - cutoff, rules):
+            return Examined(-np.inf, start, size, seen.forest, looks, touched)
+        shrunk = 1.0
+        for j in range(d):
+            if side[j] > 0.0:
+                shrunk = min(shrunk, (hi[j] - lo[j]) / side[j])
+        if shrunk >= WORTH_ANOTHER_LOOK or looks >= MOST_LOOKS:
+            return Examined(bound, start, size, seen.forest, looks, touched)
+
+
+@njit(cache=True, nogil=True)
+def probe(instance, work, forest, cutoff):
+    """Value of the forest's best set at the maximiser, moved into the box.
+
+    Returns ``(value, conflict)``: where the value exceeds the cutoff, the place of a group that
+    a cannot-link beyond the forest forbids in that set, or -1 if the set is proper.
+    """
+    box, y = work.box, work.box.y
+    for j in range(y.size):
+        y[j] = min(max(y[j], box.lo[j]), box.hi[j])
+    value = quadratic_at(box.before, y) + select_at(instance, forest, y, work.gain, work.chosen)
+    conflict = -1
+    if value > cutoff and forest.n_tangled > 0:
+        conflict = worst_conflict(instance, forest, work.chosen, work.space.position)
+    return value, conflict
+
+
+@njit(cache=True, nogil=True)
+def split_on_group(instance, stack, work, forest, place, free, top, bound):
+    """Push the two cases "this group is out" and "it is in": then its neighbours are out."""
+    indptr, neighbors = instance.indptr, instance.neighbors
+    ids, box, arena = forest.ids, work.box, stack.arena
+    v = ids[place]
+    out = np.int64(0)
+    for i in range(ids.size):
+        if work.state[i] == OPEN and i != place:
+            arena[free + out] = ids[i]
+            out += 1
+    kept = np.int64(0)
+    for i in range(out):
+        s = arena[free + i]
+        apart = True
+        for e in range(indptr[v], indptr[v + 1]):
+            if neighbors[e] == s:
+                apart = False
+        if apart:
+            arena[free + out + kept] = s
+            kept += 1
+    push_box(stack, top, box, bound, free, out)
+    add_group(instance, v, 1.0, box.sums)
+    push_box(stack, top + 1, box, bound, free + out, kept)
+
+
+@njit(cache=True, nogil=True)
+def split_on_axis(stack, box, axis, start, size, top, bound):
+    """Push the two halves of the box, the one with the maximiser last, to be searched first."""
+    middle = 0.5 * (box.lo[axis] + box.hi[axis])
+    below = 1 if box.y[axis] < middle else 0
+    push_box(stack, top, box, bound, start, size)
+    push_box(stack, top + 1, box, bound, start, size)
+    stack.highs[top + below, axis] = middle
+    stack.lows[top + 1 - below, axis] = middle
+
+
+@njit(cache=True, nogil=True)
+def group_to_split(work, forest, conflict, size):
+    """Place of the group to decide next, or -1: split the box instead.
+
+    A group where smaller boxes alone cannot close this one (the forest itself allows too much:
+    ``conflict``), or only very small ones (a group is worth nothing right at the best centre).
+    """
+    if conflict < 0 and size <= FEW:
+        return loosest_group(forest.ids, work.state, work.upper, work.lower)
+    return conflict
+
+
+@njit(cache=True, nogil=True)
+def search_boxes(
+    instance,  # IN
+    stack,  # IN/OUT OpenBoxes; ``n_open`` boxes on it at the start
+    n_open,  # IN
+    rules,  # IN
+    cutoff,  # IN   boxes that cannot exceed this are closed
+    finds,  # OUT
+):
+    """Close boxes depth first.
+
+    Afterwards the best cluster is worth at most ``max(cutoff, stuck, uppers[:n_open])``: each
+    box that left the stack was bounded by the cutoff or by ``stuck`` (too small to split),
+    holds no mean of a set it allows (moved into the region), or was replaced by parts that
+    cover what it may contain.
+    """
+    uppers, starts, sizes, slack = stack.uppers, stack.starts, stack.sizes, rules.slack
+    most = np.int64(1)
+    for node in range(n_open):
+        most = max(most, sizes[node])
+    work = workspace(most, slack.size, instance.parents.size)
+    box = work.box
+    n_looks, touched, n_found, stuck = 0, 0.0, 0, -np.inf
+    while n_open > 0 and touched < rules.budget:
+        node = n_open - 1
+        free = starts[node] + sizes[node]  # what lies beyond belonged to boxes closed by now
+        if node + 2 > uppers.size or free + 2 * sizes[node] > stack.arena.size:
+            break
+        n_open = node
+        if uppers[node] <= cutoff:
+            continue
+        left = examine(instance, stack, work, node, rules, cutoff)
+        n_looks += left.looks
+        touched += left.touched
+        if left.bound <= cutoff:
+            continue
+        forest, bound = left.forest, left.bound
+        value, conflict = probe(instance, work, forest, cutoff)
+        if value > cutoff and conflict < 0:
+            finds.centers[n_found % finds.values.size] = box.y
+            finds.values[n_found % finds.values.size] = value
+            n_found += 1
+            cutoff = value + rules.tolerance
+        place = group_to_split(work, forest, conflict, left.size)
+        if place >= 0:
+            split_on_group(instance, stack, work, forest, place, free, n_open, bound)
+        else:
+            axis = choose_axis(
+                instance, forest.ids, work.state, work.upper, work.lower, box.lo, box.hi, work.score
+            )
+            if box.hi[axis] - box.lo[axis] <= 4.0 * slack[axis]:
+                stuck = max(stuck, bound)
+                continue
+            split_on_axis(stack, box, axis, left.start, left.size, n_open, bound)
+        n_open += 2
+    return Searched(n_open, n_looks, n_found, cutoff, stuck)

@@ -1,0 +1,1 @@
+"""Cuts of the semidefinite relaxation."""

@@ -1,0 +1,78 @@
+"""The benchmarks stay small, use public names, and share one harness."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from benchmarks.__main__ import BENCHMARKS, STUDIES
+
+from benchmarks import study
+
+ROOT = Path(study.__file__).resolve().parent
+MODULES = sorted(ROOT.rglob("*.py"))
+PUBLIC = {
+    "certikmeans",
+    "certikmeans.baselines",
+    "certikmeans.certificate",
+    "certikmeans.certificate.write",
+    "certikmeans.events",
+    "certikmeans.generate",
+    "certikmeans.options",
+    "certikmeans.problem.files",
+}
+
+
+def _imported(path: Path) -> set[str]:
+    """The modules of the package that a file imports from."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {name for name in found if name.split(".")[0] == "certikmeans"}
+
+
+def test_every_command_of_the_readme_is_there():
+    names = "bounds certificates highdim incumbents lloyd many paper presolve root startup tree"
+    assert sorted(BENCHMARKS) == names.split()
+    assert all(name == one.name for name, one in STUDIES.items())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_modules_stay_short(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_studies_use_public_names(path):
+    if path.parent.name == "micro":  # these time single steps of the inside
+        assert _imported(path) <= PUBLIC | {
+            "certikmeans.assignment",
+            "certikmeans.presolve.pipeline",
+        }
+    else:
+        assert _imported(path) <= PUBLIC
+
+
+@pytest.mark.parametrize("name", sorted(STUDIES))
+def test_instances_and_solvers_have_names_of_their_own(name):
+    from benchmarks.__main__ import parser
+
+    scope = study.Scope(None, False, parser().parse_args([name]))
+    titles = [one.title for one in STUDIES[name].requests(scope)]
+    assert len(titles) == len(set(titles))
+    assert titles or name == "incumbents"  # which needs the published instances
+
+
+@pytest.mark.parametrize("name", sorted(STUDIES))
+def test_rows_can_be_sent_to_another_process(name):
+    import pickle
+
+    from benchmarks.__main__ import parser
+
+    scope = study.Scope(None, False, parser().parse_args([name]))
+    for one in STUDIES[name].requests(scope):
+        assert pickle.loads(pickle.dumps(one)).key == one.key

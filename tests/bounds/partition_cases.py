@@ -1,0 +1,61 @@
+"""Small problems cut into parts, and what is exactly true of them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from certikmeans.testing.instances import random_problem
+from certikmeans.testing.oracle import exact_cost
+from tests.bounds.sdp_cases import exact_costs, reduced_of
+
+
+def drawn(seed, least_groups=3, largest=7):
+    """A random problem that has a labelling and enough groups, its reduction, its least cost."""
+    for attempt in range(1000):
+        problem = random_problem(seed + 10_000 * attempt, largest=largest)
+        done = reduced_of(problem)
+        if done is None or done.reduced.n_groups < least_groups or done.witness is None:
+            continue
+        costs = exact_costs(problem, done)
+        if costs:
+            return problem, done, min(costs)
+    raise AssertionError("no problem was drawn")
+
+
+def weights_add_up(reduced, parts):
+    """Whether the weights of parts are at most those of the problem, in exact arithmetic."""
+    totals = [Fraction(0)] * reduced.n_groups
+    for part in parts:
+        for row, weight in zip(part.rows.tolist(), part.problem.weights.tolist(), strict=True):
+            assert weight > 0.0
+            totals[row] += Fraction(weight)
+    return all(a <= Fraction(b) for a, b in zip(totals, reduced.weights.tolist(), strict=True))
+
+
+def proper_labellings(reduced):
+    """Every labelling of the groups that respects the pairs, up to names."""
+    edges = reduced.graph.edges().tolist()
+    stack = [()]
+    while stack:
+        labels = stack.pop()
+        s = len(labels)
+        if s == reduced.n_groups:
+            yield labels
+            continue
+        for k in range(min(max(labels, default=-1) + 2, reduced.n_clusters)):
+            if all(labels[u] != k for u, v in edges if v == s):
+                stack.append((*labels, k))
+
+
+def least_cost(reduced):
+    """The optimum, exactly."""
+    return min(
+        exact_cost(reduced.points, reduced.weights, labels) for labels in proper_labellings(reduced)
+    )
+
+
+def some_labels(done, rng):
+    """The witness, or any labels at all: parts are valid whatever they come from."""
+    if rng.random() < 0.5:
+        return done.witness
+    return rng.integers(done.reduced.n_clusters, size=done.reduced.n_groups)

@@ -1,0 +1,78 @@
+"""Instances, random evidence and liars for the spectral bounds and for their checker."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from certikmeans import Problem
+from certikmeans.bounds.spectral import SpectralEvidence
+from certikmeans.testing.instances import random_problem
+from tests.bounds.sdp_cases import exact_costs, reduced_of
+
+
+def drawn(seed, *, least_groups=2):
+    """The first feasible instance from this seed on with something to prove: problem, presolved."""
+    for step in range(1000):
+        problem = random_problem(1000 * seed + step, largest=6)
+        done = reduced_of(problem)
+        if done is not None and done.reduced.n_groups >= least_groups:
+            return problem, done
+    raise AssertionError("no feasible instance")
+
+
+def separated_blobs(rng, shift=0.0, scale=1.0, ratio=6.0):
+    """Few points in clusters far apart with extreme weights, and an optimal labelling.
+
+    Bounds meet the optimum here, so an error in the last place shows.
+    """
+    k = int(rng.integers(2, 4))
+    n = int(rng.integers(k + 2, 8))
+    truth = np.concatenate([np.arange(k), rng.integers(k, size=n - k)])
+    middle = 20.0 * np.eye(3)[:k]
+    points = scale * (middle[truth] + rng.normal(scale=0.1, size=(n, 3)) + shift)
+    weights = 10.0 ** rng.uniform(-ratio, ratio, size=n)
+    return Problem.from_data(points, k, weights=weights), truth
+
+
+def random_evidence(rng, reduced, size):
+    """Multipliers of any sign and size; labels, nodes and spikes that say nothing."""
+    n, k = reduced.n_groups, reduced.n_clusters
+    labels = rng.integers(k, size=n)
+    every = [(a, b) for a in range(k) for b in range(k) if a != b and b <= labels.max()]
+    every = [pair for pair in every if pair[0] <= labels.max()]
+    p = int(rng.integers(0, len(every) + 1))
+    pairs = np.array([every[i] for i in rng.permutation(len(every))[:p]], dtype=np.int64)
+    q = int(rng.integers(2, 5))
+    spread = max(float(np.ptp(reduced.points)), 1e-100) ** 2
+    nodes = spread * rng.normal(size=(p, 2, q))
+    if rng.random() < 0.7:
+        nodes.sort(axis=2)
+    unit = size / max(float(reduced.weights.sum()), 1e-300) * 10.0 ** rng.integers(-4, 3)
+    gains = unit * rng.normal(size=(p, q, q))
+    if rng.random() < 0.5:
+        gains = np.abs(gains)
+    edges = reduced.graph.edges()
+    spikes = np.concatenate([edges, rng.integers(n, size=(int(rng.integers(0, 4)), 2))])
+    spikes = spikes[rng.random(len(spikes)) < 0.7].astype(np.int64)
+    # Against points of weight w, a spike of the matrix M is w times a multiplier.
+    amounts = size * 10.0 ** rng.integers(-4, 2) * rng.normal(size=len(spikes))
+    return SpectralEvidence(labels, pairs.reshape(-1, 2), nodes, gains, spikes, amounts)
+
+
+def least_cost(problem, done):
+    return min(exact_costs(problem, done))
+
+
+def with_pairs(rng, n, d, k, spread):
+    """Overlapping clusters, must-links and cannot-links from the truth, weights: done, labels."""
+    truth = np.concatenate([np.arange(k), rng.integers(k, size=n - k)])
+    points = rng.normal(size=(k, d))[truth] * 3.0 + spread * rng.normal(size=(n, d))
+    ends = rng.integers(n, size=(n, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    same = truth[ends[:, 0]] == truth[ends[:, 1]]
+    problem = Problem.from_data(
+        points, k, must_link=ends[same][: n // 8], cannot_link=ends[~same][: n // 4],
+        weights=rng.uniform(0.5, 3.0, size=n),
+    )  # fmt: skip
+    done = reduced_of(problem)
+    return done, done.reduce_labels(truth)

@@ -1,0 +1,266 @@
+"""The partition bound: below every labelling, however the problem is cut up."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from certikmeans import Problem
+from certikmeans.bounds.partition import partition_bound, run
+from certikmeans.bounds.partition.anticlusters import anticlusters
+from certikmeans.bounds.partition.compact import CompactMultipliers, shortened
+from certikmeans.bounds.partition.improve import PartTask, improve_part
+from certikmeans.bounds.partition.parts import cut_into_parts
+from certikmeans.bounds.partition.shares import share_of, shared_groups
+from certikmeans.bounds.partition.sizes import part_size
+from certikmeans.bounds.sdp.model import SdpModel
+from certikmeans.bounds.sdp.safe import safe_bound
+from certikmeans.stop import StopSignal
+from tests.bounds.partition_cases import drawn, least_cost, some_labels, weights_add_up
+from tests.bounds.sdp_cases import reduced_of
+
+
+def blobs(n=120, d=6, k=3, seed=0, spread=1.0, **pairs):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(k, size=n)
+    points = 4.0 * rng.normal(size=(k, d))[truth] + spread * rng.normal(size=(n, d))
+    done = reduced_of(Problem.from_data(points, k, **pairs))
+    return done, done.reduce_labels(truth)
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_below_every_labelling(seed, size):
+    _, done, least = drawn(seed)
+    labels = some_labels(done, np.random.default_rng(seed))
+    told = []
+    found = partition_bound(
+        done.reduced, labels, np.inf, StopSignal(), size=size, seed=seed, on_bound=told.append
+    )
+    assert found.value >= 0.0
+    assert Fraction(found.value) <= least
+    assert told == sorted(set(told))
+    assert all(Fraction(value) <= least for value in told)
+    assert found.failures == 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_weights_of_parts_add_up_exactly(seed):
+    _, done, _ = drawn(seed)
+    labels = some_labels(done, np.random.default_rng(seed))
+    for size in (1, 2, 3, 4, 100):
+        parts = cut_into_parts(done.reduced, labels, size, seed)
+        assert weights_add_up(done.reduced, parts)
+        seen = np.unique(np.concatenate([part.rows for part in parts]))
+        assert np.array_equal(seen, np.arange(done.reduced.n_groups))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_parts_cost_no_more_than_the_whole(seed):
+    """The theorem itself, with the weights as rounded."""
+    _, done, least = drawn(seed, least_groups=4)
+    labels = some_labels(done, np.random.default_rng(seed))
+    parts = cut_into_parts(done.reduced, labels, 3, seed)
+    assert len(parts) > 1
+    assert sum(least_cost(part.problem) for part in parts) <= least
+
+
+@pytest.mark.parametrize("n_parts", [2, 3, 5, 6, 7, 49, 1000])
+def test_shares_are_at_most_the_weight(n_parts):
+    rng = np.random.default_rng(n_parts)
+    weights = np.concatenate(
+        [rng.uniform(0.5, 2.0, 200), 10.0 ** rng.uniform(-12, 12, 200), 2.0 ** np.arange(-40, 40)]
+    )
+    shares = share_of(weights, n_parts)
+    for weight, share in zip(weights.tolist(), shares.tolist(), strict=True):
+        assert n_parts * Fraction(share) <= Fraction(weight)
+        assert n_parts * share >= weight * (1.0 - 1e-15)
+
+
+def test_a_part_is_a_problem_of_its_own():
+    pairs = [(0, 1), (1, 2), (2, 0), (5, 6), (7, 8), (8, 9), (20, 30), (31, 32)]
+    done, labels = blobs(80, cannot_link=pairs, must_link=[(10, 11)])
+    whole = {tuple(edge) for edge in done.reduced.graph.edges().tolist()}
+    parts = cut_into_parts(done.reduced, labels, 25)
+    kept = 0
+    for part in parts:
+        graph = part.problem.graph
+        edges = np.sort(part.rows[graph.edges()], axis=1)
+        assert {tuple(edge) for edge in edges.tolist()} <= whole
+        inside = {(u, v) for u, v in whole if u in part.rows and v in part.rows}
+        assert {tuple(edge) for edge in edges.tolist()} == inside
+        assert np.array_equal(part.problem.points, done.reduced.points[part.rows])
+        degrees = np.diff(graph.indptr)
+        assert np.all(degrees[: graph.n_linked] > 0)
+        assert np.all(degrees[graph.n_linked :] == 0)
+        assert np.all(graph.parents < np.arange(graph.n_linked))
+        kept += len(edges)
+    assert kept >= len(whole)  # small components stay whole
+
+
+def test_large_components_are_cut_up():
+    chain, _ = blobs(60, cannot_link=[(i, i + 1) for i in range(50)])
+    parts = cut_into_parts(chain.reduced, np.zeros(60, dtype=np.int64), 15)
+    assert max(len(part.rows) for part in parts) <= 24
+
+
+@pytest.mark.parametrize("n_parts", [2, 5])
+def test_anticlusters_have_the_means_of_the_whole(n_parts):
+    done, labels = blobs(400)
+    none = np.zeros(400, dtype=np.bool_)
+    part_of = anticlusters(done.reduced, labels, n_parts, none, 3)
+    assert np.array_equal(part_of, anticlusters(done.reduced, labels, n_parts, none, 3))
+    sizes = np.bincount(part_of, minlength=n_parts)
+    assert sizes.max() - sizes.min() <= done.reduced.n_clusters
+    at_random = np.random.default_rng(0).permutation(part_of)
+    assert astray(done.reduced, labels, part_of) < 0.05 * astray(done.reduced, labels, at_random)
+
+
+def astray(problem, labels, part_of):
+    """What Huygens' theorem takes off."""
+    lost = 0.0
+    for k in range(problem.n_clusters):
+        mean = problem.points[labels == k].mean(axis=0)
+        for t in np.unique(part_of):
+            mine = problem.points[(labels == k) & (part_of == t)]
+            if len(mine):
+                lost += len(mine) * np.sum((mine.mean(axis=0) - mean) ** 2)
+    return lost
+
+
+def test_small_clusters_and_outliers_are_shared():
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(size=(200, 4)), 50.0 + rng.normal(size=(4, 4)),
+                             [[0.0, 0.0, 30.0, 0.0]]])  # fmt: skip
+    done = reduced_of(Problem.from_data(points, 2))
+    labels = done.reduce_labels(np.repeat([0, 1, 0], [200, 4, 1]))
+    shared = shared_groups(done.reduced, labels, 50)
+    few = done.row_of_point[200:]
+    assert shared[few].all()
+    assert shared.sum() < 15
+    assert not shared_groups(done.reduced, labels, 205).any()
+    parts = cut_into_parts(done.reduced, labels, 50)
+    assert all(np.isin(few, part.rows).all() for part in parts)
+    found = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=50)
+    clusters = [done.reduced.points[labels == k] for k in range(2)]
+    cost = sum(float(np.sum((mine - mine.mean(axis=0)) ** 2)) for mine in clusters)
+    assert 0.97 * cost <= found.value <= cost
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e7])
+def test_near_the_whole_on_separated_data(shift):
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(3), 50)
+    points = 9.0 * np.eye(5)[truth] + rng.normal(size=(150, 5)) + shift
+    done = reduced_of(Problem.from_data(points, 3, cannot_link=[(0, 60), (61, 120)]))
+    labels = done.reduce_labels(truth)
+    found = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=50)
+    assert found.n_parts > 1
+    cost = sum(
+        ((points[truth == k] - points[truth == k].mean(axis=0)) ** 2).sum() for k in range(3)
+    )
+    assert 0.98 * cost <= found.value <= cost
+    assert found.value <= found.upper
+
+
+def test_one_cluster_and_as_many_as_groups():
+    done, _ = blobs(30, k=1)
+    zeros = np.zeros(30, dtype=np.int64)
+    whole = partition_bound(done.reduced, zeros, np.inf, StopSignal(), size=30)
+    cost = float(np.sum((done.reduced.points - done.reduced.points.mean(axis=0)) ** 2))
+    assert whole.value <= cost == pytest.approx(whole.value, rel=1e-9)
+    assert 0.0 < partition_bound(done.reduced, zeros, np.inf, StopSignal(), size=10).value <= cost
+    many = reduced_of(Problem.from_data(np.eye(6), 6))
+    assert partition_bound(many.reduced, np.arange(6), np.inf, StopSignal(), size=3).value == 0.0
+    # Parts with fewer groups than clusters cost nothing, and that is what they prove.
+    few, labels = blobs(20, k=8)
+    assert partition_bound(few.reduced, labels, np.inf, StopSignal(), size=5).value >= 0.0
+
+
+def test_points_in_one_place_and_more_axes_than_points():
+    same = reduced_of(Problem.from_data(np.ones((9, 2)), 2))
+    assert (
+        partition_bound(same.reduced, np.arange(9) % 2, np.inf, StopSignal(), size=4).value == 0.0
+    )
+    done, labels = blobs(24, d=60)
+    found = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=12)
+    assert found.value > 0.0
+
+
+def test_an_executor_gives_what_this_thread_gives():
+    done, labels = blobs(90, spread=2.0)
+    alone = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=30)
+    with ThreadPoolExecutor(2) as pool:
+        shared = partition_bound(
+            done.reduced, labels, np.inf, StopSignal(), size=30, executor=pool, n_threads=2
+        )
+    assert shared.value == pytest.approx(alone.value, rel=1e-3)
+
+
+def test_tasks_can_be_sent():
+    done, labels = blobs(40)
+    (part, *_) = cut_into_parts(done.reduced, labels, 20)
+    task = PartTask(part.problem, np.inf, 20, StopSignal())
+    answer = pickle.loads(pickle.dumps(improve_part(pickle.loads(pickle.dumps(task)))))
+    assert answer.value == safe_bound(SdpModel.of(part.problem), answer.proof.full())
+    more = improve_part(
+        PartTask(part.problem, np.inf, 20, StopSignal(), answer.start, answer.value)
+    )
+    assert more.value >= answer.value
+
+
+def test_parts_that_fail_or_are_cut_short_count_with_what_was_proven(monkeypatch):
+    done, labels = blobs(90, spread=2.0)
+    full = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=30)
+    calls = []
+
+    def fails_now_and_then(task):
+        calls.append(task)
+        if len(calls) % 3 == 2:
+            raise RuntimeError("no memory")
+        return improve_part(task)
+
+    monkeypatch.setattr(run, "improve_part", fails_now_and_then)
+    partial = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=30)
+    assert partial.failures >= 1
+    assert 0.0 < partial.value < full.value
+    monkeypatch.undo()
+    stop = StopSignal()
+    stop.interrupt()
+    assert partition_bound(done.reduced, labels, np.inf, stop, size=30).value == 0.0
+    heard = []
+
+    def ends(value):
+        heard.append(value)
+        stop_soon.interrupt()
+
+    stop_soon = StopSignal()
+    early = partition_bound(done.reduced, labels, np.inf, stop_soon, size=30, on_bound=ends)
+    assert early.value == heard[-1] < full.value
+
+
+def test_ends_at_the_cutoff():
+    done, labels = blobs(90, spread=2.0)
+    full = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=30)
+    early = partition_bound(done.reduced, labels, 0.9 * full.value, StopSignal(), size=30)
+    assert early.value >= 0.9 * full.value
+    assert early.iterations < full.iterations
+
+
+def test_rounded_multipliers_prove_nearly_as_much():
+    values = np.random.default_rng(0).normal(size=1000)
+    short = shortened(values)
+    assert np.all(np.abs(short - values) <= 2.0**-12 * np.abs(values))
+    assert np.array_equal(shortened(short.astype(np.float64)), short)
+    assert len(CompactMultipliers.none(4).amounts) == 0
+
+
+def test_size_of_parts():
+    assert part_size(100, 3, 1.0, 2, 0.01) == 100
+    sizes = [part_size(50_000, 10, seconds, 2, 0.005) for seconds in (10.0, 100.0, 1000.0)]
+    assert sizes == sorted(sizes)
+    assert part_size(50_000, 200, 10.0, 2, 0.005) >= 1_000

@@ -1,0 +1,139 @@
+"""The checker of partitions: accepts what the solver proves, and nothing that is not true."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from certikmeans.bounds.partition import partition_bound
+from certikmeans.bounds.partition.evidence import flat_row
+from certikmeans.certificate.check_partition import least_by_partition
+from certikmeans.certificate.format import MOST_MATRIX_GROUPS, Reason, Refusal
+from certikmeans.stop import StopSignal
+from tests.bounds.partition_cases import drawn, some_labels
+from tests.bounds.sdp_cases import lying_eigensolver
+
+WORK = 1e9
+
+
+@cache
+def proven(seed, size=4):
+    """A problem, its least cost and a row that proves something about it."""
+    for attempt in range(100):
+        _, done, least = drawn(seed + 1000 * attempt, least_groups=5, largest=6)
+        labels = some_labels(done, np.random.default_rng(seed))
+        found = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=size)
+        if len(found.parts) > 1:
+            return done.reduced, least, found
+    raise AssertionError("no problem was drawn")
+
+
+def checked(reduced, row, weights=None, work=WORK):
+    return least_by_partition(
+        reduced.points, reduced.weights if weights is None else weights,
+        reduced.graph.edges(), reduced.n_clusters, row, work,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_proven_is_proven_again(seed):
+    reduced, least, found = proven(seed)
+    value = checked(reduced, flat_row(found.parts))
+    assert Fraction(value) <= least
+    assert value == pytest.approx(found.value, rel=1e-8, abs=1e-12 * float(least))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_numbers_prove_a_bound(seed):
+    reduced, least, found = proven(seed)
+    rng = np.random.default_rng(seed)
+    row = flat_row(found.parts)
+    held = 0
+    for _ in range(10):
+        bad = row.copy()
+        for place in rng.integers(len(row), size=3):
+            bad[place] = rng.choice([0.0, -1.0, 1.0, 2.0, 1e3, bad[place] * 1.5, bad[place] + 1.0])
+        try:
+            value = checked(reduced, bad)
+        except Refusal:
+            continue
+        held += 1
+        assert Fraction(value) <= least
+    assert held
+
+
+def test_groups_may_have_other_numbers():
+    reduced, _, found = proven(3)
+    n = reduced.n_groups
+    numbers = np.random.default_rng(0).permutation(n)
+    points, weights = np.empty_like(reduced.points), np.empty(n)
+    points[numbers], weights[numbers] = reduced.points, reduced.weights
+    edges = np.sort(numbers[reduced.graph.edges()], axis=1)
+    row = flat_row(found.parts, numbers)
+    value = least_by_partition(points, weights, edges, reduced.n_clusters, row, WORK)
+    assert value == pytest.approx(checked(reduced, flat_row(found.parts)), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_too_much_weight_is_divided_out(seed):
+    reduced, least, found = proven(seed)
+    row = flat_row(found.parts)
+    twice = np.concatenate([[2.0 * len(found.parts)], row[1:], row[1:]])  # every part twice
+    value = checked(reduced, twice)
+    assert Fraction(value) <= least
+    assert value == pytest.approx(checked(reduced, row), rel=1e-9)
+    less = np.nextafter(reduced.weights, 0.0)  # the checker's weights may be rounded down
+    assert checked(reduced, row, less) == pytest.approx(value, rel=1e-9)
+    assert Fraction(checked(reduced, row, 0.5 * reduced.weights)) <= least / 2
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_wrong_eigensolver_does_not_make_a_wrong_bound(seed, monkeypatch):
+    reduced, least, found = proven(seed)
+    monkeypatch.setattr(np.linalg, "eigh", lying_eigensolver(np.random.default_rng(seed)))
+    for _ in range(5):
+        assert Fraction(checked(reduced, flat_row(found.parts))) <= least
+
+
+def test_hostile_rows_are_refused():
+    reduced, _, found = proven(1)
+    row = flat_row(found.parts)
+    m = len(found.parts[0].rows)
+
+    def refused(place, value):
+        bad = row.copy()
+        bad[place] = value
+        with pytest.raises(Refusal) as caught:
+            checked(reduced, bad)
+        return caught.value.reason
+
+    n_parts = len(found.parts)
+    for value in (0.0, -1.0, 0.5, n_parts + 1.0, n_parts - 1.0, 1e300, np.nan, np.inf):
+        assert refused(0, value) is Reason.BOUND
+    for place in (1, 2):
+        for value in (-1.0, 0.5, 1e18, np.nan, np.inf):
+            assert refused(place, value) is Reason.BOUND
+    for value in (-1.0, 0.5, float(reduced.n_groups), np.nan, np.inf, row[4]):
+        assert refused(3, value) is Reason.BOUND
+    for value in (0.0, -1.0, 1e-300, np.nan, np.inf):
+        assert refused(3 + m, value) is Reason.BOUND
+    for short in (row[:-1], row[:3], row[:1], row[:0], np.append(row, 0.0)):
+        with pytest.raises(Refusal) as caught:
+            checked(reduced, short)
+        assert caught.value.reason is Reason.BOUND
+
+
+def test_work_is_limited():
+    reduced, _, found = proven(1)
+    row = flat_row(found.parts)
+    with pytest.raises(Refusal) as caught:
+        checked(reduced, row, work=sum(len(p.rows) ** 3 for p in found.parts) - 1.0)
+    assert caught.value.reason is Reason.LIMIT
+    large = np.zeros(10 * MOST_MATRIX_GROUPS)
+    large[:2] = 1.0, MOST_MATRIX_GROUPS + 1.0
+    with pytest.raises(Refusal) as caught:
+        checked(reduced, large)
+    assert caught.value.reason is Reason.LIMIT
