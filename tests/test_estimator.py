@@ -125,26 +125,52 @@ def random_pairs(rng, n_points, count):
     return [every[i] for i in rng.choice(len(every), size=count, replace=False)]
 
 
+def draw_estimate(seed, wanted):
+    """Data of six points for which ``wanted(weights, cannot_link, optimum)`` holds."""
+    rng = np.random.default_rng(seed)
+    for _ in range(1_000):
+        n_points, n_clusters = 6, int(rng.integers(2, 4))
+        points = rng.integers(0, 4, size=(n_points, 2)) + (1e6 if seed % 3 == 0 else 0.0)
+        weights = rng.integers(1 if seed % 2 else 0, 4, size=n_points).astype(float)
+        weights[:3] += 1.0
+        pairs = random_pairs(rng, n_points, 4)
+        must_link, cannot_link = pairs[:1], pairs[1:]
+        optimum = exact_optimum(points, weights, n_clusters, must_link, cannot_link)
+        if wanted(weights, cannot_link, optimum):
+            named = {"must_link": must_link, "cannot_link": cannot_link, "sample_weight": weights}
+            return points, n_clusters, named, optimum
+    raise AssertionError("nothing to test in 1,000 draws")
+
+
+def parts_weightless_points(weights, cannot_link):
+    return any(weights[i] == 0 for pair in cannot_link for i in pair)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_labelling_is_an_error(seed):
+    points, n_clusters, named, _ = draw_estimate(
+        seed, lambda w, pairs, best: best is None and not parts_weightless_points(w, pairs)
+    )
+    with pytest.raises(InfeasibleError):
+        model(n_clusters).fit(points, **named)
+
+
+@pytest.mark.parametrize("seed", range(0, 10, 2))
+def test_a_cannot_link_to_a_weightless_point_is_refused(seed):
+    points, n_clusters, named, _ = draw_estimate(
+        seed, lambda w, pairs, best: best is not None and parts_weightless_points(w, pairs)
+    )
+    with pytest.raises(InputError):
+        model(n_clusters).fit(points, **named)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_agrees_with_enumeration(seed):
-    rng = np.random.default_rng(seed)
-    n_points, n_clusters = 6, int(rng.integers(2, 4))
-    points = rng.integers(0, 4, size=(n_points, 2)) + (1e6 if seed % 3 == 0 else 0.0)
-    weights = rng.integers(1 if seed % 2 else 0, 4, size=n_points).astype(float)
-    weights[:3] += 1.0
-    pairs = random_pairs(rng, n_points, 4)
-    must_link, cannot_link = pairs[:1], pairs[1:]
-    optimum = exact_optimum(points, weights, n_clusters, must_link, cannot_link)
-    estimator = model(n_clusters)
-
-    try:
-        estimator.fit(points, must_link=must_link, cannot_link=cannot_link, sample_weight=weights)
-    except InfeasibleError:
-        assert optimum is None
-        return
-    except InputError:
-        assert any(weights[i] == 0 for pair in cannot_link for i in pair)
-        return
+    points, n_clusters, named, optimum = draw_estimate(
+        seed, lambda w, pairs, best: best is not None and not parts_weightless_points(w, pairs)
+    )
+    must_link, cannot_link, weights = named.values()
+    estimator = model(n_clusters).fit(points, **named)
 
     assert respects(estimator.labels_, must_link, cannot_link)
     cost = exact_cost(points, weights, estimator.labels_.tolist())

@@ -34,7 +34,17 @@ class MissingExtraError(CertikmeansError, ImportError):
 
 
 class InfeasibleError(CertikmeansError, ValueError):
-    """No labelling satisfies the constraints; ``proof`` shows why."""
+    """No labelling satisfies the constraints; ``proof`` shows why.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong and where.
+    proof : InfeasibilityProof
+        A small part of the constraints that cannot be satisfied.
+    hint : str, optional
+        What the user can do about it. Shown on a line of its own.
+    """
 
     def __init__(self, message: str, *, proof: Any, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)

@@ -54,7 +54,7 @@ class ConstrainedKMeans(
         Stop when ``(inertia_ - lower_bound_) / inertia_`` is at most this.
     time_limit : float, optional
         Wall time for `fit`, in seconds. None: no limit.
-    bound : {"auto", "cluster", "grouped", "sample", "sdp"}, default="auto"
+    bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "spectral"}, default="auto"
         Which lower bound to compute.
     branching : {"auto", "centers", "pairs"}, default="auto"
         How to split when the bound does not close the gap at once.

@@ -30,7 +30,7 @@ class Options:
         Stop when ``(cost - lower_bound) / cost`` is at most this.
     time_limit : float or None
         Wall time for the whole run, in seconds. None: no limit.
-    bound : {"auto", "cluster", "grouped", "sample", "sdp"}
+    bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "spectral"}
         Which lower bound to compute.
     branching : {"auto", "centers", "pairs"}
         How to split when the bound does not close the gap at the root.

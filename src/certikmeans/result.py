@@ -40,6 +40,43 @@ class Result:
     ``cost`` is rounded up and ``lower_bound`` down, so that in real arithmetic
 
         lower_bound <= cost of every feasible labelling,   cost of ``labels`` <= ``cost``.
+
+    Attributes
+    ----------
+    status : Status
+        What was proven.
+    stop_reason : StopReason
+        Why the run ended.
+    cost : float
+        Cost of ``labels``, rounded up; infinite without a labelling.
+    lower_bound : float
+        No labelling that satisfies every pair costs less; infinite if proven infeasible.
+    labels : ndarray of shape (n_points,) or None
+        Cluster of every point, numbered by first appearance.
+    centers : ndarray of shape (n_clusters, n_features) or None
+        Means of the clusters.
+    n_clusters, n_points, n_features, n_must_link, n_cannot_link : int
+        Sizes of the problem as stated.
+    nodes : int
+        Nodes of the tree that were bounded.
+    iterations : int
+        Assignment steps of the run that found the labelling.
+    seconds : dict
+        ``"total"``, and one per stage.
+    seed : int
+        Every random choice followed from it.
+    bound : str
+        The method that proved ``lower_bound``.
+    infeasibility : InfeasibilityProof or None
+        Why there is no labelling, where that is so.
+    failure : str or None
+        What went wrong where a worker failed.
+    proof : Proof or None
+        What a certificate needs, where it was asked for.
+    attempts : tuple of Attempt
+        The bounds that were asked at the root, in order.
+    version : str
+        Of certikmeans.
     """
 
     status: Status

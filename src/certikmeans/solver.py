@@ -62,7 +62,7 @@ def solve(
     time_limit : float, optional
         Seconds for the whole run. What is known by then is returned. Counts compilation, where
         the kernels were never compiled on this machine: see `warm_up`.
-    bound : {"auto", "cluster", "grouped", "sample", "sdp"}
+    bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "spectral"}
         Which lower bound to compute. ``auto`` is ``cluster``; where that leaves more than 1 % at
         the root, with at most 400 groups and 6 or more axes, ``sdp`` takes over. Where centres
         are split, the sample bound comes with each of them.

@@ -139,17 +139,17 @@ def _best_completion(graph, first, allowed):
         v = len(labels)
         if v == len(allowed):
             best = so_far if best is None else min(best, so_far)
-            return
-        taken = {
-            labels[u - first]
-            for u in graph.neighbors[graph.indptr[first + v] : graph.indptr[first + v + 1]]
-            if u - first < v
-        }
-        for k, cost in allowed[v]:
-            if k not in taken:
-                labels.append(k)
-                extend(so_far + cost)
-                labels.pop()
+        else:
+            taken = {
+                labels[u - first]
+                for u in graph.neighbors[graph.indptr[first + v] : graph.indptr[first + v + 1]]
+                if u - first < v
+            }
+            for k, cost in allowed[v]:
+                if k not in taken:
+                    labels.append(k)
+                    extend(so_far + cost)
+                    labels.pop()
 
     extend(Fraction(0))
     return best

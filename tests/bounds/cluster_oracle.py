@@ -53,6 +53,22 @@ def random_reduced(seed, *, largest=8, most_axes=6):
     return make_reduced(points, weights, random_pairs(rng, n), int(rng.integers(1, min(n, 4) + 1)))
 
 
+def feasible_reduced(seed, *, largest=8, most_axes=6, linked=None):
+    """Draw until a labelling exists and groups outnumber clusters; also its optimum, and labels.
+
+    ``linked`` asks for a graph with edges, or for one without.
+    """
+    for number in range(1_000):
+        reduced = random_reduced(1_000 * number + seed, largest=largest, most_axes=most_axes)
+        if not 2 <= reduced.n_clusters < reduced.n_groups:
+            continue
+        if linked is None or linked == (reduced.graph.n_linked > 0):
+            optimum = exact_optimum(reduced)
+            if optimum is not None:
+                return reduced, optimum
+    raise AssertionError(f"no feasible problem in 1,000 draws from seed {seed}")
+
+
 def make_reduced(points, weights, pairs, n_clusters):
     """Reduced problem with its groups in the order that the graph asks for."""
     pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)

@@ -63,9 +63,8 @@ def exact_minimum(chunk, nu, viable):
     ]
     best = None
     for labels in product(range(n_clusters), repeat=m):
-        if any(labels[i] == labels[j] for i, j in links):
-            continue
-        if not all(viable[i, k] for i, k in enumerate(labels)):
+        proper = not any(labels[i] == labels[j] for i, j in links)
+        if not proper or not all(viable[i, k] for i, k in enumerate(labels)):
             continue
         cost = sum(
             _exact_cluster(chunk, nu, x, w, k, [i for i in range(m) if labels[i] == k])

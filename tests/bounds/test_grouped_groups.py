@@ -8,12 +8,11 @@ import pytest
 from certikmeans import solve
 from certikmeans.bounds.grouped import GroupedBound
 from certikmeans.bounds.grouped.groups import make_groups, size_limit
-from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.stop import StopSignal
-from certikmeans.testing.instances import random_problem
+from certikmeans.testing.instances import feasible_problem
 
 
 @pytest.mark.parametrize(("d", "n_clusters", "size"), [(4, 3, 30), (8, 3, 17), (60, 3, 1)])
@@ -24,10 +23,7 @@ def test_size_limit_is_the_papers(d, n_clusters, size):
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("limit", [1, 2, 3, None])
 def test_partition_into_whole_components(seed, limit):
-    done = presolve(random_problem(seed, largest=12), StopSignal())
-    if isinstance(done, InfeasibilityProof):
-        return
-    problem = done.reduced
+    problem = presolve(feasible_problem(seed, largest=12), StopSignal()).reduced
     groups = make_groups(problem, limit)
     assert sorted(groups.order) == list(range(problem.n_groups))
     assert groups.starts[0] == 0

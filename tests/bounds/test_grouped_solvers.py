@@ -20,6 +20,20 @@ def solve(chunk, nu, effort, solver=compiled.solve_chunk):
     return solver(chunk, nu[None], np.full(len(chunk.points), -1), effort)
 
 
+def draw_group(seed, largest, wanted):
+    """A random group whose exact minimum is as wanted, its linear term, and the minimum."""
+    for number in range(200):
+        chunk, nu, viable = random_group(1_000 * number + seed, largest=largest)
+        exact = exact_minimum(chunk, nu, viable)
+        if wanted(exact):
+            return chunk, nu, exact
+    raise AssertionError("nothing to test in 200 draws")
+
+
+def group_with_a_labelling(seed, largest):
+    return draw_group(seed, largest, lambda exact: exact is not None)
+
+
 def rounding_of(chunk, nu):
     reach = np.maximum(np.abs(chunk.lower), np.abs(chunk.upper))
     sizes = sample_magnitudes(chunk.points, chunk.weights, chunk.starts, reach)
@@ -27,14 +41,18 @@ def rounding_of(chunk, nu):
 
 
 @pytest.mark.parametrize("effort", [PLAIN, DOLLS], ids=["plain", "dolls"])
+@pytest.mark.parametrize("seed", range(40))
+def test_a_group_without_a_labelling_is_infinite(seed, effort):
+    chunk, nu, _ = draw_group(seed, 5, lambda exact: exact is None)
+    found = solve(chunk, nu, effort)
+    assert found.bounds[0] == found.values[0] == np.inf
+
+
+@pytest.mark.parametrize("effort", [PLAIN, DOLLS], ids=["plain", "dolls"])
 @pytest.mark.parametrize("seed", range(150))
 def test_minimum_is_exact_up_to_the_rounding_that_is_claimed(seed, effort):
-    chunk, nu, viable = random_group(seed, largest=5)
+    chunk, nu, exact = group_with_a_labelling(seed, largest=5)
     found = solve(chunk, nu, effort)
-    exact = exact_minimum(chunk, nu, viable)
-    if exact is None:
-        assert found.bounds[0] == found.values[0] == np.inf
-        return
     slack = rounding_of(chunk, nu)
     assert exact - slack <= Fraction(found.bounds[0]) <= exact + slack
     assert abs(Fraction(found.values[0]) - exact) <= slack
@@ -43,20 +61,20 @@ def test_minimum_is_exact_up_to_the_rounding_that_is_claimed(seed, effort):
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("limit", [0, 1, 3])
 def test_a_limit_weakens_the_bound_and_keeps_it_valid(seed, limit):
-    chunk, nu, viable = random_group(seed, largest=5)
-    exact = exact_minimum(chunk, nu, viable)
+    chunk, nu, exact = group_with_a_labelling(seed, largest=5)
     for quick in (0, limit):
         found = solve(chunk, nu, Effort(0.0, quick, limit))
-        if exact is not None:
-            assert Fraction(found.bounds[0]) <= exact + rounding_of(chunk, nu)
+        assert Fraction(found.bounds[0]) <= exact + rounding_of(chunk, nu)
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_labels_and_centers_attain_the_value(seed):
-    chunk, nu, _ = random_group(seed, largest=12)
-    found = solve(chunk, nu, DOLLS)
-    if np.isinf(found.values[0]):
-        return
+    for number in range(200):
+        chunk, nu, _ = random_group(1_000 * number + seed, largest=12)
+        found = solve(chunk, nu, DOLLS)
+        if np.isfinite(found.values[0]):
+            break
+    assert np.isfinite(found.values[0])
     centers, labels = found.centers[0], found.labels
     assert (centers >= chunk.lower).all()
     assert (centers <= chunk.upper).all()
@@ -114,15 +132,23 @@ def test_scip_agrees(seed):
     pytest.importorskip("pyscipopt")
     from certikmeans.bounds.grouped import scip
 
-    chunk, nu = big_group(seed, m=9) if seed in (1, 3) else random_group(seed)[:2]
+    chunk, nu = big_group(seed, m=9) if seed in (1, 3) else group_with_a_labelling(seed, 6)[:2]
     ours = solve(chunk, nu, DOLLS)
-    if not chunk.viable.any(axis=1).all():
-        return
     theirs = solve(chunk, nu, Effort(1e-7, 0, 10**6), scip.solve_chunk)
-    if np.isinf(ours.values[0]):
-        assert np.isinf(theirs.bounds[0])
-        return
     size = abs(ours.values[0]) + np.sum(np.abs(nu) * np.maximum(abs(chunk.lower), abs(chunk.upper)))
     assert theirs.values[0] == pytest.approx(ours.values[0], abs=1e-5 * size + 1e-6)
     assert theirs.bounds[0] <= ours.values[0] + 1e-9 * size + float(rounding_of(chunk, nu))
     assert theirs.bounds[0] >= ours.values[0] - 1e-2 * size - 1e-2
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_scip_agrees_that_there_is_no_labelling(seed):
+    pytest.importorskip("pyscipopt")
+    from certikmeans.bounds.grouped import scip
+
+    for number in range(1_000):  # every sample may go somewhere, and yet there is no labelling
+        chunk, nu, viable = random_group(1_000 * number + seed)
+        if chunk.viable.any(axis=1).all() and exact_minimum(chunk, nu, viable) is None:
+            break
+    assert np.isinf(solve(chunk, nu, DOLLS).values[0])
+    assert np.isinf(solve(chunk, nu, Effort(1e-7, 0, 10**6), scip.solve_chunk).bounds[0])

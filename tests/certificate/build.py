@@ -12,12 +12,11 @@ import numpy as np
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.write import make_certificate
-from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.must_link import must_link_groups
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.proof import GroupMultipliers, Leaf, Proof
 from certikmeans.stop import StopSignal
-from certikmeans.testing.instances import random_problem
+from certikmeans.testing.instances import feasible_problem
 from certikmeans.testing.oracle import brute_force, exact_cost
 from tests.bounds.cluster_root import cluster_bound
 
@@ -63,17 +62,15 @@ def root_proof(problem, labels, gap=1e-3):
     return Proof(presolved.restore_bound(found.value), presolved.centre, presolved.axes, (leaf,))
 
 
-def feasible_problems(seeds, largest=6, least_clusters=1):
-    """Random problems that have a labelling, with their optimum."""
-    for seed in seeds:
-        problem = random_problem(seed, largest=largest)
-        if problem.n_clusters < least_clusters:
-            continue
-        if isinstance(presolve(problem, StopSignal()), InfeasibilityProof):
-            continue
-        best = brute_force(problem)
-        if best is not None:
-            yield seed, problem, best
+def solved_by_force(seed, largest=6, least_clusters=2, most_features=3):
+    """A random problem with something to decide, its optimum, and labels that attain it."""
+    for number in range(100):
+        problem = feasible_problem(
+            seed + 10_000 * number, largest=largest, least_clusters=least_clusters
+        )
+        if np.ptp(problem.points) > 0.0 and problem.n_features <= most_features:
+            return problem, *brute_force(problem)
+    raise AssertionError("nothing to test in 100 draws")
 
 
 def group_rows(problem):

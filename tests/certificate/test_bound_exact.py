@@ -13,9 +13,9 @@ from tests.certificate.build import (
     certificate,
     change,
     exact_sigma,
-    feasible_problems,
     group_rows,
     root_proof,
+    solved_by_force,
     verdict,
 )
 
@@ -40,71 +40,68 @@ def random_multipliers(rng, problem, n_groups):
 @pytest.mark.parametrize("seed", range(60))
 def test_any_multipliers_prove_exactly_their_lagrangian(seed):
     rng = np.random.default_rng(seed)
-    for _, problem, (optimum, labels) in feasible_problems([seed]):
-        means, masses, inner, edges = group_rows(problem)
-        multipliers = random_multipliers(rng, problem, len(means))
-        proof = identity_proof(problem, (Leaf("cluster", GroupMultipliers(multipliers)),))
-        made = certificate(problem, labels, float(optimum) * (1 + 1e-9) + 1e-9, proof)
-        sigma = exact_sigma(means, masses, edges, multipliers)
-        exact = sum(Fraction(float(v)) for v in multipliers) - problem.n_clusters * sigma
-        bound = float(max(exact, Fraction(0)) + inner)
-        assert exact + inner <= optimum
-        # Absurd multipliers lose digits to rounding, in proportion to their size.
-        lost = 1e-11 * (float(np.abs(multipliers).sum()) + problem.n_clusters * float(sigma))
-        reached = max(0.0, bound * (1 - 1e-7) - lost)
-        assert verdict(problem, change(made, lower_bound=reached)).accepted
-        beyond = float(optimum) * (1 + 1e-6) + 1e-9 * float(np.ptp(problem.points)) ** 2
-        if beyond > 0.0:
-            refused = verdict(problem, change(made, lower_bound=beyond))
-            assert refused.reason is Reason.BOUND
-        above = bound * (1 + 1e-7) + lost
-        if above > float(inner) * (1 + 1e-6) + lost:
-            assert verdict(problem, change(made, lower_bound=above)).reason is Reason.BOUND
+    problem, optimum, labels = solved_by_force(seed)
+    means, masses, inner, edges = group_rows(problem)
+    multipliers = random_multipliers(rng, problem, len(means))
+    proof = identity_proof(problem, (Leaf("cluster", GroupMultipliers(multipliers)),))
+    made = certificate(problem, labels, float(optimum) * (1 + 1e-9) + 1e-9, proof)
+    sigma = exact_sigma(means, masses, edges, multipliers)
+    exact = sum(Fraction(float(v)) for v in multipliers) - problem.n_clusters * sigma
+    bound = float(max(exact, Fraction(0)) + inner)
+    assert exact + inner <= optimum
+    # Absurd multipliers lose digits to rounding, in proportion to their size.
+    lost = 1e-11 * (float(np.abs(multipliers).sum()) + problem.n_clusters * float(sigma))
+    reached = max(0.0, bound * (1 - 1e-7) - lost)
+    assert verdict(problem, change(made, lower_bound=reached)).accepted
+    beyond = float(optimum) * (1 + 1e-6) + 1e-9 * float(np.ptp(problem.points)) ** 2
+    assert beyond > 0.0
+    assert verdict(problem, change(made, lower_bound=beyond)).reason is Reason.BOUND
+    above = bound * (1 + 1e-7) + lost
+    if above > float(inner) * (1 + 1e-6) + lost:
+        assert verdict(problem, change(made, lower_bound=above)).reason is Reason.BOUND
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_proofs_of_the_solver_are_accepted(seed):
-    for _, problem, (optimum, labels) in feasible_problems([seed], largest=7):
-        proof = root_proof(problem, labels)
-        made = certificate(problem, labels, np.nextafter(float(optimum), np.inf), proof)
-        made = change(made, cost=float(optimum) * (1 + 1e-12) + 1e-30)
-        answer = verdict(problem, made)
-        assert answer.accepted, answer.message
-        assert Fraction(made.lower_bound) <= optimum
-        too_much = float(optimum) * (1 + 1e-6) + 1e-12 * float(np.ptp(problem.points)) ** 2
-        if too_much > 0.0:
-            assert verdict(problem, change(made, lower_bound=too_much)).reason is Reason.BOUND
+    problem, optimum, labels = solved_by_force(seed, largest=7, least_clusters=1)
+    proof = root_proof(problem, labels)
+    made = certificate(problem, labels, np.nextafter(float(optimum), np.inf), proof)
+    made = change(made, cost=float(optimum) * (1 + 1e-12) + 1e-30)
+    answer = verdict(problem, made)
+    assert answer.accepted, answer.message
+    assert Fraction(made.lower_bound) <= optimum
+    too_much = float(optimum) * (1 + 1e-6) + 1e-12 * float(np.ptp(problem.points)) ** 2
+    assert too_much > 0.0
+    assert verdict(problem, change(made, lower_bound=too_much)).reason is Reason.BOUND
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_boxes_of_centres_prove_their_lagrangian(seed):
     # Both halves of one split, each with its own multipliers; the claim is the weaker half.
     rng = np.random.default_rng(1000 + seed)
-    for _, problem, (optimum, labels) in feasible_problems([seed], least_clusters=2):
-        means, masses, inner, edges = group_rows(problem)
-        if problem.n_features > 2 or np.ptp(problem.points) == 0.0:
-            continue
-        cluster, axis = int(rng.integers(problem.n_clusters)), int(rng.integers(problem.n_features))
-        shifted = problem.points - problem.points[0]
-        value = float(rng.uniform(shifted[:, axis].min(), shifted[:, axis].max()))
-        rows = [np.abs(random_multipliers(rng, problem, len(means))) for _ in range(2)]
-        nodes = (
-            CenterSplit(cluster, axis, value),
-            *(Leaf("cluster", GroupMultipliers(row)) for row in rows),
-        )
-        made = certificate(
-            problem, labels, float(optimum) * (1 + 1e-9) + 1e-9, identity_proof(problem, nodes)
-        )
-        weakest = min(
-            _leaf_bound(problem, (means, masses, edges), rows[side], cluster, axis, value, side)
-            for side in range(2)
-        )
-        size = max(float(row.sum()) for row in rows)
-        reached = max(0.0, float(max(weakest, 0) + inner) * (1 - 1e-7) - 1e-11 * size)
-        answer = verdict(problem, change(made, lower_bound=reached))
-        assert answer.accepted, answer.message
-        beyond = float(optimum) * (1 + 1e-6) + 1e-9 * float(np.ptp(problem.points)) ** 2
-        assert verdict(problem, change(made, lower_bound=beyond)).reason is Reason.BOUND
+    problem, optimum, labels = solved_by_force(seed, most_features=2)
+    means, masses, inner, edges = group_rows(problem)
+    cluster, axis = int(rng.integers(problem.n_clusters)), int(rng.integers(problem.n_features))
+    shifted = problem.points - problem.points[0]
+    value = float(rng.uniform(shifted[:, axis].min(), shifted[:, axis].max()))
+    rows = [np.abs(random_multipliers(rng, problem, len(means))) for _ in range(2)]
+    nodes = (
+        CenterSplit(cluster, axis, value),
+        *(Leaf("cluster", GroupMultipliers(row)) for row in rows),
+    )
+    made = certificate(
+        problem, labels, float(optimum) * (1 + 1e-9) + 1e-9, identity_proof(problem, nodes)
+    )
+    weakest = min(
+        _leaf_bound(problem, (means, masses, edges), rows[side], cluster, axis, value, side)
+        for side in range(2)
+    )
+    size = max(float(row.sum()) for row in rows)
+    reached = max(0.0, float(max(weakest, 0) + inner) * (1 - 1e-7) - 1e-11 * size)
+    answer = verdict(problem, change(made, lower_bound=reached))
+    assert answer.accepted, answer.message
+    beyond = float(optimum) * (1 + 1e-6) + 1e-9 * float(np.ptp(problem.points)) ** 2
+    assert verdict(problem, change(made, lower_bound=beyond)).reason is Reason.BOUND
 
 
 def _leaf_bound(problem, groups, multipliers, cluster, axis, value, side):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from certikmeans import Problem
 from certikmeans.certificate.format import Reason
 from certikmeans.proof import CenterSplit, Leaf, PairSplit, Proof
 from certikmeans.testing.oracle import brute_force, respects
-from tests.certificate.build import certificate, change, feasible_problems, root_proof, verdict
+from tests.certificate.build import certificate, change, root_proof, solved_by_force, verdict
 
 
 def random_centre_tree(rng, problem, proof, leaf, depth):
@@ -29,20 +29,19 @@ def random_centre_tree(rng, problem, proof, leaf, depth):
 @pytest.mark.parametrize("seed", range(70))
 def test_a_tree_of_boxes_proves_what_its_root_proves_and_never_too_much(seed):
     rng = np.random.default_rng(seed)
-    for _, problem, (optimum, labels) in feasible_problems([seed], 7, least_clusters=2):
-        root = root_proof(problem, labels, gap=1e-3)
-        nodes = random_centre_tree(rng, problem, root, root.nodes[0], 4)
-        proof = Proof(root.lower_bound, root.centre, root.axes, tuple(nodes))
-        made = certificate(problem, labels, float(optimum) * (1 + 1e-12) + 1e-30, proof)
-        answer = verdict(problem, made)
-        assert answer.accepted, answer.message
-        spread = 1e-10 * float(np.ptp(problem.points)) ** 2
-        if spread == 0.0:
-            continue
-        for leaf in ("cluster", "sample"):
-            kinds = np.where(made.kinds >= 2, 2 if leaf == "cluster" else 3, made.kinds)
-            beyond = change(made, kinds=kinds, lower_bound=float(optimum) * (1 + 1e-6) + spread)
-            assert verdict(problem, beyond).reason is Reason.BOUND
+    problem, optimum, labels = solved_by_force(seed, largest=7)
+    root = root_proof(problem, labels, gap=1e-3)
+    nodes = random_centre_tree(rng, problem, root, root.nodes[0], 4)
+    proof = Proof(root.lower_bound, root.centre, root.axes, tuple(nodes))
+    made = certificate(problem, labels, float(optimum) * (1 + 1e-12) + 1e-30, proof)
+    answer = verdict(problem, made)
+    assert answer.accepted, answer.message
+    spread = 1e-10 * float(np.ptp(problem.points)) ** 2
+    assert spread > 0.0
+    for leaf in ("cluster", "sample"):
+        kinds = np.where(made.kinds >= 2, 2 if leaf == "cluster" else 3, made.kinds)
+        beyond = change(made, kinds=kinds, lower_bound=float(optimum) * (1 + 1e-6) + spread)
+        assert verdict(problem, beyond).reason is Reason.BOUND
 
 
 def grid(n_clusters, cuts, cluster, first, last):
@@ -69,9 +68,7 @@ def test_small_boxes_are_proven_by_the_sample_bound(seed):
     optimum, labels = brute_force(problem)
     cuts = np.linspace(points.min(), points.max(), 6 if n_clusters == 3 else 10)
     expected = np.inf
-    for cells in product(range(len(cuts) - 1), repeat=n_clusters):
-        if list(cells) != sorted(cells):
-            continue  # centres ascend
+    for cells in combinations_with_replacement(range(len(cuts) - 1), n_clusters):  # they ascend
         away = [np.maximum(np.maximum(cuts[c] - points, points - cuts[c + 1]), 0) for c in cells]
         costs = np.concatenate(away, axis=1) ** 2
         for trial in product(range(n_clusters), repeat=6):
@@ -89,30 +86,28 @@ def test_small_boxes_are_proven_by_the_sample_bound(seed):
 @pytest.mark.parametrize("seed", range(40))
 def test_pair_splits(seed):
     rng = np.random.default_rng(seed)
-    for _, problem, (optimum, labels) in feasible_problems([seed], 7, least_clusters=2):
-        if problem.n_points < 2:
-            continue
-        first, second = (int(v) for v in rng.choice(problem.n_points, 2, replace=False))
-        root = root_proof(problem, labels)
-        leaves, bounds = [], []
-        for kind in ("must_link", "cannot_link"):
-            pairs = {"must_link": problem.must_link, "cannot_link": problem.cannot_link}
-            pairs[kind] = [*pairs[kind].tolist(), (first, second)]
-            part = type(problem).from_data(
-                problem.points, problem.n_clusters, **pairs, weights=problem.weights
-            )
-            best = brute_force(part)
-            if best is None:
-                leaves.append(Leaf("infeasible"))
-                continue
+    problem, optimum, labels = solved_by_force(seed, largest=7)
+    first, second = (int(v) for v in rng.choice(problem.n_points, 2, replace=False))
+    root = root_proof(problem, labels)
+    leaves, bounds = [], []
+    for kind in ("must_link", "cannot_link"):
+        pairs = {"must_link": problem.must_link, "cannot_link": problem.cannot_link}
+        pairs[kind] = [*pairs[kind].tolist(), (first, second)]
+        part = type(problem).from_data(
+            problem.points, problem.n_clusters, **pairs, weights=problem.weights
+        )
+        best = brute_force(part)
+        if best is None:
+            leaves.append(Leaf("infeasible"))
+        else:
             inner = root_proof(part, best[1])
             leaves += inner.nodes
             bounds.append(inner.lower_bound)
-        nodes = (PairSplit(first, second), *leaves)
-        proof = Proof(min(bounds), root.centre, root.axes, nodes)
-        made = certificate(problem, labels, float(optimum) * (1 + 1e-12) + 1e-30, proof)
-        answer = verdict(problem, made)
-        assert answer.accepted, answer.message
-        beyond = float(optimum) * (1 + 1e-6) + 1e-10 * float(np.ptp(problem.points)) ** 2
-        if beyond > 0.0:
-            assert verdict(problem, change(made, lower_bound=beyond)).reason is Reason.BOUND
+    nodes = (PairSplit(first, second), *leaves)
+    proof = Proof(min(bounds), root.centre, root.axes, nodes)
+    made = certificate(problem, labels, float(optimum) * (1 + 1e-12) + 1e-30, proof)
+    answer = verdict(problem, made)
+    assert answer.accepted, answer.message
+    beyond = float(optimum) * (1 + 1e-6) + 1e-10 * float(np.ptp(problem.points)) ** 2
+    assert beyond > 0.0
+    assert verdict(problem, change(made, lower_bound=beyond)).reason is Reason.BOUND

@@ -2,18 +2,78 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+
+import numpy as np
 import pytest
 
+from certikmeans import heuristics
 from certikmeans.heuristics._template import Template
+from certikmeans.heuristics.base import AbstractHeuristic
+from certikmeans.heuristics.columns import ColumnSearch
 from certikmeans.heuristics.default import DefaultSearch
+from certikmeans.heuristics.local_search import means_of
 from certikmeans.heuristics.population import Budget, Population
-from certikmeans.testing.contracts import check_heuristic
+from certikmeans.testing.contracts import check_heuristic, workshop_for
 from certikmeans.testing.instances import feasible_problem
 
-HEURISTICS = [DefaultSearch(), Template(), Population(Budget(starts=4, offspring=8, patience=8))]
+
+@dataclass(frozen=True)
+class Column:
+    centre: np.ndarray
+    members: np.ndarray
+    cost: float
 
 
-@pytest.mark.parametrize("heuristic", HEURISTICS, ids=lambda heuristic: heuristic.name)
+def random_columns(workshop, seed):
+    """Clusters of the witness, and random independent sets, as a bound might come across them."""
+    problem = workshop.problem
+    rng = np.random.default_rng(seed)
+    chosen = [workshop.witness == k for k in np.unique(workshop.witness)]
+    near = np.zeros((problem.n_groups, problem.n_groups), dtype=bool)
+    tails, heads = problem.graph.edges().T
+    near[tails, heads] = near[heads, tails] = True
+    for _ in range(8):
+        members = np.zeros(problem.n_groups, dtype=bool)
+        for i in rng.permutation(problem.n_groups)[: rng.integers(1, problem.n_groups + 1)]:
+            members[i] = not near[i, members].any()
+        chosen.append(members)
+    for members in chosen:
+        centre = means_of(problem, np.where(members, 0, 1))[0]
+        away = problem.weights[members, None] * (problem.points[members] - centre) ** 2
+        yield Column(centre, members.astype(np.uint8), float(np.sum(away)))
+
+
+def column_search(problem, seed):
+    workshop = workshop_for(problem, seed=seed)
+    return ColumnSearch(list(random_columns(workshop, seed)), workshop.witness)
+
+
+# How each is made for a problem and a seed.
+MAKERS = {
+    Template: lambda problem, seed: Template(),
+    DefaultSearch: lambda problem, seed: DefaultSearch(),
+    Population: lambda problem, seed: Population(Budget(starts=4, offspring=8, patience=8)),
+    ColumnSearch: column_search,
+}
+
+
+def test_every_heuristic_is_here():
+    for module in iter_modules(heuristics.__path__):
+        import_module(f"certikmeans.heuristics.{module.name}")
+    found = {kind for kind in AbstractHeuristic.__subclasses__() if _in_the_package(kind)}
+    assert found == set(MAKERS)
+    assert len({kind.name for kind in found}) == len(found)
+
+
+def _in_the_package(kind):
+    return kind.__module__.startswith("certikmeans.")
+
+
+@pytest.mark.parametrize("kind", MAKERS, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("seed", range(60))
-def test_contract(heuristic, seed):
-    check_heuristic(heuristic, feasible_problem(seed, largest=9), seed=seed)
+def test_contract(kind, seed):
+    problem = feasible_problem(seed, largest=9)
+    check_heuristic(MAKERS[kind](problem, seed), problem, seed=seed)

@@ -27,6 +27,7 @@ from certikmeans.search.node import Door, Node, Task
 from certikmeans.search.pair_splits import doubtful_pair, undecided_pair
 from certikmeans.search.store import NodeStore
 from certikmeans.tolerances import check_bound
+from tests.clock import timed
 
 
 def node(number, bound, depth=0):
@@ -245,14 +246,15 @@ def test_a_worker_that_dies_ends_the_run():
 
 
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
-def test_limits_and_interrupts(branching):
+@timed(3.0)
+def test_limits_and_interrupts(branching, seconds):
     options = {"gap": 1e-9, "bound": "grouped", "branching": branching}
     limited = solve(hard(40, 4), node_limit=9, **options)
     assert limited.stop_reason in (StopReason.NODE_LIMIT, StopReason.GAP_REACHED)
     assert limited.nodes <= 9
     brief = solve(hard(200, 5), time_limit=1.0, **options)
     assert brief.stop_reason is StopReason.TIME_LIMIT
-    assert brief.seconds["total"] < 3.0
+    assert brief.seconds["total"] < seconds
     stop = StopSignal()
 
     def interrupt(event):

@@ -46,11 +46,10 @@ class OptimumWatch:
         )
 
     def __call__(self, event):
-        if not isinstance(event, NodeClosed):
-            return
-        self.seen += 1
-        self.doors.append(event.door)
-        if self.holds(event.part):
-            self.followed += 1
-            assert event.door != "infeasible", "the optimum was declared impossible"
-            assert Fraction(event.lower_bound) <= self.optimum, "a door was closed on the optimum"
+        if isinstance(event, NodeClosed):
+            self.seen += 1
+            self.doors.append(event.door)
+            if self.holds(event.part):
+                self.followed += 1
+                assert event.door != "infeasible", "the optimum was declared impossible"
+                assert Fraction(event.lower_bound) <= self.optimum, "closed on the optimum"

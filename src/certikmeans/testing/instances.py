@@ -55,6 +55,12 @@ def feasible_problem(
 
     Parameters
     ----------
+    seed : int
+        Where to begin: the same seed gives the same problem.
+    largest : int
+        Points at most.
+    least_clusters : int
+        With 1, problems of one cluster are drawn, too.
     weightless : bool
         Whether some points may weigh nothing.
 
@@ -76,6 +82,19 @@ def feasible_problem(
         if isinstance(done, Presolved) and done.reduced.n_groups > problem.n_clusters:
             return problem
     raise AssertionError(f"no feasible problem in 1,000 draws from seed {seed}")
+
+
+def infeasible_problem(seed: int, *, largest: int = 7) -> Problem:
+    """Draw until no labelling satisfies every pair.
+
+    >>> infeasible_problem(3).n_points <= 7
+    True
+    """
+    for number in range(1_000):
+        problem = random_problem(1_000_003 * number + seed, largest=largest)
+        if not isinstance(presolve(problem, StopSignal(), explanation_seconds=0.0), Presolved):
+            return problem
+    raise AssertionError(f"no infeasible problem in 1,000 draws from seed {seed}")
 
 
 def _with_zeros(problem: Problem, rng: np.random.Generator) -> Problem:

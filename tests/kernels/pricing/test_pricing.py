@@ -168,9 +168,11 @@ def test_mean_contraction_keeps_every_reachable_mean(seed):
 
 @pytest.mark.parametrize("seed", range(80))
 def test_selection_on_a_forest_is_best(seed):
-    reduced = random_reduced(seed, largest=7, most_axes=2)
-    if reduced.graph.extra_edges.any():
-        return
+    for number in range(100):
+        reduced = random_reduced(1_000 * number + seed, largest=7, most_axes=2)
+        if not reduced.graph.extra_edges.any():
+            break
+    assert not reduced.graph.extra_edges.any()
     lam = random_multipliers(reduced, seed)
     n, linked = reduced.n_groups, reduced.graph.n_linked
     parent, order = np.full(n, -1, dtype=np.int32), np.arange(n, dtype=np.int32)

@@ -56,6 +56,10 @@ class GroupedBound(AbstractBound[Groups]):
     node_limit : int
         Nodes of the search per group and evaluation (in proportion fewer if the group has more
         than 90 pairs of sample and cluster); beyond, its bound is weaker but valid.
+    quick_limit : int
+        Nodes of the plain search, before the one that solves parts of the group first begins.
+    relative_tolerance : float
+        Branches this close to the best labelling of a group are not followed; the bound counts it.
     max_group_size : int, optional
         Instead of the paper's ``min(162 / d - K, 10 K)``.
     """
