@@ -179,13 +179,21 @@ class Timer:
     def stage(self, name: str) -> Iterator[None]:
         """Time a stage, however it ends."""
         self._emitter.emit(StageStarted(self._emitter.seconds, name))
+        try:
+            with self.counted(name):
+                yield
+        finally:
+            self._emitter.emit(StageFinished(self._emitter.seconds, name))
+
+    @contextmanager
+    def counted(self, name: str) -> Iterator[None]:
+        """Add time to a stage without telling: for what is done before its turn."""
         began = self._emitter.seconds
         try:
             yield
         finally:
             spent = self._emitter.seconds - began
             self._seconds[name] = self._seconds.get(name, 0.0) + spent
-            self._emitter.emit(StageFinished(self._emitter.seconds, name))
 
     def seconds(self) -> dict[str, float]:
         """Seconds so far: "total", and those of every stage."""

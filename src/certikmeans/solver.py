@@ -186,7 +186,7 @@ class _Run:
             presolved.reduced, assigner, options.gap, options.seed, options.keep_proof
         )
         around = self._surroundings(presolved, workshop)
-        with self.timer.stage("bounds"):
+        with self.timer.counted("bounds"):
             history = look_first(presolved, setting, policy, around)
         with self.timer.stage("heuristics"):
             find_labelling(workshop, assigner, _starts(presolved, start))

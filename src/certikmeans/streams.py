@@ -18,6 +18,8 @@ STREAMS = (
     "heuristics.jitter",  # centres moved slightly
     "heuristics.template",  # for the example
     "bounds.cluster.bundle",  # where ascents of the pricing start
+    "bounds.partition.anticlusters",  # the order in which groups are dealt out
+    "bounds.sdp.vectors",  # directions to begin with
 )
 
 

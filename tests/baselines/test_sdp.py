@@ -114,8 +114,8 @@ def test_wrong_parameters_are_named(params, message):
 
 
 def test_too_many_groups():
-    points = np.random.default_rng(0).normal(size=(1002, 2))
-    with pytest.raises(InputError, match="1002 groups"):
+    points = np.random.default_rng(0).normal(size=(2502, 2))
+    with pytest.raises(InputError, match="2502 groups"):
         PengWeiSDP(2).fit(points)
 
 

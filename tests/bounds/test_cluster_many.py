@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from certikmeans.bounds.cluster.rounding import lagrangian_below, total_above
 from sklearn.cluster import KMeans
 
 from certikmeans.bounds.cluster.bundle import Aim, LevelBundle, Outcome
@@ -12,6 +11,7 @@ from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.model import FEW
 from certikmeans.bounds.cluster.multipliers import multiplier_space
 from certikmeans.bounds.cluster.pricing import Column, Pricer
+from certikmeans.bounds.cluster.pricing_error import lagrangian_below, total_above
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal

@@ -271,6 +271,7 @@ def test_size_of_parts():
 def test_sizes_are_chosen_and_grow_where_time_is_left(monkeypatch):
     done, labels = blobs(60, spread=2.0)
     monkeypatch.setattr(run, "seconds_per_iteration", lambda *_: 0.001)
+    monkeypatch.setattr(run, "SMALLEST", 0)
     chosen = iter([15, 30, 30])
     monkeypatch.setattr(run, "part_size", lambda *_: next(chosen))
     told = []

@@ -20,7 +20,7 @@ from certikmeans.bounds.spectral import (
     spectral_floor,
 )
 from certikmeans.bounds.spectral import gram as gram_module
-from certikmeans.problem import ReducedProblem
+from certikmeans.problem import CannotLinks, ReducedProblem
 from certikmeans.problem.graph import ApartGraph
 from certikmeans.testing.oracle import brute_force, exact_cost
 from tests.bounds.sdp_cases import lying_eigensolver, reduced_of
@@ -44,8 +44,8 @@ def by_hand(points, weights, n_clusters):
     graph = ApartGraph(
         n, np.zeros(n + 1, np.int64), nothing, np.zeros(1, np.int64), nothing, nothing
     )
-    return ReducedProblem(np.asarray(points, float), np.asarray(weights, float), graph,
-                          n_clusters, 0.0)  # fmt: skip
+    return ReducedProblem(np.asarray(points, float), np.asarray(weights, float),
+                          CannotLinks(graph), n_clusters, 0.0)  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -10,8 +10,8 @@ import pytest
 
 from certikmeans.bounds.partition import partition_bound
 from certikmeans.bounds.partition.evidence import flat_row
+from certikmeans.certificate.check_matrix import MOST_MATRIX_GROUPS, Reason, Refusal
 from certikmeans.certificate.check_partition import least_by_partition
-from certikmeans.certificate.format import MOST_MATRIX_GROUPS, Reason, Refusal
 from certikmeans.stop import StopSignal
 from tests.bounds.partition_cases import drawn, some_labels
 from tests.bounds.sdp_cases import lying_eigensolver

@@ -82,7 +82,8 @@ def test_weights(tmp_path, data):
         ("w\n1\n1\n1\n1\n1\n", r"weights\.txt, line 1: expected one finite number, got 'w'"),
         ("1 1\n1\n1\n1\n1\n", r"line 1: expected one finite number, got '1 1'"),
         ("1\n1\nnan\n1\n1\n", "line 3: expected one finite number"),
-        ("1\n1\n0\n1\n1\n", "weights: row 2 is 0.0"),
+        ("1\n1\n-1\n1\n1\n", "weights: row 2 is -1.0"),
+        ("0\n0\n0\n0\n0\n", "weights: all of them are 0"),
     ],
 )
 def test_bad_weights(tmp_path, data, content, message):

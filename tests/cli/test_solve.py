@@ -11,6 +11,8 @@ from certikmeans.generate import gaussian_clusters, random_pairs, write_instance
 from tests.cli.process import run
 
 KEYS = {
+    "advice",
+    "bounds",
     "status",
     "stop_reason",
     "cost",

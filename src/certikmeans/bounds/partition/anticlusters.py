@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from certikmeans.kernels.anticlusters import even_out
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.distances import squared_distances
+from certikmeans.streams import generator
 
 # Components above this part of a part are cut up.
 LARGEST_COMPONENT = 0.25
@@ -49,7 +50,7 @@ def anticlusters(
         The same seed gives the same parts.
     """
     part_of = np.full(problem.n_groups, -1, dtype=np.int64)
-    random = np.random.default_rng(seed)
+    random = generator(seed, "bounds.partition.anticlusters")
     loads = np.zeros((n_parts, problem.n_clusters))
     linked = np.zeros(problem.n_groups, dtype=np.bool_)
     for members in _pieces(problem, shared, n_parts):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.sdp.model import Matrix, Vector
+from certikmeans.streams import generator
 
 # Below this order, or above this part of it, a full decomposition is as fast.
 SMALL_ORDER = 100
@@ -40,7 +41,7 @@ class SpectralProjector:
     def __init__(self, roots: Vector, n_clusters: int) -> None:
         self._direction = roots / np.linalg.norm(roots)
         self._count = n_clusters - 1
-        self._random = np.random.default_rng(0)
+        self._random = generator(0, "bounds.sdp.vectors")
         self._basis: NDArray[Any] | None = None
         self._lowest: NDArray[Any] | None = None
         self._edges = (-1.0, 0.0)  # of the part of the spectrum that is not used
