@@ -33,6 +33,7 @@ def plot_elbow(
         )
     axes.set_xlabel("number of clusters")
     axes.set_ylabel("sum of squares")
+    axes.set_xlim(k_values.min() - 0.4, k_values.max() + 0.4)
     axes.set_ylim(bottom=0.0)
     axes.set_xticks(k_values)
     axes.grid(True, linewidth=0.4, alpha=0.5)

@@ -289,13 +289,14 @@ def _legend(axes: Axes, problem: Problem, result: Result) -> None:
 
 def _legend_below(axes: Axes, handles: list[Any], columns: int) -> None:
     """Put the legend under the axis, where it can hide nothing."""
+    height = axes.bbox.height / axes.figure.dpi  # in inches: names of axes need about half of one
     axes.legend(
         handles=handles,
         fontsize=8.5,
         frameon=False,
         ncols=min(columns, len(handles)),
         loc="upper center",
-        bbox_to_anchor=(0.5, -0.1),
+        bbox_to_anchor=(0.5, -max(0.1, 0.55 / height)),
     )
 
 
