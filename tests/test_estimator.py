@@ -32,6 +32,9 @@ from certikmeans.estimator import ConstrainedKMeans
 from certikmeans.problem import Problem
 from certikmeans.status import Status, StopReason
 
+# What `fit` warns about is tested in test_estimator_everyday.py.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
 # scikit-learn's check -> why it cannot pass. Empty: they all do.
 EXPECTED_FAILED_CHECKS: dict[str, str] = {}
 

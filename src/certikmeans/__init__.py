@@ -12,12 +12,24 @@ from typing import TYPE_CHECKING, Any
 from certikmeans._version import __version__
 
 if TYPE_CHECKING:
-    from certikmeans.errors import BoundError, CertikmeansError, InfeasibleError, InputError
+    from certikmeans.certificate.check import check_certificate
+    from certikmeans.certificate.write import write_certificate
+    from certikmeans.choosing import Elbow, elbow
+    from certikmeans.errors import (
+        BoundError,
+        CertikmeansError,
+        InfeasibleError,
+        InputError,
+        MissingExtraError,
+    )
     from certikmeans.estimator import ConstrainedKMeans
+    from certikmeans.interface import solve
+    from certikmeans.options import Options
     from certikmeans.problem.constraints import Constraints
     from certikmeans.problem.data import Problem
+    from certikmeans.problem.files import read_links, read_partial_labels, read_points, read_weights
+    from certikmeans.problem.links import Links
     from certikmeans.result import Result
-    from certikmeans.solver import solve
     from certikmeans.status import Status, StopReason
     from certikmeans.stop import StopSignal
     from certikmeans.warming import warm_up
@@ -27,15 +39,26 @@ _HOMES = {
     "CertikmeansError": "errors",
     "ConstrainedKMeans": "estimator",
     "Constraints": "problem.constraints",
+    "Elbow": "choosing",
     "InfeasibleError": "errors",
     "InputError": "errors",
+    "Links": "problem.links",
+    "MissingExtraError": "errors",
+    "Options": "options",
     "Problem": "problem.data",
     "Result": "result",
     "Status": "status",
     "StopReason": "status",
     "StopSignal": "stop",
-    "solve": "solver",
+    "check_certificate": "certificate.check",
+    "elbow": "choosing",
+    "read_links": "problem.files",
+    "read_partial_labels": "problem.files",
+    "read_points": "problem.files",
+    "read_weights": "problem.files",
+    "solve": "interface",
     "warm_up": "warming",
+    "write_certificate": "certificate.write",
 }
 
 __all__ = [
@@ -43,16 +66,27 @@ __all__ = [
     "CertikmeansError",
     "ConstrainedKMeans",
     "Constraints",
+    "Elbow",
     "InfeasibleError",
     "InputError",
+    "Links",
+    "MissingExtraError",
+    "Options",
     "Problem",
     "Result",
     "Status",
     "StopReason",
     "StopSignal",
     "__version__",
+    "check_certificate",
+    "elbow",
+    "read_links",
+    "read_partial_labels",
+    "read_points",
+    "read_weights",
     "solve",
     "warm_up",
+    "write_certificate",
 ]
 
 

@@ -21,8 +21,20 @@ class CertikmeansError(Exception):
         self.message = message
         self.hint = hint
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors travel between processes as they are: what they hold is put back."""
+        return _rebuilt, (type(self), self.args, dict(self.__dict__))
+
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\nhint: {self.hint}"
+
+
+def _rebuilt(
+    kind: type[CertikmeansError], args: tuple[Any, ...], fields: dict[str, Any]
+) -> CertikmeansError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error
 
 
 class InputError(CertikmeansError, ValueError):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
+import os
 from collections.abc import Iterable
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -17,19 +18,28 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from certikmeans.errors import CertikmeansError, InputError
-from certikmeans.options import DEFAULT_NODE_LIMIT, available_cores, whole_number
-from certikmeans.problem import Problem
-from certikmeans.problem.distances import squared_distances
-from certikmeans.status import Status
-from certikmeans.validation import (
-    check_enough_samples,
-    finite_weights,
-    raise_infeasible,
-    seed_from,
+from certikmeans._atomic import write_atomically
+from certikmeans.errors import InputError
+from certikmeans.fitting import (
+    Run,
+    checked_weights,
+    in_center_order,
+    labelling,
+    stated_pairs,
+    thread_count,
+    warn_about_gap,
+    warn_about_labels,
 )
+from certikmeans.options import DEFAULT_NODE_LIMIT, Options
+from certikmeans.problem import Problem
+from certikmeans.problem.constraints import Constraints
+from certikmeans.problem.distances import squared_distances
+from certikmeans.stop import StopSignal
+from certikmeans.validation import check_enough_samples, seed_from
 
 if TYPE_CHECKING:  # These bring in numba, which `import certikmeans` must not pay for.
+    from matplotlib.axes import Axes
+
     from certikmeans.events import Listener
     from certikmeans.result import Result
 
@@ -72,6 +82,11 @@ class ConstrainedKMeans(
     callbacks : iterable of callables, optional
         Each is called with every event of the run (see ``certikmeans.events``). `clone`
         copies them, as it copies every parameter.
+    keep_proof : bool, default=False
+        Keep what `write_certificate` needs.
+    verbose : int, default=0
+        0: silent. 1 or more: progress on standard error, live on a terminal, plain lines in
+        notebooks and log files.
 
     Attributes
     ----------
@@ -100,7 +115,11 @@ class ConstrainedKMeans(
     Notes
     -----
     Pairs name rows of the X passed along with them. Tools that split the samples, such as
-    `cross_validate`, do not renumber pairs; `Constraints.subset` does.
+    `cross_validate`, do not renumber pairs; `Constraints.subset` does. Labels and groups of
+    samples are cut with the samples.
+
+    A fitted model keeps the samples and the course of the run for `plot`, `report` and
+    `write_certificate`.
 
     Examples
     --------
@@ -124,6 +143,8 @@ class ConstrainedKMeans(
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         callbacks: Iterable[Listener] | None = None,
+        keep_proof: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.gap = gap
@@ -134,6 +155,8 @@ class ConstrainedKMeans(
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.callbacks = callbacks
+        self.keep_proof = keep_proof
+        self.verbose = verbose
 
     def fit(
         self,
@@ -143,21 +166,48 @@ class ConstrainedKMeans(
         must_link: Any = None,
         cannot_link: Any = None,
         sample_weight: ArrayLike | float | None = None,
+        partial_labels: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        constraints: Constraints | None = None,
+        start_labels: ArrayLike | None = None,
+        start_centers: ArrayLike | None = None,
+        executor: Executor | None = None,
+        stop: StopSignal | None = None,
     ) -> ConstrainedKMeans:
         """Find the best labelling that respects the pairs, and bound the optimum from below.
+
+        All that is said about pairs holds at once, in whichever way it is said.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             The samples, dense and finite. Computed in float64.
         y : None
-            Ignored.
+            Ignored, as scikit-learn's conventions ask. Whole numbers with -1 among them (and more
+            than -1 and 1) look like labels of which some are unknown and bring a warning: those
+            belong into ``partial_labels``.
         must_link, cannot_link : array-like of shape (n_pairs, 2) or Links, optional
             Pairs of row numbers of X, counted from 0. Order and repetition do not matter.
         sample_weight : array-like of shape (n_samples,) or float, optional
             Non-negative. A sample of weight 0 counts for nothing and takes the label of its
             must-link group or, without one, of the nearest centre; it may not take part in a
             cannot-link unless its must-link group has weight.
+        partial_labels : array-like of shape (n_samples,), optional
+            Known classes, numbers or text: equal ones share a cluster, different ones do not.
+            -1, None, NaN and empty text mean unknown.
+        groups : array-like of shape (n_samples,), optional
+            Samples of a group share a cluster; different groups may, too. -1, None, NaN and
+            empty text mean no group.
+        constraints : Constraints, optional
+            Pairs that know the number of rows they are about.
+        start_labels : array-like of shape (n_samples,), optional
+            A known labelling that respects every pair: the answer costs no more.
+        start_centers : array-like of shape (n_clusters, n_features), optional
+            Centres to start from, beside the usual starts.
+        executor : concurrent.futures.Executor, optional
+            Runs bounds and nodes of the tree: processes, machines. By default threads.
+        stop : StopSignal, optional
+            ``stop.interrupt()``, called from elsewhere, ends `fit` with what is known.
 
         Returns
         -------
@@ -172,33 +222,61 @@ class ConstrainedKMeans(
             No labelling respects every pair; ``error.proof`` shows why.
         CertikmeansError
             No labelling was found within the time limit, nor proven impossible.
+
+        Warns
+        -----
+        ConvergenceWarning
+            The gap was missed: why, and what would help.
         """
         points = validate_data(self, X, dtype=np.float64, order="C")
-        weights = _checked_weights(sample_weight, len(points))
+        if y is not None and partial_labels is None:
+            warn_about_labels(y)
+        weights = checked_weights(sample_weight, len(points))
         check_enough_samples(self.n_clusters, len(points))
         available = len(points) if weights is None else int(np.count_nonzero(weights))
         check_enough_samples(self.n_clusters, available, "samples of positive weight")
-        problem = Problem.from_data(
-            points, self.n_clusters, must_link=must_link, cannot_link=cannot_link, weights=weights
+        pairs = stated_pairs(
+            len(points), must_link, cannot_link, partial_labels, groups, constraints
         )
-        result = self._solve(problem)
-        labels, centers = _labelling(result)
-        self._publish(result, labels, centers)
+        problem = Problem.from_data(
+            points,
+            self.n_clusters,
+            must_link=pairs.must_link,
+            cannot_link=pairs.cannot_link,
+            weights=weights,
+        )
+        self._solve(
+            problem,
+            executor=executor,
+            start_labels=start_labels,
+            start_centers=start_centers,
+            stop=stop,
+        )
+        warn_about_gap(self.result_, self._run.options.gap)
         return self
 
-    def _solve(self, problem: Problem) -> Result:
-        from certikmeans.solver import solve
+    def _solve(self, problem: Problem, **how: Any) -> None:
+        from certikmeans.interface import solve
+        from certikmeans.report.trace import Trace
 
-        return solve(
-            problem,
+        options, trace = self._options(), Trace()
+        given = () if self.callbacks is None else tuple(self.callbacks)
+        result = solve(problem, options, callbacks=(*given, trace), verbose=self.verbose, **how)
+        labels, centers = labelling(result)
+        self._publish(result, labels, centers)
+        names = getattr(self, "feature_names_in_", None)
+        self._run = Run(problem, options, trace, None if names is None else tuple(map(str, names)))
+
+    def _options(self) -> Options:
+        return Options(
             gap=self.gap,
             time_limit=self.time_limit,
             bound=self.bound,
             branching=self.branching,
             node_limit=self._most_nodes(),
-            jobs=_thread_count(self.n_jobs),
+            jobs=thread_count(self.n_jobs),
             seed=seed_from(self.random_state),
-            callbacks=() if self.callbacks is None else tuple(self.callbacks),
+            keep_proof=bool(self.keep_proof),
         )
 
     def _most_nodes(self) -> int:
@@ -213,7 +291,7 @@ class ConstrainedKMeans(
         centers: NDArray[np.float64],
     ) -> None:
         """Set the attributes of a fitted estimator."""
-        labels, centers = _in_center_order(labels, centers)
+        labels, centers = in_center_order(labels, centers)
         self.labels_ = labels
         self.cluster_centers_ = centers
         self.inertia_ = result.cost
@@ -252,8 +330,66 @@ class ConstrainedKMeans(
             At most 0; higher is better.
         """
         nearest = self._squared_distances(X).min(axis=1)
-        weights = _checked_weights(sample_weight, len(nearest))
+        weights = checked_weights(sample_weight, len(nearest))
         return -float(nearest.sum() if weights is None else weights @ nearest)
+
+    def write_certificate(self, path: str | os.PathLike[str]) -> None:
+        """Write what was proven, and its proof, to a file that ``certikmeans check`` reads.
+
+        Needs ``keep_proof=True`` when the model is fitted. See `certikmeans.check_certificate`.
+        """
+        from certikmeans.certificate.write import write_certificate
+
+        check_is_fitted(self)
+        write_certificate(path, self._run.problem, self.result_)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the samples, coloured by cluster, with their pairs.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default in a new figure of pyplot.
+
+        Returns
+        -------
+        ax : matplotlib.axes.Axes
+            What was drawn on.
+
+        Raises
+        ------
+        MissingExtraError
+            matplotlib is not installed; an ImportError.
+        """
+        from certikmeans.report.plots import plot_clusters
+
+        check_is_fitted(self)
+        return plot_clusters(self._run.problem, self.result_, ax, self._run.feature_names)
+
+    def report(self, path: str | os.PathLike[str], *, title: str = "certikmeans") -> None:
+        """Write a page of HTML about the fit: clusters, pairs, gap over time, what is proven.
+
+        The page loads nothing from elsewhere. An old file is replaced in one piece.
+        """
+        from certikmeans.report.html import report_html
+
+        check_is_fitted(self)
+        run = self._run
+        page = report_html(
+            run.problem,
+            self.result_,
+            run.trace,
+            title=title,
+            feature_names=run.feature_names,
+            settings=run.options.to_dict(),
+        )
+        try:
+            write_atomically(path, page.encode())
+        except OSError as error:
+            raise InputError(
+                f"{path}: could not be written ({error.strerror or error})",
+                hint="choose a place where files can be created",
+            ) from error
 
     def _squared_distances(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
@@ -264,64 +400,3 @@ class ConstrainedKMeans(
     def _n_features_out(self) -> int:
         """Number of columns of `transform`, read by `get_feature_names_out`."""
         return int(self.cluster_centers_.shape[0])
-
-
-def _labelling(result: Result) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Labels and centres of a run, or the error that says why there are none."""
-    if result.infeasibility is not None:
-        raise_infeasible(result.infeasibility)
-    if result.labels is None or result.centers is None:
-        raise CertikmeansError(
-            f"{Status(result.status).sentence} The run ended because {result.stop_reason.sentence}",
-            hint="raise or remove time_limit, or give fewer cannot-links",
-        )
-    return result.labels, result.centers
-
-
-def _in_center_order(
-    labels: NDArray[np.int64], centers: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Number clusters by the coordinates of their centres, the empty ones last.
-
-    >>> _in_center_order(np.array([0, 2, 2]), np.array([[5.0], [4.0], [3.0]]))
-    (array([1, 0, 0]), array([[3.],
-           [5.],
-           [4.]]))
-    """
-    empty = np.bincount(labels, minlength=len(centers)) == 0
-    order = np.lexsort(np.vstack([centers.T[::-1], empty]))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[labels], centers[order]
-
-
-def _checked_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
-    """Finite, non-negative weights, one per sample, not all zero; None if none were given."""
-    weights = finite_weights(sample_weight, n_samples)
-    if weights is None:
-        return None
-    if weights.shape != (n_samples,):
-        raise InputError(
-            f"sample_weight: expected shape ({n_samples},), got {weights.shape}",
-            hint="give one non-negative number per sample",
-        )
-    if (weights < 0).any():
-        row = int(np.flatnonzero(weights < 0)[0])
-        raise InputError(
-            f"sample_weight: row {row} is {weights[row]}",
-            hint="weights must not be negative; 0 leaves a sample out",
-        )
-    if not weights.any():
-        raise InputError(
-            "sample_weight: all weights are zero", hint="give at least one sample a positive weight"
-        )
-    return weights
-
-
-def _thread_count(n_jobs: Any) -> int | None:
-    """Turn scikit-learn's convention into that of `solve`: None for all cores, or a number."""
-    if n_jobs is None:
-        return None
-    if isinstance(n_jobs, numbers.Integral) and int(n_jobs) < 0:
-        return max(1, available_cores() + 1 + int(n_jobs))
-    return whole_number("n_jobs", n_jobs, least=1)

@@ -6,12 +6,15 @@ import dataclasses
 import json
 import math
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._numbers import count, duration, percent, rounded_down, rounded_up
 from certikmeans._version import __version__
+from certikmeans.errors import InputError
 from certikmeans.proof import Proof
 from certikmeans.status import Status, StopReason
 from certikmeans.tolerances import relative_gap
@@ -33,13 +36,16 @@ class Attempt:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Result:
     """The best labelling found and what is proven about it.
 
     ``cost`` is rounded up and ``lower_bound`` down, so that in real arithmetic
 
         lower_bound <= cost of every feasible labelling,   cost of ``labels`` <= ``cost``.
+
+    Printed, it is one line; notebooks show a small table. Both round as the numbers do: costs and
+    gaps up, bounds down.
 
     Attributes
     ----------
@@ -160,6 +166,69 @@ class Result:
     def to_json(self) -> str:
         """Serialise `to_dict`."""
         return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Result:
+        """Return the result that `to_json`, or ``certikmeans solve --json``, wrote.
+
+        Numbers come back exactly. What the text does not hold is None: ``proof`` always, and
+        ``infeasibility``, of which it tells the pairs but not the object (``status`` still says
+        that it was proven). A certificate is the file for proofs.
+
+        Raises
+        ------
+        InputError
+            If the text is not the JSON of a result.
+        """
+        try:
+            return _from_dict(json.loads(text))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            what = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise InputError(
+                f"not the JSON of a result: {what}",
+                hint="pass the text that Result.to_json or certikmeans solve --json wrote",
+            ) from error
+
+    def __repr__(self) -> str:
+        return f"Result({', '.join(f'{name} {value}' for name, value in self._facts())})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{escape(value)}</td></tr>"
+            for name, value in self._facts()
+        )
+        return f"<table>{rows}</table>"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        facts = [("status", str(self.status)), ("stopped by", str(self.stop_reason))]
+        if self.labels is not None:
+            facts.append(("cost", rounded_up(self.cost)))
+        if self.status is not Status.INFEASIBLE:
+            facts.append(("lower bound", rounded_down(self.lower_bound)))
+        if self.labels is not None:
+            facts.append(("gap", percent(self.gap)))
+        sizes = f"{count(self.n_points, 'point')} in {count(self.n_clusters, 'cluster')}"
+        return [*facts, ("of", sizes), ("in", duration(self.seconds.get("total", 0.0)))]
+
+
+def _from_dict(data: dict[str, Any]) -> Result:
+    status, labels, centers = Status(data["status"]), data["labels"], data["centers"]
+    lower = data["lower_bound"]
+    same = (
+        *("n_clusters", "n_points", "n_features", "n_must_link", "n_cannot_link", "nodes"),
+        *("iterations", "seconds", "seed", "bound", "failure", "version"),
+    )
+    return Result(
+        status=status,
+        stop_reason=StopReason(data["stop_reason"]),
+        cost=math.inf if data["cost"] is None else float(data["cost"]),
+        lower_bound=math.inf if lower is None else float(lower),
+        labels=None if labels is None else np.array(labels, dtype=np.int64),
+        centers=None if centers is None else np.array(centers, dtype=np.float64),
+        attempts=tuple(Attempt(**attempt) for attempt in data["bounds"]),
+        **{name: data[name] for name in same},
+    )
 
 
 def _finite(value: float) -> float | None:

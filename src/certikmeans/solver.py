@@ -63,9 +63,10 @@ def solve(
         Seconds for the whole run. What is known by then is returned. Counts compilation, where
         the kernels were never compiled on this machine: see `warm_up`.
     bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "spectral"}
-        Which lower bound to compute. ``auto`` is ``cluster``; where that leaves more than 1 % at
-        the root, with at most 400 groups and 6 or more axes, ``sdp`` takes over. Where centres
-        are split, the sample bound comes with each of them.
+        Which lower bound to compute. ``auto`` asks one after the other, by what it sees: the
+        spectral floor, then with few axes ``cluster``, with many ``spectral``, ``sdp`` or
+        ``partition`` (`certikmeans.policy`). Where centres are split, the sample bound comes with
+        each of them.
     branching : {"auto", "centers", "pairs"}
         How to split the solution set when the bound alone does not close the gap: on the box of
         a centre, or on a pair of points, together or apart. ``auto``: pairs for the cluster bound

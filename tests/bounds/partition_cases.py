@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from certikmeans.testing.instances import random_problem
+from certikmeans.testing.instances import feasible_problem
 from certikmeans.testing.oracle import exact_cost
 from tests.bounds.sdp_cases import exact_costs, reduced_of
 
@@ -12,9 +12,11 @@ from tests.bounds.sdp_cases import exact_costs, reduced_of
 def drawn(seed, least_groups=3, largest=7):
     """A random problem that has a labelling and enough groups, its reduction, its least cost."""
     for attempt in range(1000):
-        problem = random_problem(seed + 10_000 * attempt, largest=largest)
+        problem = feasible_problem(
+            seed + 10_000 * attempt, largest=largest, least_clusters=1 + seed % 2
+        )
         done = reduced_of(problem)
-        if done is None or done.reduced.n_groups < least_groups or done.witness is None:
+        if done.reduced.n_groups < least_groups or done.witness is None:
             continue
         costs = exact_costs(problem, done)
         if costs:

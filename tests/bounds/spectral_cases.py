@@ -6,16 +6,16 @@ import numpy as np
 
 from certikmeans import Problem
 from certikmeans.bounds.spectral import SpectralEvidence
-from certikmeans.testing.instances import random_problem
+from certikmeans.testing.instances import feasible_problem
 from tests.bounds.sdp_cases import exact_costs, reduced_of
 
 
 def drawn(seed, *, least_groups=2):
     """The first feasible instance from this seed on with something to prove: problem, presolved."""
     for step in range(1000):
-        problem = random_problem(1000 * seed + step, largest=6)
+        problem = feasible_problem(1000 * seed + step, largest=6, least_clusters=1 + step % 2)
         done = reduced_of(problem)
-        if done is not None and done.reduced.n_groups >= least_groups:
+        if done.reduced.n_groups >= least_groups:
             return problem, done
     raise AssertionError("no feasible instance")
 

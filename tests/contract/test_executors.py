@@ -88,7 +88,6 @@ def test_our_own_errors_come_out_as_they_are(name, items):
         Crew(MAKERS[name]()).map(refuse_at_three, items)
 
 
-@pytest.mark.xfail(strict=True, reason="errors with a hint cannot be sent between processes")
 def test_our_own_errors_come_out_of_processes_as_they_are():
     assert str(pickle.loads(pickle.dumps(BoundError("three", hint="none")))) == "three\nhint: none"
 

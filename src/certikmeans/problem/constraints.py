@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, final
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certikmeans.errors import InputError
+from certikmeans.problem.ids import links_by_id, rows_by_id
 from certikmeans.problem.links import as_links, canonical_pairs
 from certikmeans.problem.partial_labels import known_classes, label_array
 from certikmeans.stop import StopSignal
@@ -74,9 +75,28 @@ class Constraints:
         must_link: Any = None,
         cannot_link: Any = None,
         n_points: int | None = None,
+        *,
+        index: Iterable[Hashable] | None = None,
     ) -> Constraints:
-        """Build from pairs ``(i, j)``, or from the `Links` that the readers return."""
-        return cls(must_link, cannot_link, n_points)  # type: ignore[arg-type]
+        """Build from pairs ``(i, j)``, or from the `Links` that the readers return.
+
+        With ``index``, the id of every row (``df.index``, or a column of ids), pairs name samples
+        by ids of any hashable kind: tuples, arrays, or tables with two columns.
+
+        >>> Constraints.from_pairs([("eve", "bob")], index=["ann", "bob", "eve"]).must_link
+        array([[1, 2]])
+        """
+        if index is None:
+            return cls(must_link, cannot_link, n_points)  # type: ignore[arg-type]
+        rows = rows_by_id(index)
+        if n_points not in (None, len(rows)):
+            raise InputError(
+                f"n_points: {n_points}, but the index has {len(rows)} rows",
+                hint="leave n_points out: the index tells it",
+            )
+        must = links_by_id(must_link, "must_link", rows)
+        cannot = links_by_id(cannot_link, "cannot_link", rows)
+        return cls(must, cannot, len(rows))  # type: ignore[arg-type]
 
     @classmethod
     def from_groups(
@@ -139,6 +159,21 @@ class Constraints:
         one, other = np.triu_indices(len(firsts), k=1)
         apart = np.stack([firsts[one], firsts[other]], axis=1)
         return cls.from_pairs(together, apart, n_points=len(array))
+
+    @classmethod
+    def from_group_labels(cls, labels: ArrayLike, unknown: Any = -1) -> Constraints:
+        """Build must-links from the group of every point; points of different groups are free.
+
+        Labels are read as in `from_partial_labels`: -1, None, NaN and empty text mean no group.
+
+        >>> Constraints.from_group_labels(["a", "", "a", "b"])
+        Constraints(1 must-link, 0 cannot-links, n_points=4)
+        """
+        array = label_array(labels)
+        rows, groups = known_classes(array, unknown)
+        order = np.argsort(groups, kind="stable")
+        together, _ = chain_pairs(rows[order], np.bincount(groups))
+        return cls.from_pairs(together, n_points=len(array))
 
     def conflicts(self, n_clusters: int, *, time_limit: float | None = 30.0) -> Diagnosis:
         """Find everything that is contradictory, and a smallest set of pairs to remove.

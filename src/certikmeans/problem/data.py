@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certikmeans._numbers import count
 from certikmeans.errors import InputError
 from certikmeans.problem.graph import ApartGraph
 from certikmeans.problem.links import as_links, canonical_pairs
@@ -115,7 +116,7 @@ def _checked_cluster_count(n_clusters: Any, n_points: int) -> int:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Problem:
     """Points, the number of clusters, and the pairs; validated once, here.
 
@@ -146,6 +147,8 @@ class Problem:
     >>> problem = Problem.from_data([[0.], [1.], [9.]], n_clusters=2, cannot_link=[(1, 0), (0, 1)])
     >>> problem.cannot_link
     array([[0, 1]])
+    >>> problem
+    Problem(3 points, 1 feature, 2 clusters, 0 must-links, 1 cannot-link)
     """
 
     points: NDArray[np.float64]
@@ -180,6 +183,17 @@ class Problem:
     ) -> Problem:
         """Build a problem from arrays, or from what the readers return."""
         return cls(points, n_clusters, must_link, cannot_link, weights)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        parts = [
+            count(self.n_points, "point"),
+            count(self.n_features, "feature"),
+            count(self.n_clusters, "cluster"),
+            count(len(self.must_link), "must-link"),
+            count(len(self.cannot_link), "cannot-link"),
+            *([] if np.all(self.weights == 1.0) else ["weighted"]),
+        ]
+        return f"Problem({', '.join(parts)})"
 
     @property
     def n_points(self) -> int:

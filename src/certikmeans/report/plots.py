@@ -117,6 +117,47 @@ def picture(
     return buffer.getvalue()
 
 
+def plot_clusters(
+    problem: Problem,
+    result: Result,
+    axes: Axes | None = None,
+    feature_names: tuple[str, ...] | None = None,
+) -> Axes:
+    """Draw the points and pairs, the left half of `picture`, for a figure of the caller's.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was asked.
+    result : Result
+        What was answered; without labels the points are drawn in grey.
+    axes : matplotlib.axes.Axes, optional
+        Where to draw; by default in a new figure of pyplot.
+    feature_names : tuple of str, optional
+        Names for the axes, where they are features.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn on.
+    """
+    axes = axes_or_new(axes)
+    notes = _draw_clusters(axes, problem, result, feature_names)
+    if notes:
+        axes.set_title(f"{axes.get_title()}\n{'; '.join(notes)}", fontsize="medium")
+    return axes
+
+
+def axes_or_new(axes: Axes | None) -> Axes:
+    """Return ``axes``, or those of a new figure of pyplot, which notebooks show by themselves."""
+    require_matplotlib()
+    if axes is None:
+        from matplotlib import pyplot
+
+        _, axes = pyplot.subplots(layout="constrained")
+    return axes
+
+
 def _caption(figure: Figure, notes: list[str]) -> None:
     figure.supxlabel("; ".join(notes) + ".", fontsize=9, color="#444444", x=0.01, ha="left")
 
@@ -248,13 +289,14 @@ def _legend(axes: Axes, problem: Problem, result: Result) -> None:
 
 def _legend_below(axes: Axes, handles: list[Any], columns: int) -> None:
     """Put the legend under the axis, where it can hide nothing."""
+    height = axes.bbox.height / axes.figure.dpi  # in inches: names of axes need about half of one
     axes.legend(
         handles=handles,
         fontsize=8.5,
         frameon=False,
         ncols=min(columns, len(handles)),
         loc="upper center",
-        bbox_to_anchor=(0.5, -0.1),
+        bbox_to_anchor=(0.5, -max(0.1, 0.55 / height)),
     )
 
 

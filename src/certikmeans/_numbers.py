@@ -1,0 +1,76 @@
+"""Numbers for people, rounded in the direction that keeps the claim true."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+DIGITS = 10
+
+
+def rounded_up(value: float, digits: int = DIGITS) -> str:
+    """Show ``value`` or a little more: for costs and gaps, so that none looks better than it is.
+
+    >>> rounded_up(0.10004, 3)
+    '0.101'
+    >>> rounded_up(78.0)
+    '78'
+    """
+    return _shown(value, digits, ROUND_CEILING)
+
+
+def rounded_down(value: float, digits: int = DIGITS) -> str:
+    """Show ``value`` or a little less: for lower bounds.
+
+    >>> rounded_down(0.10009, 3)
+    '0.1'
+    >>> rounded_down(float("inf"))
+    'infinite'
+    """
+    return _shown(value, digits, ROUND_FLOOR)
+
+
+def percent(fraction: float) -> str:
+    """Show a share in per cent, rounded up.
+
+    >>> percent(0.0010001)
+    '0.101 %'
+    >>> percent(0.0)
+    '0 %'
+    """
+    if not math.isfinite(fraction):
+        return _shown(fraction, 3, ROUND_CEILING)
+    # Multiplied as decimals: a product of floats could fall below the exact one.
+    return f"{_shown(Decimal(fraction) * 100, 3, ROUND_CEILING)} %"
+
+
+def count(number: int, noun: str) -> str:
+    """Show a count with its noun.
+
+    >>> count(1, "point"), count(1500000, "point")
+    ('1 point', '1,500,000 points')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """Show a time span.
+
+    >>> duration(0.0123), duration(75.0), duration(7384.0)
+    ('0.01 s', '1 min 15 s', '2 h 03 min')
+    """
+    if seconds < 9.995:
+        return f"{seconds:.2f} s"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _shown(value: float | Decimal, digits: int, rounding: str) -> str:
+    if not math.isfinite(value):
+        return "infinite" if value > 0 else "none"
+    exact = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value)).normalize()
+    return f"{exact:f}" if exact == 0 or -6 < exact.adjusted() < 15 else f"{exact:e}"

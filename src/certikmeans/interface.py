@@ -1,0 +1,93 @@
+"""`certikmeans.solve`: the solver, and on request the terminal's progress beside it.
+
+The solver never prints and knows no report; whoever joins the two stands above both. This is
+that place, for Python; for the command line it is `cli.run`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from typing import Any
+
+from certikmeans import solver
+from certikmeans.events import Listener
+from certikmeans.options import Options, whole_number
+from certikmeans.problem import Problem
+from certikmeans.report.progress import progress_on
+from certikmeans.result import Result
+from certikmeans.stop import StopSignal
+
+
+def solve(
+    problem: Problem,
+    options: Options | None = None,
+    *,
+    executor: Executor | None = None,
+    callbacks: Iterable[Listener] = (),
+    start_labels: Any = None,
+    start_centers: Any = None,
+    stop: StopSignal | None = None,
+    verbose: int = 0,
+    **changes: Any,
+) -> Result:
+    """Find the best labelling that respects every pair, and prove how good it is.
+
+    Parameters
+    ----------
+    problem : Problem
+        Points, K and pairs.
+    options : Options, optional
+        All settings at once; by default those of ``Options()``.
+    executor : concurrent.futures.Executor, optional
+        Runs the nodes of the tree and the boxes of the bounds: processes, machines, anything with
+        this interface. By default the threads. Heuristics always use the threads.
+    callbacks : iterable of callable
+        Each is called with every `certikmeans.events.Event`, in this thread.
+    start_labels, start_centers : array-like, optional
+        A known labelling that respects every pair, or centres, to start from.
+    stop : StopSignal, optional
+        ``stop.interrupt()``, called from a callback, another thread or a signal handler,
+        ends the run with what is known.
+    verbose : int
+        0: silent. 1 or more: progress on standard error, live on a terminal, a line per second at
+        most elsewhere, as in notebooks and log files.
+    **changes
+        Settings that differ from ``options``, by their names there: ``gap``, ``time_limit``,
+        ``bound``, ``branching``, ``jobs``, ``seed``, ``node_limit``, ``selection``,
+        ``keep_proof``.
+
+    Returns
+    -------
+    Result
+        Also for infeasible input (with a proof), and when time ran out.
+
+    Examples
+    --------
+    >>> from certikmeans import Problem, solve
+    >>> problem = Problem.from_data([[0.0], [1.0], [5.0], [6.0]], n_clusters=2, must_link=[(0, 2)])
+    >>> result = solve(problem, gap=1e-6)
+    >>> result.labels
+    array([0, 0, 0, 1])
+    """
+    with progress_on(sys.stderr, quiet=verbosity(verbose) == 0) as progress:
+        return solver.solve(
+            problem,
+            options=options,
+            executor=executor,
+            callbacks=(*callbacks, progress),
+            start_labels=start_labels,
+            start_centers=start_centers,
+            stop=stop,
+            **changes,
+        )
+
+
+def verbosity(verbose: Any) -> int:
+    """Return how much to say, as a number.
+
+    >>> verbosity(True), verbosity(0)
+    (1, 0)
+    """
+    return whole_number("verbose", int(verbose) if isinstance(verbose, bool) else verbose, least=0)
