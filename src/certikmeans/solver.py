@@ -51,53 +51,7 @@ def solve(
 ) -> Result:
     """Find the best labelling that respects every pair, and prove how good it is.
 
-    Parameters
-    ----------
-    problem : Problem
-        Points, K and pairs.
-    options : Options, optional
-        All settings at once; by default those of ``Options()``.
-    gap : float
-        Stop as soon as ``(cost - lower_bound) / cost`` is proven to be at most this.
-    time_limit : float, optional
-        Seconds for the whole run. What is known by then is returned. Counts compilation, where
-        the kernels were never compiled on this machine: see `warm_up`.
-    bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "spectral"}
-        Which lower bound to compute. ``auto`` asks one after the other, by what it sees: the
-        spectral floor, then with few axes ``cluster``, with many ``spectral``, ``sdp`` or
-        ``partition`` (`certikmeans.policy`). Where centres are split, the sample bound comes with
-        each of them.
-    branching : {"auto", "centers", "pairs"}
-        How to split the solution set when the bound alone does not close the gap: on the box of
-        a centre, or on a pair of points, together or apart. ``auto``: pairs for the cluster bound
-        up to 20,000 groups and for ``sdp``, otherwise centres.
-    jobs : int, optional
-        Number of threads; by default one per core. The answer does not depend on it.
-    seed : int
-        Every random choice follows from it.
-    node_limit : int
-        Nodes of the tree to bound at most.
-    selection : {"best", "depth", "mixed"}
-        Which open node is split next: the one with the least bound, the deepest, or in turns.
-    keep_proof : bool
-        Keep what a certificate needs (``Result.proof``).
-    executor : concurrent.futures.Executor, optional
-        Runs the nodes of the tree and the boxes of the bounds: processes, machines, anything with
-        this interface. By default the threads. Heuristics always use the threads.
-    callbacks : iterable of callable
-        Each is called with every `certikmeans.events.Event`, in this thread.
-    start_labels, start_centers : array-like, optional
-        A known labelling that respects every pair, or centres, to start from.
-    stop : StopSignal, optional
-        ``stop.interrupt()``, called from a callback, another thread or a signal handler,
-        ends the run with what is known.
-    **changes
-        Settings, by the names above, that differ from ``options``.
-
-    Returns
-    -------
-    Result
-        Also for infeasible input (with a proof), and when time ran out.
+    What `certikmeans.solve` calls, without progress on a terminal: see there.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def test_any_numbers_prove_a_bound(seed):
     rng = np.random.default_rng(seed)
     row = flat_row(found.parts)
     held = 0
-    for _ in range(10):
+    for _ in range(40):
         bad = row.copy()
         for place in rng.integers(len(row), size=3):
             bad[place] = rng.choice([0.0, -1.0, 1.0, 2.0, 1e3, bad[place] * 1.5, bad[place] + 1.0])

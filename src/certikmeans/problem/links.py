@@ -19,6 +19,19 @@ class Links:
 
     Readers return this instead of a bare array so that an index that turns out to be out of
     range can be reported with its file and line, long after the file was closed.
+
+    Attributes
+    ----------
+    pairs : ndarray of shape (m, 2)
+        Row numbers, counted from 0.
+    origin : str
+        A file name, or the name of an argument.
+    lines : ndarray of shape (m,), optional
+        Line numbers, counted from 1; None: rows of an argument.
+    base : int
+        1 where the source counts points from 1.
+    from_file : bool
+        Whether ``origin`` is a file.
     """
 
     pairs: NDArray[np.int64]  # (m, 2)

@@ -17,6 +17,13 @@ def read_weights(path: PathLike, *, n_points: int) -> NDArray[np.float64]:
 
     Blank lines and comments do not count. `Problem` says which weights are too small or large.
 
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    n_points : int
+        How many weights there have to be.
+
     Examples
     --------
     >>> import pathlib, tempfile

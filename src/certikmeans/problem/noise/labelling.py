@@ -10,6 +10,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from certikmeans.problem.noise.graph import Ids, PairGraph
+from certikmeans.streams import generator
 
 _PASSES = 30
 _LONGEST_WALK = 4000  # steps
@@ -25,7 +26,7 @@ def few_broken(graph: PairGraph, groups: Ids, n_clusters: int, *, goal: int = 0)
     n_groups = int(groups.max()) + 1
     balance = _Balance(groups[graph.edges], graph.n_must, n_groups, n_clusters)
     labels = balance.greedy()
-    balance.settle(labels, np.random.default_rng(0), goal)
+    balance.settle(labels, generator(0, "noise.walk"), goal)
     single = _Balance(graph.edges, graph.n_must, graph.n, n_clusters)
     found = np.array([labels[g] for g in groups.tolist()], dtype=np.int64)
     return single.descend(found)
@@ -38,7 +39,7 @@ def grown(graph: PairGraph, n_clusters: int, seed: int) -> Ids:
     tie groups together.
     """
     single = _Balance(graph.edges, graph.n_must, graph.n, n_clusters)
-    labels = single.grow(int(np.random.default_rng(seed).integers(graph.n)))
+    labels = single.grow(int(generator(seed, "noise.start").integers(graph.n)))
     return single.descend(np.array(labels, dtype=np.int64))
 
 
