@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from certikmeans.presolve.infeasible import InfeasibilityProof
+from certikmeans.presolve.pipeline import presolve
+from certikmeans.stop import StopSignal
 from certikmeans.testing.instances import random_problem
 from certikmeans.testing.oracle import exact_cost
-from tests.bounds.sdp_cases import exact_costs, reduced_of
+from tests.bounds.sdp_cases import exact_costs
 
 
 def drawn(seed, least_groups=3, largest=7):
     """A random problem that has a labelling and enough groups, its reduction, its least cost."""
     for attempt in range(1000):
         problem = random_problem(seed + 10_000 * attempt, largest=largest)
-        done = reduced_of(problem)
-        if done is None or done.reduced.n_groups < least_groups or done.witness is None:
+        done = presolve(problem, StopSignal())
+        if isinstance(done, InfeasibilityProof):
+            continue
+        if done.reduced.n_groups < least_groups or done.witness is None:
             continue
         costs = exact_costs(problem, done)
         if costs:

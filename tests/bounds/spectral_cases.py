@@ -6,6 +6,9 @@ import numpy as np
 
 from certikmeans import Problem
 from certikmeans.bounds.spectral import SpectralEvidence
+from certikmeans.presolve.infeasible import InfeasibilityProof
+from certikmeans.presolve.pipeline import presolve
+from certikmeans.stop import StopSignal
 from certikmeans.testing.instances import random_problem
 from tests.bounds.sdp_cases import exact_costs, reduced_of
 
@@ -14,8 +17,8 @@ def drawn(seed, *, least_groups=2):
     """The first feasible instance from this seed on with something to prove: problem, presolved."""
     for step in range(1000):
         problem = random_problem(1000 * seed + step, largest=6)
-        done = reduced_of(problem)
-        if done is not None and done.reduced.n_groups >= least_groups:
+        done = presolve(problem, StopSignal())
+        if not isinstance(done, InfeasibilityProof) and done.reduced.n_groups >= least_groups:
             return problem, done
     raise AssertionError("no feasible instance")
 
