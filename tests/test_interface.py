@@ -85,7 +85,7 @@ def test_every_setting_is_named():
     from dataclasses import fields
 
     for field in fields(certikmeans.Options):
-        assert f"``{field.name}``" in solve.__doc__
+        assert f"    {field.name} : " in solve.__doc__
 
 
 def test_public_names_are_there_and_load_nothing_before_they_are_used():

@@ -11,7 +11,7 @@ from certikmeans.streams import STREAMS, generator, stream_number
 from tests.test_architecture import MODULES, part_of
 
 # Whoever draws outside a run, once and from a seed of its own, needs no stream.
-ALONE = {"baselines", "generate", "report", "streams", "testing"}
+ALONE = {"baselines", "generate", "report", "streams", "testing", "warming"}
 
 
 def first_numbers(*key):

@@ -48,6 +48,22 @@ def test_below_every_labelling(seed, size):
     assert found.failures == 0
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_parts_that_have_too_much_of_a_cluster_already(seed):
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(10, 60)), int(rng.integers(2, 5))
+    truth = np.concatenate([np.arange(k), rng.integers(k, size=n - k)])
+    points = rng.normal(size=(n, 3)) + 5.0 * rng.normal(size=(k, 3))[truth]
+    ends = rng.integers(n, size=(n, 2))
+    apart = ends[truth[ends[:, 0]] != truth[ends[:, 1]]][: int(rng.integers(1, n))]
+    done = reduced_of(Problem.from_data(points, k, cannot_link=apart))
+    for size in (3, 5, 8, 12):
+        parts = cut_into_parts(done.reduced, done.reduce_labels(truth), size, seed)
+        assert weights_add_up(done.reduced, parts)
+        seen = np.unique(np.concatenate([part.rows for part in parts]))
+        assert np.array_equal(seen, np.arange(n))
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_weights_of_parts_add_up_exactly(seed):
     _, done, _ = drawn(seed)

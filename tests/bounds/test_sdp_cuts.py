@@ -9,12 +9,17 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem
+from certikmeans.bounds.sdp.admm import Admm
 from certikmeans.bounds.sdp.cuts import cut_table, joined, merged, most_violated
+from certikmeans.bounds.sdp.model import SdpModel
+from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
+from certikmeans.bounds.sdp.safe import safe_bound
 from certikmeans.bounds.sdp.spectral import capped
 from certikmeans.bounds.sdp.suggest import soft_clusters, suggested_centers
 from certikmeans.kernels.sdp.cuts import project_on_cuts, violated_cuts
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.stop import StopSignal
+from certikmeans.testing.oracle import exact_cost
 
 
 def every_cut(n):
@@ -177,3 +182,29 @@ def test_a_labelling_suggests_itself():
     ]
     centers = suggested_centers(problem, z)
     assert np.allclose(sorted(centers.tolist()), sorted(np.array(means).tolist()))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_cuts_that_name_a_group_twice_prove_nothing_wrong(seed):
+    rng = np.random.default_rng(seed)
+    points, weights = rng.normal(size=(5, 2)), rng.uniform(0.5, 3.0, size=5)
+    problem = Problem.from_data(points, 2, weights=weights)
+    done = presolve(problem, StopSignal())
+    model = SdpModel.of(done.reduced)
+    least = min(
+        exact_cost(done.reduced.points, done.reduced.weights, labels)
+        for labels in product(range(2), repeat=5)
+    )
+    admm = Admm(model)
+    admm.climb(100, StopSignal())
+    near = admm.multipliers  # so that there is no room for what is wrong
+    degenerate = [(s, t, u) for s, t, u in product(range(5), repeat=3) if len({s, t, u}) < 3]
+    for _ in range(20):
+        cuts = rng.permutation(degenerate)[:5]
+        amounts = model.total * 10.0 ** rng.uniform(-4, 0, size=len(cuts))
+        given = MatrixMultipliers(
+            near.entries,
+            np.concatenate([near.cuts, cuts]),
+            np.concatenate([near.amounts, amounts]),
+        )
+        assert Fraction(safe_bound(model, given)) <= least

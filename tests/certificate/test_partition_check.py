@@ -138,3 +138,22 @@ def test_work_is_limited():
     with pytest.raises(Refusal) as caught:
         checked(reduced, large)
     assert caught.value.reason is Reason.LIMIT
+
+
+def test_many_small_parts_do_not_keep_the_checker_busy():
+    reduced, _, _ = proven(1)
+    many = 10_000
+    row = np.concatenate([[many], np.tile([1.0, 0.0, 0.0, 1e-9, 0.0], many)])
+    with pytest.raises(Refusal) as caught:
+        checked(reduced, row)
+    assert caught.value.reason is Reason.BOUND
+
+
+def test_a_deadline_is_kept_between_parts():
+    reduced, _, found = proven(1)
+    with pytest.raises(Refusal) as caught:
+        least_by_partition(
+            reduced.points, reduced.weights, reduced.graph.edges(), reduced.n_clusters,
+            flat_row(found.parts), WORK, 0.0,
+        )  # fmt: skip
+    assert caught.value.reason is Reason.LIMIT

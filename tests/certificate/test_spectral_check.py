@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from certikmeans import Problem
+from certikmeans import Problem, solve
 from certikmeans.bounds.sdp.model import SdpModel
 from certikmeans.bounds.spectral import closed_form, safe_value, spectral_floor
 from certikmeans.certificate import check_spectral
+from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.check_spectral import least_by_spectrum
-from certikmeans.certificate.format import Reason, Refusal
+from certikmeans.certificate.format import Reason, Refusal, encode
+from certikmeans.certificate.write import make_certificate
 from certikmeans.testing.oracle import brute_force
 from tests.bounds.sdp_cases import lying_eigensolver, reduced_of
 from tests.bounds.spectral_cases import (
@@ -195,3 +199,85 @@ def test_work_is_limited(monkeypatch):
     assert refused(done.reduced, row) is Reason.LIMIT
     monkeypatch.setattr(check_spectral, "MOST_AXES", 3)
     assert refused(done.reduced, EMPTY) is Reason.LIMIT
+
+
+def close_nodes(rng):
+    """A row whose hats jump between two floats that rounding of a margin cannot tell apart."""
+    n, k = int(rng.integers(10, 20)), 2
+    labels = np.sort(np.concatenate([np.arange(k), rng.integers(k, size=n - k)]))
+    points = rng.normal(size=(n, 2))
+    points[:, 0] += 5.0 * labels
+    reduced = by_hand(points, np.ones(n), k)
+    points, weights = reduced.points, reduced.weights
+    middle = weights @ points / float(weights.sum())
+    reach = float(np.maximum(points.max(axis=0) - middle, middle - points.min(axis=0)).max())
+    scaled = check_spectral._Scaled(points, weights, middle, math.frexp(reach)[1])
+    means = check_spectral._means(scaled, labels, k)
+    ends, nodes = [], []
+    for here, other in ((0, 1), (1, 0)):
+        members = np.flatnonzero(labels == here)
+        step = means[other] - means[here]
+        level = float((0.5 * (means[other] + means[here])) @ step)
+        # One by one; for all at once a product may be rounded otherwise.
+        margins = [2.0 * (level - float(scaled.rows(np.array([s]))[1][0] @ step)) for s in members]
+        at = int(rng.integers(len(members)))
+        ends.append(int(members[at]))
+        near = math.ldexp(margins[at], 2 * scaled.exponent)
+        nodes += [near, math.nextafter(near, math.inf)]
+    spike = 0.2 * float(rng.normal())
+    gains = rng.uniform(0.0, 0.5, size=4)
+    row = np.concatenate([[1, 2, 1], labels, [0, 1], nodes, gains, [*ends, spike]])
+    return scaled, row, np.array([ends])
+
+
+def dense_value(scaled, row, edges):
+    """The bound by a matrix of all groups, with the hats as the checker has them."""
+    n = len(scaled.points)
+    read = check_spectral._read(row, n, 2, edges)
+    hats = check_spectral._Hats(scaled, read)
+    columns = np.zeros((n, 1 + scaled.points.shape[1] + hats.n_columns))
+    for members in check_spectral._members(read.labels):
+        numbers, block = check_spectral._columns(scaled, members, hats)
+        columns[np.ix_(members, numbers)] = block
+    v, rest = columns[:, 0], columns[:, 1:]
+    order = rest.shape[1]
+    inner = hats.middle(order + 2, np.unique(edges))
+    matrix = rest @ inner[:order, :order] @ rest.T
+    matrix[edges[0, 0], edges[0, 1]] += inner[-2, -1]
+    matrix[edges[0, 1], edges[0, 0]] += inner[-2, -1]
+    level = v @ matrix @ v / (v @ v)
+    out = np.eye(n) - np.outer(v, v) / (v @ v)
+    spent = max(0.0, float(np.linalg.eigvalsh(out @ matrix @ out)[-1]))
+    trace = float(np.sum(rest[:, : scaled.points.shape[1]] ** 2))
+    return math.ldexp(trace - level - spent, 2 * scaled.exponent)
+
+
+def test_unit_vectors_see_the_hats_that_the_columns_have():
+    compared = 0
+    for seed in range(300):
+        scaled, row, edges = close_nodes(np.random.default_rng(seed))
+        with suppress(Refusal):
+            value = least_by_spectrum(scaled.points, scaled.weights, edges, 2, row)
+            assert value <= max(0.0, dense_value(scaled, row, edges)) + 1e-9
+            compared += value > 0.0
+    assert compared > 100
+
+
+def test_what_overflows_is_refused():
+    points = 1e-5 * np.random.default_rng(0).normal(size=(12, 2))
+    labels = np.arange(12) % 3
+    ends = [(i, j) for i in range(12) for j in range(i + 1, 12) if labels[i] != labels[j]]
+    problem = Problem.from_data(points, 3, cannot_link=ends)
+    found = solve(problem, bound="spectral", branching="pairs", node_limit=1, keep_proof=True)
+    spikes = np.column_stack([ends, np.full(len(ends), 1e145)])
+    row = np.concatenate([[0, 2, len(ends)], labels, spikes.ravel()])
+    for amount in (1e145, -1e145):
+        row[-1] = amount
+        made = dataclasses.replace(
+            make_certificate(problem, found), cost=1.0, lower_bound=1e-3,
+            kinds=np.array([8], dtype=np.uint8), first=np.array([0]), second=np.array([-1]),
+            values=np.zeros(1), lengths=np.array([len(row)]), multipliers=row,
+        )  # fmt: skip
+        verdict = check_certificate(problem.points, encode(made))
+        assert not verdict.accepted
+        assert verdict.reason is Reason.BOUND

@@ -248,6 +248,9 @@ def _check_bound(
         except Refusal as refusal:
             name = KINDS[code].NAME
             raise Refusal(refusal.reason, f"node {node}, {name}: {refusal.message}") from refusal
+        except (ArithmeticError, ValueError) as error:  # `math.fsum` does not take what overflows
+            message = f"node {node}, {KINDS[code].NAME}: numbers too large for this arithmetic"
+            raise Refusal(Reason.BOUND, message) from error
         leaves += 1
     details |= {"leaves": leaves, "groups": root.n_groups, "boxes": checker.boxes}
 

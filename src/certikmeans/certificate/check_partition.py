@@ -17,6 +17,7 @@ its cuts, m groups, m weights, then the row of its matrix as `check_matrix` read
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
@@ -32,6 +33,7 @@ from certikmeans.certificate.check_matrix import (
 from certikmeans.certificate.format import Reason, Refusal
 
 LEAST_WEIGHT = 1e-100  # so that quotients do not overflow
+MOST_PARTS_PER_GROUP = 2  # a solver never has more than one; more only keep the checker busy
 
 
 @final
@@ -43,11 +45,18 @@ class _Piece:
 
 
 def least_by_partition(
-    points: Floats, weights: Floats, edges: Ints, n_clusters: int, row: Floats, most_work: float
+    points: Floats,
+    weights: Floats,
+    edges: Ints,
+    n_clusters: int,
+    row: Floats,
+    most_work: float,
+    deadline: float = math.inf,
 ) -> float:
     """At most the cost of every proper labelling of the groups, whatever the row says.
 
-    ``most_work`` limits the sum of the cubes of the parts' sizes.
+    ``most_work`` limits the sum of the cubes of the parts' sizes, ``deadline`` is a time by
+    `time.monotonic`.
     """
     n = len(points)
     pieces = list(_pieces(row, n))
@@ -57,10 +66,12 @@ def least_by_partition(
     values = []
     place = np.full(n, -1)
     for piece in pieces:
+        if time.monotonic() > deadline:
+            raise Refusal(Reason.LIMIT, "not proven within the time allowed")
         place[piece.rows] = np.arange(len(piece.rows))
-        ends = np.sort(place[edges], axis=1)
+        ends = place[edges]
         place[piece.rows] = -1
-        inside = ends[ends[:, 0] >= 0]
+        inside = np.sort(ends[(ends >= 0).all(axis=1)], axis=1)
         value = least_by_matrix(points[piece.rows], piece.weights, inside, n_clusters, piece.matrix)
         values.append(max(0.0, value))
     total = math.nextafter(math.fsum(values), 0.0)
@@ -70,9 +81,8 @@ def least_by_partition(
 def _pieces(row: Floats, n: int) -> Iterator[_Piece]:
     """Cut the row up; every count is compared with what is left before it is used."""
     (n_parts,), place = _counts(row, 0, 1)
-    # A part has 2 counts and, with one group, 3 more numbers.
-    if not 1 <= n_parts <= len(row) // 5:
-        raise Refusal(Reason.BOUND, f"{n_parts} parts in a row of {len(row)} numbers")
+    if not 1 <= n_parts <= MOST_PARTS_PER_GROUP * n:
+        raise Refusal(Reason.BOUND, f"{n_parts} parts of {n} groups")
     for _ in range(n_parts):
         (m, n_cuts), place = _counts(row, place, 2)
         if m > MOST_MATRIX_GROUPS:

@@ -48,6 +48,7 @@ NEGLIGIBLE = 1e-11  # an off-diagonal part of this size is as good as an eigenve
 MOST_COLUMNS, MOST_AXES, MOST_ORDER = 2_000, 6_000, 3_000
 MOST_WORK = 2e12  # multiplications in inner products
 HEAD = 3
+NONE: Ints = np.empty(0, dtype=np.int64)
 
 
 def least_by_spectrum(
@@ -149,7 +150,7 @@ def _floor(scaled: _Scaled, rank: int) -> float:
         matrix, trace = y @ y.T, total(y * y)
         pull, lengths = roots @ y, np.sqrt((y * y).sum(axis=0))
     else:
-        products, relative = _inner(scaled, [(np.arange(n), None)], 1 + d)
+        products, relative, _ = _inner(scaled, [(np.arange(n), None)], 1 + d, NONE)
         matrix, pull = products[1:, 1:], products[0, 1:]
         lengths = np.sqrt(np.diagonal(matrix))
         trace = math.fsum(np.diagonal(matrix).tolist())
@@ -182,13 +183,9 @@ def _with_multipliers(scaled: _Scaled, row: _Row, rank: int) -> float:
     work = [len(rows) * size**2 for (rows, _), size in zip(parts, sizes, strict=True)]
     if math.fsum(work) > MOST_WORK:
         raise Refusal(Reason.LIMIT, "too much work in inner products")
-    products = np.zeros((order, order))
-    products[:n_long, :n_long], relative = _inner(scaled, parts, n_long)
-    for place, group in enumerate(singles.tolist(), start=n_long):
-        one = np.array([group])
-        numbers, block = _columns(scaled, one, hats)
-        products[place, numbers] = products[numbers, place] = block[0]
-        products[place, place] = 1.0
+    products = np.eye(order)
+    products[:n_long, :n_long], relative, units = _inner(scaled, parts, n_long, singles)
+    products[n_long:, :n_long], products[:n_long, n_long:] = units, units.T
     middle = hats.middle(order - 1, singles)
 
     # v leaves; the other columns get the length 1, and what they were goes into the middle.
@@ -228,7 +225,7 @@ class _Hats:
         self._means = _means(scaled, row.labels, n_clusters)
         self._sides: dict[int, list[tuple[int, int]]] = {}
         for pair, clusters in enumerate(row.pairs.tolist()):
-            for side in (0, 1):
+            for side in np.flatnonzero(used[pair].any(axis=1)).tolist():
                 self._sides.setdefault(clusters[side], []).append((pair, side))
 
     def cluster_of(self, group: int) -> int:
@@ -304,20 +301,32 @@ def _columns(scaled: _Scaled, rows: Ints, hats: _Hats | None) -> tuple[Ints, Flo
 
 
 def _inner(
-    scaled: _Scaled, parts: list[tuple[Ints, _Hats | None]], order: int
-) -> tuple[Floats, float]:
-    """Inner products of the columns, and the part of the norms by which they may err."""
+    scaled: _Scaled,
+    parts: list[tuple[Ints, _Hats | None]],
+    order: int,
+    singles: Ints,
+) -> tuple[Floats, float, Floats]:
+    """Inner products of the columns, the part of the norms by which they may err, and rows.
+
+    The rows are those of ``singles``: the very numbers that the columns have there. Computed once
+    more, a margin may be rounded otherwise, and a hat between two close nodes be another one.
+    """
     products = np.zeros((order, order))
+    units = np.zeros((len(singles), order))
     sums = len(parts)
     for rows, hats in parts:
         numbers, _ = _columns(scaled, rows[:1], hats)
         part = np.zeros((len(numbers), len(numbers)))
         for start in range(0, len(rows), ROWS):
-            _, block = _columns(scaled, rows[start : start + ROWS], hats)
+            some = rows[start : start + ROWS]
+            _, block = _columns(scaled, some, hats)
             part += block.T @ block
             sums += 1
+            named, place, here = np.intersect1d(singles, some, return_indices=True)
+            if len(named):
+                units[np.ix_(place, numbers)] = block[here]
         products[np.ix_(numbers, numbers)] += part
-    return products, (min(len(scaled.points), ROWS) + sums + 16) * EPS
+    return products, (min(len(scaled.points), ROWS) + sums + 16) * EPS, units
 
 
 def _root(inner: Floats, error: float) -> Floats:

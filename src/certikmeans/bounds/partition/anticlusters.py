@@ -102,7 +102,7 @@ def _deal(
         level = (loads[:, k].sum() + len(mine)) / n_parts
         quotas = np.maximum(np.floor(level - loads[:, k]), 0.0).astype(np.int64)
         while quotas.sum() > len(mine):  # some parts have more than their level already
-            quotas[np.argmax(quotas + loads[:, k])] -= 1
+            quotas[np.argmax(np.where(quotas > 0, quotas + loads[:, k], -1.0))] -= 1
         left = len(mine) - int(quotas.sum())
         # The rest goes where there is least: of the cluster, then of all.
         hungry = np.lexsort((loads.sum(axis=1), quotas + loads[:, k]))

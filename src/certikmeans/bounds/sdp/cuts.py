@@ -53,7 +53,9 @@ def cut_table(triples: Triples, n_groups: int) -> CutTable:
     )
     factors = np.tile([1.0, 1.0, -1.0, -1.0], (len(triples), 1))
     factors[pair, 1] = factors[pair, 3] = 0.0
-    shares = factors * np.array([0.5, 0.5, 1.0, 0.5])
+    # Also where two of the groups are the same: such cuts are valid, and no reason to be wrong.
+    on_diagonal = places // n_groups == places % n_groups
+    shares = factors * np.where(on_diagonal, 1.0, 0.5)
     return CutTable(places, factors, shares)
 
 

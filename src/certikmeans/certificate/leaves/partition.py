@@ -20,5 +20,6 @@ def check(case: LeafCase) -> None:
             case.stated.n_clusters,
             case.evidence(),
             case.work.limits.matrix_work,
+            case.work.limits.deadline,
         )
     require(known[case.number], whole)
