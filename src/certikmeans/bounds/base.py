@@ -59,7 +59,7 @@ class Root:
     executor : concurrent.futures.Executor, optional
         The bound is alone: it may use it.
     n_threads : int
-        How many tasks it runs at a time; and how many threads linear algebra may have without it.
+        How many tasks it runs at a time.
     recombine : callable
         Looks for a better labelling among clusters, the best first; tells it to the news.
     in_a_hurry : bool

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
 from certikmeans.bounds.partition.evidence import flat_row
 from certikmeans.bounds.partition.run import PartProof, partition_bound
+from certikmeans.errors import WorkerError
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import AbstractEvidence, Leaf
 from certikmeans.stop import StopSignal
@@ -91,6 +92,11 @@ class PartitionBound(AbstractBound[Setting]):
             seed=state.seed,
             on_bound=None if root is None else lambda value: root.news.prove(value, self.name),
         )
+        if found.failures and not found.parts:
+            raise WorkerError(
+                "a worker failed: no part of the partition bound came back",
+                hint="the labelling and the bound from before are returned",
+            )
         evidence = Parts(found.parts, np.arange(problem.n_groups)) if found.parts else None
         return BoundResult(
             found.value,

@@ -224,8 +224,7 @@ class _Run:
 
     def work(self, *, patient: bool) -> None:
         """Run tasks until the cutoff, the end of time, or the end of progress."""
-        # One part alone may use what the others would have.
-        with threadpool_limits(limits=self._n_threads if len(self._all) == 1 else 1):
+        with threadpool_limits(limits=1):  # tasks share the cores; products are small
             self._work(self._executor, self._n_threads, patient)
 
     def finish(self) -> PartitionResult:
