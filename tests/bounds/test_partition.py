@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -299,3 +300,15 @@ def test_sizes_are_chosen_and_grow_where_time_is_left(monkeypatch):
     whole = partition_bound(done.reduced, labels, np.inf, StopSignal())
     assert whole.n_parts == 1
     assert whole.value >= found.value * (1.0 - 1e-3)
+
+
+@pytest.mark.parametrize("exponent", [-90, -40, 0, 40, 90])
+def test_the_scale_of_the_data_does_not_matter(exponent):
+    done, labels = blobs(40, spread=2.0)
+    scaled = dataclasses.replace(
+        done.reduced, points=np.ascontiguousarray(np.ldexp(done.reduced.points, exponent))
+    )
+    usual = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=20)
+    found = partition_bound(scaled, labels, np.inf, StopSignal(), size=20)
+    assert usual.value > 0.0
+    assert np.ldexp(found.value, -2 * exponent) == pytest.approx(usual.value, rel=1e-3)

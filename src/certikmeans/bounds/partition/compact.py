@@ -22,22 +22,29 @@ MANTISSA_BITS = 12  # of 23
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CompactMultipliers:
-    """`MatrixMultipliers` as float32: the upper triangle row by row, and the cuts in use."""
+    """`MatrixMultipliers` as float32: the upper triangle row by row, and the cuts in use.
+
+    All times ``2^exponent``, so that data of any scale fit into float32.
+    """
 
     n_groups: int
     triangle: NDArray[np.float32]  # (n (n + 1) / 2,)
     cuts: NDArray[np.int32]  # (m, 3)
     amounts: NDArray[np.float32]  # (m,)
+    exponent: int = 0
 
     @classmethod
     def of(cls, given: MatrixMultipliers, *, short: bool = True) -> CompactMultipliers:
         """Round, to short mantissas or to float32 alone."""
         n = len(given.entries)
         rounded = shortened if short else _single
-        triangle = rounded(given.entries[np.triu_indices(n)])
-        amounts = rounded(given.amounts)
+        entries = given.entries[np.triu_indices(n)]
+        largest = max(np.abs(entries).max(initial=0.0), given.amounts.max(initial=0.0))
+        exponent = int(np.frexp(largest)[1]) if np.isfinite(largest) else 0
+        triangle = rounded(np.ldexp(entries, -exponent))
+        amounts = rounded(np.ldexp(given.amounts, -exponent))
         used = amounts > 0.0
-        return cls(n, triangle, given.cuts[used].astype(np.int32), amounts[used])
+        return cls(n, triangle, given.cuts[used].astype(np.int32), amounts[used], exponent)
 
     @classmethod
     def none(cls, n_groups: int) -> CompactMultipliers:
@@ -47,10 +54,14 @@ class CompactMultipliers:
     def full(self) -> MatrixMultipliers:
         """Symmetric, in double precision."""
         return MatrixMultipliers(
-            symmetric(self.triangle, self.n_groups),
+            symmetric(self.scaled(self.triangle), self.n_groups),
             self.cuts.astype(np.int64),
-            self.amounts.astype(np.float64),
+            self.scaled(self.amounts),
         )
+
+    def scaled(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
+        """The values that are meant, exactly."""
+        return np.ldexp(values.astype(np.float64), self.exponent)
 
 
 @final

@@ -24,8 +24,8 @@ def flat_row(
     for part in parts:
         rows = part.rows if numbers is None else numbers[part.rows]
         given = part.multipliers
-        cuts = np.column_stack([given.cuts, given.amounts]).astype(np.float64)
+        cuts = np.column_stack([given.cuts.astype(np.float64), given.scaled(given.amounts)])
         counts = np.array([len(rows), len(cuts)], dtype=np.float64)
         pieces += [counts, rows.astype(np.float64), part.weights]
-        pieces += [given.triangle.astype(np.float64), cuts.ravel()]
+        pieces += [given.scaled(given.triangle), cuts.ravel()]
     return np.concatenate(pieces)
