@@ -6,11 +6,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from certikmeans.bounds.registry import BOUNDS as REGISTERED
 from certikmeans.certificate import check_certificate
 from certikmeans.certificate.write import certificate_bytes
 from certikmeans.errors import InputError
 from certikmeans.generate import random_pairs
 from certikmeans.options import BOUNDS, BRANCHINGS, check_choice
+from certikmeans.policy import ALWAYS_ENDS
 from certikmeans.problem import Problem
 from certikmeans.solver import solve
 
@@ -58,6 +60,17 @@ def warm_up(bounds: Iterable[str] | None = None) -> None:
                 solve(hard, bound=bound, branching=branching, gap=1e-6, node_limit=3)
             except InputError:  # a bound that cannot be branched like this
                 continue
+
+
+def usual_bounds(asked: str, n_features: int) -> tuple[str, ...]:
+    """The bounds that a run is likely to need: with few features, fewer.
+
+    >>> usual_bounds("auto", 2)
+    ('cluster',)
+    """
+    if asked in REGISTERED:
+        return (asked,)
+    return ("cluster",) if n_features <= ALWAYS_ENDS else ("cluster", "sdp", "partition")
 
 
 def _easy_problems() -> tuple[Problem, ...]:

@@ -109,9 +109,9 @@ def run_and_deliver(
     if _kernels_are_new():
         if not delivery.quiet:
             to_stderr("first run: compiling takes a minute; later runs start at once\n")
-        from certikmeans.warming import warm_up
+        from certikmeans.warming import usual_bounds, warm_up
 
-        warm_up()
+        warm_up(usual_bounds(options.bound, problem.n_features))
 
     from certikmeans.report.progress import progress_on
     from certikmeans.report.trace import Trace
