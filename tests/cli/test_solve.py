@@ -79,6 +79,7 @@ def test_everything_at_once(instance, tmp_path):
         "seed": 0,
         "node_limit": 5_000_000,
         "selection": "best",
+        "keep_proof": False,
     }
     check_cost_and_pairs(instance, result)
     assert json.loads((tmp_path / "out.json").read_text()) == result
