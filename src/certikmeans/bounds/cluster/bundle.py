@@ -32,6 +32,7 @@ NEW_CUTS = (12, 4)
 COLUMN_STARTS = (8, 4)
 SAMPLED_STARTS = (24, 12)
 LEAST_STARTS = 4
+FEW_CLUSTERS = 10  # up to here a few cuts per round converge as well, and cost less
 CLIMB_WORK = (2e7, 2e6)  # coordinates that these ascents may touch, about, in
 USUAL_STEPS = 8  # each
 LEAST_GAIN = 1e-3  # a step that gains less ends an ascent, in units of the gap asked for
@@ -266,6 +267,8 @@ class LevelBundle:
 
     def _scaled(self, limits: tuple[float, float]) -> int:
         """Limit of a round: one for few clusters, or one per cluster beyond the second."""
+        if self._n_clusters <= FEW_CLUSTERS:
+            return int(limits[0])
         return int(max(limits[0], limits[1] * (self._n_clusters - 2)))
 
     def _starts(self, number: int, worth: Vector) -> list[Vector]:

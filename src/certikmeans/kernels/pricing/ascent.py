@@ -31,11 +31,16 @@ def select_linked(
     members,  # OUT  (n,) uint8, of the linked groups
 ):
     """Choose a best set without cannot-links at ``y``; a good one where that takes too long."""
+    points, weights, lam = instance.points, instance.weights, instance.lam
     ids, chosen = work.space.ids, work.chosen
     m = 0
     for s in range(instance.parents.size):
         members[s] = 0
-        if value_at(instance, s, y) > 0.0:
+        r = 0.0  # spelt out: the call costs as much as the sum, for every group in every step
+        for j in range(y.size):
+            away = points[s, j] - y[j]
+            r += away * away
+        if lam[s] > weights[s] * r:
             ids[m] = s
             m += 1
     forest = build_forest(instance, ids[:m], work.space)
@@ -65,9 +70,10 @@ def repair(
     members,  # IN/OUT (n,) uint8
 ):
     """Make ``members`` independent within the knot, then maximal in order of value."""
+    points, weights, lam = instance.points, instance.weights, instance.lam
     indptr, neighbors = instance.indptr, instance.neighbors
     for i in range(knot.size):
-        value[i] = value_at(instance, knot[i], y)
+        value[i] = value_at(points, weights, lam, knot[i], y)
     rank = np.argsort(value[: knot.size])
     for k in range(rank.size):  # the worst first: a group leaves if a better neighbour is in
         s = knot[rank[k]]
@@ -97,6 +103,7 @@ def untangle(
 
     Best sets of spanning forests bound each branch. At most ``KNOT_BRANCHES`` are looked at.
     """
+    points, weights, lam = instance.points, instance.weights, instance.lam
     indptr, neighbors = instance.indptr, instance.neighbors
     m = knot.size
     space = forest_space(m, position)
@@ -106,7 +113,7 @@ def untangle(
     best = 0.0
     for i in range(m):
         if members[knot[i]] == 1:
-            best += value_at(instance, knot[i], y)
+            best += value_at(points, weights, lam, knot[i], y)
     left_out = np.empty(m, dtype=np.uint8)
     top = 1
     for _ in range(KNOT_BRANCHES):
@@ -170,12 +177,12 @@ def select_and_move(
         inside = base[s] + w * (2.0 * dot - norm) > 0.0
         members[s] = inside
         if inside:
-            add_group(instance, s, 1.0, sums)
+            add_group(points, weights, base, s, 1.0, sums)
     if n_linked > 0:
         select_linked(instance, y, work, members)
         for s in range(n_linked):
             if members[s] == 1:
-                add_group(instance, s, 1.0, sums)
+                add_group(points, weights, base, s, 1.0, sums)
     if sums[1] == 0.0:
         return 0.0
     value = sums[0]

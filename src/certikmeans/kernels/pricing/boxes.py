@@ -166,13 +166,15 @@ def loosest_group(
 
 @njit(cache=True, nogil=True)
 def value_at(
-    instance,  # IN
+    points,  # IN   (n, d); of the instance, which is too much to pass for every group
+    weights,  # IN   (n,)
+    lam,  # IN   (n,)
     s,  # IN   group
     y,  # IN   (d,)
 ):
     """What group ``s`` is worth to a cluster centred at ``y``."""
-    r = squared_distance_to(instance.points, s, y)
-    return instance.lam[s] - instance.weights[s] * r
+    r = squared_distance_to(points, s, y)
+    return lam[s] - weights[s] * r
 
 
 @njit(cache=True, nogil=True)
@@ -184,9 +186,15 @@ def select_at(
     chosen,  # OUT  (m,) uint8: a best set of the forest at y
 ):
     """Value of a best set of the forest's groups at ``y``, other cannot-links ignored."""
+    points, weights, lam = instance.points, instance.weights, instance.lam
     ids, linked, parent, order = forest.ids, forest.linked, forest.parent, forest.order
     for i in range(ids.size):
-        delta[i] = value_at(instance, ids[i], y)
+        s = ids[i]
+        r = 0.0  # spelt out, as in `select_linked`
+        for j in range(y.size):
+            away = points[s, j] - y[j]
+            r += away * away
+        delta[i] = lam[s] - weights[s] * r
     for q in range(linked - 1, -1, -1):
         i = order[q]
         p = parent[i]

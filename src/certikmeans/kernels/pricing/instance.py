@@ -57,14 +57,16 @@ def forest_space(
 
 @njit(cache=True, nogil=True)
 def add_group(
-    instance,  # IN
+    points,  # IN   (n, d); of the instance, which is too much to pass for every group
+    weights,  # IN   (n,)
+    base,  # IN   (n,)
     s,  # IN   group
     share,  # IN   between 0 and 1
     sums,  # IN/OUT (d + 2,): c, A, b of ``c + 2 b.y - A |y|^2``
 ):
     """Add ``share * a_s`` to a quadratic."""
-    mass = share * instance.weights[s]
-    sums[0] += share * instance.base[s]
+    mass = share * weights[s]
+    sums[0] += share * base[s]
     sums[1] += mass
-    for j in range(instance.points.shape[1]):
-        sums[2 + j] += mass * instance.points[s, j]
+    for j in range(points.shape[1]):
+        sums[2 + j] += mass * points[s, j]

@@ -192,6 +192,7 @@ def overestimate(
     """
     ids, parent, order, tangled = forest.ids, forest.parent, forest.order, forest.tangled
     linked = forest.linked
+    points, weights, base = instance.points, instance.weights, instance.base
     estimate[:] = 0.0
     for q in range(ids.size):
         i = order[q] if q < linked else q
@@ -209,7 +210,7 @@ def overestimate(
         if exact and lower[i] >= 0.0 and (p < 0 or state[p] == OUT):
             state[i] = IN
             share[i] = 1.0
-            add_group(instance, ids[i], 1.0, settled)
+            add_group(points, weights, base, ids[i], 1.0, settled)
             continue
         state[i] = OPEN
         if upper[i] <= 0.0:
@@ -221,7 +222,7 @@ def overestimate(
             share[i] = kappa * slope
             estimate[0] -= share[i] * lower[i]
         if share[i] > 0.0:
-            add_group(instance, ids[i], share[i], estimate)
+            add_group(points, weights, base, ids[i], share[i], estimate)
 
 
 @njit(cache=True, nogil=True)

@@ -272,7 +272,7 @@ def split_on_group(instance, stack, work, forest, place, free, top, bound):
             arena[free + out + kept] = s
             kept += 1
     push_box(stack, top, box, bound, free, out)
-    add_group(instance, v, 1.0, box.sums)
+    add_group(instance.points, instance.weights, instance.base, v, 1.0, box.sums)
     push_box(stack, top + 1, box, bound, free + out, kept)
 
 
