@@ -123,10 +123,6 @@ class GroupBoard:
         assert self._board.labels is not None
         return self._presolved.reduce_labels(self._board.labels)
 
-    def cost(self) -> float:
-        """Return its cost, as far as bounds are concerned: ``offset`` not included."""
-        return self._board.cost - self._presolved.reduced.offset
-
     def offer(self, labels: Labels, source: str, iterations: int = 0) -> None:
         """Tell of a labelling."""
         self._board.offer(self._presolved.restore_labels(labels), source, iterations)

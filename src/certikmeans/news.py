@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Protocol
 
 import numpy as np
@@ -16,9 +15,6 @@ class News(Protocol):
 
     def labels(self) -> Labels:
         """Return the best labelling known; there is one from the heuristics on."""
-
-    def cost(self) -> float:
-        """Return its cost, as far as bounds are concerned: ``offset`` not included."""
 
     def offer(self, labels: Labels, source: str, iterations: int = 0) -> None:
         """Tell of a proper labelling, and of the assignment steps that led to it."""
@@ -52,10 +48,6 @@ class Unheard:
     def labels(self) -> Labels:
         """Return an empty labelling."""
         return np.empty(0, dtype=np.int64)
-
-    def cost(self) -> float:
-        """Nothing is known."""
-        return math.inf
 
     def offer(self, labels: Labels, source: str, iterations: int = 0) -> None:
         """Tell nobody."""

@@ -93,7 +93,8 @@ class SpectralBound(AbstractBound[ReducedProblem]):
         stop: StopSignal,
         root: Root,
     ) -> SpectralProof:
-        found = closed_form(problem, root.news.labels(), stop=lambda: stop.cause() is not None)
+        labels = root.news.labels()
+        found = closed_form(problem, labels, lambda: stop.cause() is not None, best.value)
         best = max(best, found, key=lambda proof: proof.value)
         root.news.prove(best.value, self.name)
         near = best.value >= (1.0 - NEAR_ENOUGH) * cutoff

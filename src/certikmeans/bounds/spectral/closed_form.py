@@ -77,11 +77,15 @@ class Borders:
 
 
 def closed_form(
-    problem: ReducedProblem, labels: Ints, stop: Callable[[], bool] = lambda: False
+    problem: ReducedProblem,
+    labels: Ints,
+    stop: Callable[[], bool] = lambda: False,
+    known_floor: float | None = None,
 ) -> SpectralProof:
     """The best of the floor and of the multipliers for a few z.
 
     ``stop`` is asked before every z; then the best so far is taken, or the floor if there is none.
+    ``known_floor`` is `spectral_floor` of the problem, where that has been computed already.
 
     Examples
     --------
@@ -96,7 +100,8 @@ def closed_form(
     >>> spectral_floor(done.reduced) < 0.8 * found.value
     True
     """
-    floor = SpectralProof(spectral_floor(problem), SpectralEvidence.none(problem.n_groups))
+    value = spectral_floor(problem) if known_floor is None else known_floor
+    floor = SpectralProof(value, SpectralEvidence.none(problem.n_groups))
     filled = len(np.unique(labels))
     columns = problem.n_axes + filled * (filled - 1)
     if filled < 2 or columns > MOST_COLUMNS or problem.n_groups <= problem.n_clusters:
