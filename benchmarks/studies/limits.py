@@ -90,8 +90,8 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
         "# When not to use it\n",
         "Written by `python -m benchmarks limits`. At most "
         f"{LIMIT:g} seconds per row on two cores, compilation not counted, gap asked for 0.1 %, "
-        f"commit {commits(found)}. Agreement is the adjusted Rand index with the classes that points "
-        "were drawn from.\n",
+        f"commit {commits(found)}. Agreement is the adjusted Rand index with the classes that the "
+        "points were drawn from.\n",
     ]
     for section, title in SECTIONS.items():
         lines = [_line(row) for row in found if row.facts.get("section") == section]
