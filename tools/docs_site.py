@@ -28,7 +28,7 @@ FROM_ROOT = {
 
 # Tabs of the menu. Within a folder these pages come first; whatever else is there follows by name.
 SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "Guides": ("guides", ("scikit-learn", "command-line", "how-good", "noisy-pairs")),
+    "Guides": ("guides", ("scikit-learn", "command-line", "how-good", "certainty", "noisy-pairs")),
     "Gallery": ("gallery", ("plot_quickstart", "plot_partial_labels", "plot_choosing_k")),
     "Concepts": ("concepts", ("glossary", "deviations")),
     "Reference": ("reference", ("estimator", "solving", "pairs", "files")),
