@@ -93,9 +93,28 @@ def title_of(text: str) -> str:
     return found.group(1).replace("`", "") if found else ""
 
 
+def opening_of(text: str) -> str:
+    """First sentence of a page that begins with prose, without links; else nothing.
+
+    >>> opening_of("# One\\n\\nTwo [three](a.md)\\nfour. Five.\\n")
+    'Two three four.'
+    >>> opening_of("# One\\n\\n| a table |\\n")
+    ''
+    """
+    paragraphs = [one for one in text.split("\n\n") if not one.startswith("#")]
+    first = " ".join(paragraphs[0].split()) if paragraphs else ""
+    found = re.match(r"[\w`*].*?[.:](?= |$)", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", first))
+    if found is None or first.startswith(("Written by", "```")):
+        return ""
+    return found.group(0).removeprefix("**Context.** ").rstrip(":.") + "."
+
+
 def contents(section: str, pages: dict[str, str]) -> str:
     """A first page for a folder: its pages by title; ``pages`` maps links to texts."""
-    lines = [f"- [{title_of(text)}]({uri})" for uri, text in pages.items()]
+    lines = [
+        f"- [{title_of(text)}]({uri})<br>{opening_of(text)}".removesuffix("<br>")
+        for uri, text in pages.items()
+    ]
     return "\n".join([f"# {section}", "", ABOUT.get(section, ""), "", *lines, ""])
 
 
