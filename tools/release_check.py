@@ -52,13 +52,12 @@ def fail(message: str) -> None:
 def python_named(version: str) -> Path | None:
     """An interpreter of this version: on the path, or kept by pyenv or uv."""
     names = [shutil.which(f"python{version}")]
-    for tool, ask in (("pyenv", ["root"]), ("uv", ["python", "dir"])):
+    for tool, ask, where in (("pyenv", ["root"], "versions"), ("uv", ["python", "dir"], ".")):
         found = shutil.which(tool)
         if found:
-            place = Path(
-                subprocess.run([found, *ask], capture_output=True, text=True).stdout.strip()
-            )
-            names += sorted(map(str, place.glob(f"**/*{version}*/bin/python{version}")))
+            asked = subprocess.run([found, *ask], capture_output=True, text=True)
+            place = Path(asked.stdout.strip()) / where
+            names += sorted(map(str, place.glob(f"*{version}*/bin/python{version}")))
     for name in filter(None, names):
         asked = subprocess.run([name, "--version"], capture_output=True, text=True)
         if asked.returncode == 0 and asked.stdout.startswith(f"Python {version}"):
