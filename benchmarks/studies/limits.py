@@ -69,7 +69,7 @@ class Cleaned(AbstractSolver):
         """Both on the clock; the bound is one for the pairs that are left."""
         began = time.perf_counter()
         pairs = Constraints(problem.must_link, problem.cannot_link, problem.n_points)
-        clean = pairs.conflicts(problem.n_clusters, time_limit=limit).cleaned(pairs)
+        clean = pairs.conflicts(problem.n_clusters, time_limit=limit / 2).cleaned(pairs)
         cleaning = time.perf_counter() - began
         left = Problem.from_data(
             problem.points,
@@ -77,7 +77,7 @@ class Cleaned(AbstractSolver):
             must_link=clean.must_link,
             cannot_link=clean.cannot_link,
         )
-        answer = Certikmeans().run(left, max(limit - cleaning, 0.0), seed)
+        answer = Certikmeans().run(left, max(limit - cleaning, 1.0), seed)
         return dataclasses.replace(answer, seconds=answer.seconds + cleaning)
 
 
