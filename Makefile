@@ -75,6 +75,7 @@ dist: $(VENV)/.installed-release
 	rm -rf dist
 	$(BIN)/python -m build
 	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m tools.release_check --contents
 
 release-check: dist
 	$(BIN)/python -m tools.release_check
