@@ -13,7 +13,6 @@ class Groups(NamedTuple):
 
     means: np.ndarray  # (n_groups, d)
     masses: np.ndarray  # (n_groups,)
-    divisors: np.ndarray  # (n_groups,): masses; sizes where all members weigh nothing
     sizes: np.ndarray  # (n_groups,) int64
 
 
@@ -28,12 +27,10 @@ def fill_groups(
 
     A group that weighs nothing costs nothing; it is put where it would be with equal weights.
     """
-    means, masses, divisors, sizes = groups
+    means, masses, sizes = groups
     for i in range(group_of.size):
         masses[group_of[i]] += weights[i]
         sizes[group_of[i]] += 1
-    for g in range(sizes.size):
-        divisors[g] = masses[g] if masses[g] > 0.0 else sizes[g]
     for i in range(group_of.size):
         g = group_of[i]
         counted = weights[i] if masses[g] > 0.0 else 1.0
@@ -42,7 +39,7 @@ def fill_groups(
     for g in range(sizes.size):
         if sizes[g] > 1:
             for j in range(points.shape[1]):
-                means[g, j] /= divisors[g]
+                means[g, j] /= masses[g] if masses[g] > 0.0 else sizes[g]
 
 
 @njit(cache=True, nogil=True)
@@ -51,7 +48,6 @@ def cost_inside(
     weights,  # IN   (n,)
     group_of,  # IN   (n,) int64
     groups,  # IN   Groups
-    pull,  # WORK (n_groups, 2 d), zeros
 ):
     """Sum of ``w_i |x_i - c|^2`` about the computed means, and at least that of ``|g|^2 / W``.
 
@@ -59,8 +55,14 @@ def cost_inside(
     Both totals have terms that are not negative and are summed with compensation (Neumaier): they
     err by a few units in the last place, plus something of order ``(n u)^2``.
     """
-    means, divisors, sizes = groups.means, groups.divisors, groups.sizes
+    means, masses, sizes = groups
     d = points.shape[1]
+    place = np.empty(sizes.size, dtype=np.int32)  # of the groups that have several members
+    n_shared = 0
+    for g in range(sizes.size):
+        place[g] = n_shared
+        n_shared += sizes[g] > 1
+    pull = np.zeros((n_shared, 2 * d))
     total, lost = 0.0, 0.0
     for i in range(group_of.size):
         g = group_of[i]
@@ -69,8 +71,8 @@ def cost_inside(
         for j in range(d):
             away = points[i, j] - means[g, j]
             tug = weights[i] * away
-            pull[g, j] += tug
-            pull[g, d + j] += abs(tug)
+            pull[place[g], j] += tug
+            pull[place[g], d + j] += abs(tug)
             term = tug * away
             raised = total + term
             lost += (total - raised) + term if total >= term else (term - raised) + total
@@ -79,9 +81,10 @@ def cost_inside(
     for g in range(sizes.size):
         if sizes[g] == 1:
             continue
+        divisor = masses[g] if masses[g] > 0.0 else 1.0 * sizes[g]
         for j in range(d):
-            most = abs(pull[g, j]) + (sizes[g] + 4) * EPS * pull[g, d + j]
-            term = most * most / divisors[g]
+            most = abs(pull[place[g], j]) + (sizes[g] + 4) * EPS * pull[place[g], d + j]
+            term = most * most / divisor
             raised = drift + term
             missed += (drift - raised) + term if drift >= term else (term - raised) + drift
             drift = raised

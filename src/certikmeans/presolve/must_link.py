@@ -82,12 +82,10 @@ def collapse(
     groups = Groups(
         means=np.zeros((n_groups, n_features)),
         masses=np.zeros(n_groups),
-        divisors=np.zeros(n_groups),
         sizes=np.zeros(n_groups, dtype=np.int64),
     )
     fill_groups(points, weights, group_of_point, groups)
-    pull = np.zeros((n_groups, 2 * n_features))
-    offset, drift = cost_inside(points, weights, group_of_point, groups, pull)
+    offset, drift = cost_inside(points, weights, group_of_point, groups)
     largest = int(groups.sizes.max())
     # |g|^2 / W, summed: the square of the averaging error and what the offset is too high by.
     drift = round_up(drift, largest + 12)

@@ -99,14 +99,19 @@ def multiplier_space(
     own, other = _cost_ranges(reduced, centers, labels)
     limit = UNLIMITED * (float(own.sum()) + reduced.offset)
     low = np.minimum(own, other)  # the other one where a group would rather move
-    width = np.where(np.isinf(other), limit, np.abs(other - own))
+    width = np.abs(np.subtract(other, own, out=other), out=other)
+    width[np.isinf(width)] = limit
+    del own
     n, n_linked = reduced.n_groups, reduced.graph.n_linked
-    variable, unit, high = np.arange(n), np.ones(n), width
     if n >= LARGE and n > n_linked:
+        variable = np.arange(n)
         cells = _cells(reduced.points[n_linked:], labels[n_linked:], CELLS)
-        variable[n_linked:] = n_linked + cells
-        unit[n_linked:] = width[n_linked:]
+        np.add(cells, n_linked, out=variable[n_linked:])
         high = np.concatenate([width[:n_linked], np.ones(int(cells.max()) + 1)])
+        unit = width.copy()
+        unit[:n_linked] = 1.0
+    else:
+        variable, unit, high = np.arange(n), np.ones(n), width
     stiffness = np.bincount(variable, unit * unit / reduced.weights, minlength=len(high))
     stiffness[stiffness <= 0.0] = np.inf  # all its groups are tied: nothing to move
     scale = 1.0 / np.sqrt(stiffness)
