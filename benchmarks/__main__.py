@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
-from benchmarks.micro import lloyd, presolving, startup
-from benchmarks.studies import bounds, certificates, highdim, incumbents, many, root, tree
+from benchmarks.micro import lloyd, noise, presolving, startup
+from benchmarks.studies import bounds, certificates, highdim, incumbents, limits, many, root, tree
 from benchmarks.studies.paper import run as paper
 from benchmarks.study import Study
 
 STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
-    for module in (bounds, certificates, highdim, incumbents, many, paper, root, tree)
+    for module in (bounds, certificates, highdim, incumbents, limits, many, paper, root, tree)
 }
 MICRO: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
     "lloyd": ("one Lloyd step with exact assignment against scikit-learn's", lloyd.main),
+    "noise": ("pairs of which 2 % are wrong: how many have to go", noise.main),
     "presolve": ("reading the problem and presolve at 1,500,000 points", presolving.main),
     "startup": ("time of --help and of the import", startup.main),
 }

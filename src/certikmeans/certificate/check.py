@@ -39,6 +39,19 @@ class Verdict:
     the labels respect every pair of the certificate, they cost at most ``cost``, and every
     labelling that respects all pairs costs at least ``lower_bound``; or, where both are
     infinite, no labelling respects all pairs.
+
+    Attributes
+    ----------
+    accepted : bool
+        Whether the claim is proven for the points given.
+    reason : Reason
+        Why not, as a word.
+    message : str
+        The same in a sentence.
+    cost, lower_bound : float or None
+        What the certificate claims; None if it could not be read.
+    details : dict
+        Sizes, and how much work the check was.
     """
 
     accepted: bool

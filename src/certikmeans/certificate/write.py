@@ -38,6 +38,7 @@ def write_certificate(path: str | os.PathLike[str], problem: Problem, result: Re
     path : path-like
         Replaced in one piece: a reader sees the old file or the whole new one.
     problem : Problem
+        What was solved.
     result : Result
         Of ``solve(problem, keep_proof=True)``.
 
