@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certikmeans.board import Board
+from certikmeans.certainty.basis import Basis
 from certikmeans.errors import WorkerError
 from certikmeans.options import Options
 from certikmeans.presolve.infeasible import InfeasibilityProof
@@ -29,6 +31,7 @@ class Ending:
     failure: WorkerError | None = None
     proof: Proof | None = None
     attempts: tuple[Attempt, ...] = ()
+    multipliers: NDArray[np.float64] | None = None  # of the whole, for certainty
 
 
 def conclude(
@@ -63,7 +66,16 @@ def conclude(
         failure=None if ending.failure is None else ending.failure.message,
         proof=ending.proof,
         attempts=ending.attempts,
+        basis=None if board.labels is None else _basis(problem, options, ending, seconds),
     )
+
+
+def _basis(
+    problem: Problem, options: Options, ending: Ending, seconds: dict[str, float]
+) -> Basis:
+    """What certainty can begin from, should somebody ask."""
+    spent = seconds.get("bounds", 0.0) + seconds.get("search", 0.0)
+    return Basis(problem, ending.multipliers, options.seed, options.n_threads, spent)
 
 
 def _verdict(board: Board, ending: Ending, stop: StopSignal) -> tuple[Status, StopReason]:

@@ -8,6 +8,9 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from certikmeans.board import TRIVIAL, Board
 from certikmeans.bounds.base import Root, Setting
 from certikmeans.conclusion import Ending
@@ -19,7 +22,7 @@ from certikmeans.options import Options
 from certikmeans.policy import Asked, Policy, Request
 from certikmeans.presolve.pipeline import Presolved
 from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import Leaf, Proof
+from certikmeans.proof import GroupMultipliers, Leaf, Proof
 from certikmeans.result import Attempt
 from certikmeans.search.loop import Search
 from certikmeans.search.tree import chosen_branching, make_worker
@@ -162,6 +165,16 @@ def _grow(
     if options.keep_proof:
         proof = Proof(search.lower_bound, presolved.centre, presolved.axes, search.proof_nodes())
     return Ending(search.nodes, limited, None, failure, proof, tuple(history.attempts))
+
+
+def root_multipliers(presolved: Presolved, history: History) -> NDArray[np.float64] | None:
+    """The best multipliers of the whole, groups in the order of their first points; or None."""
+    best, value = None, 0.0
+    for one in history.asked:
+        evidence = one.found.leaf.evidence
+        if isinstance(evidence, GroupMultipliers) and one.found.value > value:
+            best, value = evidence, one.found.value
+    return None if best is None else best.values[np.argsort(presolved.first_points)]
 
 
 def _best_known(presolved: Presolved, history: History, keep_proof: bool) -> tuple[float, Leaf]:
