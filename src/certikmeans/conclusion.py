@@ -14,7 +14,7 @@ from certikmeans.errors import WorkerError
 from certikmeans.options import Options
 from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.problem import Problem
-from certikmeans.proof import Proof
+from certikmeans.proof import AbstractEvidence, Proof
 from certikmeans.result import Attempt, Result
 from certikmeans.status import Status, StopReason
 from certikmeans.stop import StopCause, StopSignal
@@ -31,7 +31,8 @@ class Ending:
     failure: WorkerError | None = None
     proof: Proof | None = None
     attempts: tuple[Attempt, ...] = ()
-    multipliers: NDArray[np.float64] | None = None  # of the whole, for certainty
+    evidence: tuple[AbstractEvidence, ...] = ()  # about the whole, for certainty
+    first_points: NDArray[np.int64] | None = None  # of the groups it is about
 
 
 def conclude(
@@ -70,12 +71,12 @@ def conclude(
     )
 
 
-def _basis(
-    problem: Problem, options: Options, ending: Ending, seconds: dict[str, float]
-) -> Basis:
+def _basis(problem: Problem, options: Options, ending: Ending, seconds: dict[str, float]) -> Basis:
     """What certainty can begin from, should somebody ask."""
     spent = seconds.get("bounds", 0.0) + seconds.get("search", 0.0)
-    return Basis(problem, ending.multipliers, options.seed, options.n_threads, spent)
+    return Basis(
+        problem, ending.evidence, ending.first_points, options.seed, options.n_threads, spent
+    )
 
 
 def _verdict(board: Board, ending: Ending, stop: StopSignal) -> tuple[Status, StopReason]:

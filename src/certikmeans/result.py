@@ -16,12 +16,13 @@ from certikmeans._numbers import count, duration, percent, rounded_down, rounded
 from certikmeans._version import __version__
 from certikmeans.errors import InputError
 from certikmeans.proof import Proof
-from certikmeans.stop import StopSignal
 from certikmeans.status import Status, StopReason
+from certikmeans.stop import StopSignal
 from certikmeans.tolerances import relative_gap
 
 if TYPE_CHECKING:
     from certikmeans.certainty import Basis, Certainty
+    from certikmeans.certainty.questions import Question
     from certikmeans.presolve.infeasible import InfeasibilityProof
 
 
@@ -158,12 +159,12 @@ class Result:
         Examples
         --------
         >>> from certikmeans import Problem, solve
-        >>> result = solve(Problem.from_data([[0.0], [1.0], [4.4], [8.0], [9.0]], 2))
-        >>> sure = result.certainty(slack=0.2)
+        >>> points = [[0.0], [1.0], [2.0], [5.6], [9.0], [10.0], [11.0]]
+        >>> sure = solve(Problem.from_data(points, 2)).certainty(slack=0.05)
         >>> sure.certain
-        array([ True,  True, False,  True,  True])
-        >>> sure.agreement < 0.8 < sure.agreement + 1e-9
-        True
+        array([ True,  True,  True, False,  True,  True,  True])
+        >>> sure.most_elsewhere
+        1
         """
         from certikmeans.certainty.finding import find_certainty
 
@@ -175,6 +176,21 @@ class Result:
             )
         basis, labels = self._known()
         return find_certainty(basis, labels, self.cost, share, stop)
+
+    def questions(
+        self, most: int = 10, *, slack: float = 1e-3, stop: StopSignal | None = None
+    ) -> tuple[Question, ...]:
+        """Return the pairs whose answer decides most, best first: what to ask an expert next.
+
+        A point that may be elsewhere, in some labelling within ``slack`` of the cost, is paired
+        with a point that stands for a cluster. `Conversation` takes the answers.
+        """
+        from certikmeans.certainty.questions import find_questions
+
+        sure = self.certainty(slack, stop=stop)
+        basis, labels = self._known()
+        assert self.centers is not None
+        return find_questions(basis.problem, labels, self.centers, sure, int(most))
 
     def _known(self) -> tuple[Basis, NDArray[np.int64]]:
         """What certainty needs, or why there is none."""

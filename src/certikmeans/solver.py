@@ -33,7 +33,7 @@ from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import Presolved, presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.start import checked_start_centers, checked_start_labels
-from certikmeans.proving import Surroundings, look_first, prove, root_multipliers
+from certikmeans.proving import Surroundings, look_first, prove, root_evidence
 from certikmeans.result import Result
 from certikmeans.stop import StopSignal
 
@@ -147,7 +147,7 @@ class _Run:
             find_labelling(workshop, assigner, _starts(presolved, start))
         with threadpool_limits(limits=1):  # small products: more threads get in the way
             ending = prove(presolved, setting, policy, history, around)
-        return replace(ending, multipliers=root_multipliers(presolved, history))
+        return replace(ending, evidence=root_evidence(history), first_points=presolved.first_points)
 
     def _workshop(self, presolved: Presolved, assigner: Assigner, witness: Labels) -> Workshop:
         emitter = self.emitter

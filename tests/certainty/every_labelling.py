@@ -19,7 +19,13 @@ def exact_mean(problem: Problem, members: list[int]) -> list[Fraction] | None:
     if total == 0:
         return None
     return [
-        sum((m * Fraction(float(problem.points[i, j])) for i, m in zip(members, masses)), Fraction(0))
+        sum(
+            (
+                m * Fraction(float(problem.points[i, j]))
+                for i, m in zip(members, masses, strict=True)
+            ),
+            Fraction(0),
+        )
         / total
         for j in range(problem.n_features)
     ]
@@ -39,8 +45,11 @@ def holds(problem: Problem, sure: Certainty, ours, means, labels) -> bool:
         sure.possible[i, label] and (label == ours[i] or not sure.certain[i])
         for i, label in enumerate(labels)
     ) and all(
-        mean is None or all(Fraction(low) <= v <= Fraction(high) for v, (low, high) in zip(mean, box))
-        for mean, box in zip(means, sure.center_boxes.tolist())
+        mean is None
+        or all(
+            Fraction(low) <= v <= Fraction(high) for v, (low, high) in zip(mean, box, strict=True)
+        )
+        for mean, box in zip(means, sure.center_boxes.tolist(), strict=True)
     )
 
 

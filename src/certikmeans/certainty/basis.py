@@ -1,4 +1,4 @@
-"""What a run leaves behind so that certainty can be asked for later: the problem, multipliers."""
+"""What a run leaves behind so that certainty can be asked for later: the problem, evidence."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.problem import Problem
+from certikmeans.proof import AbstractEvidence
 
 
 @final
@@ -17,7 +18,8 @@ class Basis:
     """The problem as stated, and where to begin. Nothing in it is trusted: all is proven again."""
 
     problem: Problem
-    multipliers: NDArray[np.float64] | None  # per group, by smallest row; None: not known
+    evidence: tuple[AbstractEvidence, ...] = ()  # about the whole; groups numbered by presolve
+    first_points: NDArray[np.int64] | None = None  # of those groups: whether they are the same
     seed: int = 0
     n_threads: int = 1
     seconds: float = 0.0  # what the bounds took: certainty may take as long again

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from certikmeans.bounds.cluster.pricing_error import mean_slack
 from certikmeans.certainty.basis import Basis
 from certikmeans.certainty.counting import Family, families_of
 from certikmeans.certainty.level import Level, level_of, most_reduced_cost
+from certikmeans.certainty.overlap import most_points_elsewhere, spectral_overlap
 from certikmeans.certainty.places import stated_boxes
 from certikmeans.certainty.ranges import worth_of
 from certikmeans.certainty.regions import CenterRegion, Enclosure, enclose
@@ -34,7 +36,7 @@ from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import Presolved, presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import GroupMultipliers
+from certikmeans.proof import AbstractEvidence, GroupMultipliers
 from certikmeans.stop import StopSignal
 
 Labels = NDArray[np.int64]
@@ -43,8 +45,10 @@ Labels = NDArray[np.int64]
 AIM = 0.1
 LEAST_AIM = 1e-5  # of the cost
 LEAST_SECONDS = 2.0
+# Of the time that the proof took, this much goes into better multipliers; regions take less.
+TIME_SHARE = 0.5
 # Beyond so many axes exact pricing is hopeless without multipliers to begin with.
-MOST_AXES = 12
+MOST_AXES = 8
 
 
 @final
@@ -58,6 +62,12 @@ class _Case:
     groups: Labels  # of the groups
     cost: float
     slack: float
+
+    def evidence(self) -> tuple[AbstractEvidence, ...]:
+        """What the run has left behind, if groups are numbered as they were."""
+        known = self.basis.first_points
+        same = known is not None and np.array_equal(known, self.presolved.first_points)
+        return self.basis.evidence if same else ()
 
 
 def find_certainty(
@@ -84,7 +94,9 @@ def _from_multipliers(case: _Case, threads: Executor | None, stop: StopSignal) -
     most = most_reduced_cost(presolved, case.cost, case.slack)
     found = _multipliers(case, most, threads, stop)
     if found is None:
-        return _nothing(case, "there are no multipliers for the clusters")
+        return _from_overlap(
+            case, most, "the bound that was proven says nothing of single points", stop
+        )
     level = level_of(reduced, found[0], found[1], most)
     sums, masses = reduced.cluster_sums(case.groups)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -92,7 +104,7 @@ def _from_multipliers(case: _Case, threads: Executor | None, stop: StopSignal) -
     pricer = Pricer(reduced, threads)
     enclosure: Enclosure = enclose(pricer, level, centers[masses > 0.0], stop)
     if enclosure.failure is not None:
-        return _nothing(case, f"{enclosure.failure}; {_room(case, level)}")
+        return _from_overlap(case, most, f"{enclosure.failure}; {_room(case, level)}", stop)
     regions = enclosure.regions
     worth = worth_of(reduced, level.multipliers, regions)
     families = families_of(level, worth, regions, centers, mean_slack(reduced.points))
@@ -101,6 +113,37 @@ def _from_multipliers(case: _Case, threads: Executor | None, stop: StopSignal) -
     held = family_worth(worth, families)
     statements = who_can_be_where(reduced, held, families, level.delta)
     return _told(case, level, regions, families, statements)
+
+
+def _from_overlap(case: _Case, most: float, reason: str, stop: StopSignal) -> Certainty:
+    """What can be said without regions: how many points can be elsewhere."""
+    reduced, rows = case.presolved.reduced, case.presolved.row_of_point
+    limited = stop.within(max(LEAST_SECONDS, case.basis.seconds))
+    eta = spectral_overlap(reduced, case.groups, most, limited)
+    kept = rows < reduced.n_groups
+    sizes = np.bincount(rows[kept], minlength=reduced.n_groups)
+    elsewhere = most_points_elsewhere(reduced, case.groups, sizes, eta)
+    nothing = _nothing(case, reason)
+    if elsewhere is None:
+        return nothing
+    n = len(rows)
+    elsewhere = min(n, elsewhere + int(n - kept.sum()))
+    possible = nothing.possible.copy()
+    if elsewhere == int(n - kept.sum()):
+        possible[kept] = np.arange(nothing.possible.shape[1]) == case.labels[kept, None]
+    certain = possible.sum(axis=1) == 1
+    return dataclasses.replace(
+        nothing,
+        certain=certain,
+        possible=possible,
+        agreement=_share(elsewhere, n),
+        most_elsewhere=elsewhere,
+        confusable=confusable_pairs(possible),
+        method="spectral overlap",
+        reason="all there is to know"
+        if certain.all()
+        else f"{reason}; this many points can be elsewhere, and it is not known which",
+    )
 
 
 def _multipliers(
@@ -113,16 +156,14 @@ def _multipliers(
     whole = Subproblem.root(reduced)
     aim = max(AIM * case.slack, LEAST_AIM)
     goal = max(0.0, most_reduced_cost(case.presolved, case.cost, 0.0) - aim * case.cost)
-    limited = stop.within(max(LEAST_SECONDS, basis.seconds))
+    limited = stop.within(max(LEAST_SECONDS, TIME_SHARE * basis.seconds))
     found: BoundResult
-    if basis.multipliers is not None:
-        order = np.argsort(case.presolved.first_points)
-        lam = np.empty(reduced.n_groups)
-        lam[order] = basis.multipliers
+    given = next((one for one in case.evidence() if isinstance(one, GroupMultipliers)), None)
+    if given is not None:
         sums, masses = reduced.cluster_sums(case.groups)
         means = sums[masses > 0.0] / masses[masses > 0.0, None]
         rest = np.repeat(means[-1:], reduced.n_clusters - len(means), axis=0)
-        restart = ClusterRestart(lam, (), np.concatenate([means, rest]))
+        restart = ClusterRestart(given.values, (), np.concatenate([means, rest]))
         found = bound.evaluate(bound.prepare(setting), whole, goal, limited, restart)
     elif reduced.n_axes <= MOST_AXES:
         root = Root(_Known(case.groups), threads, in_a_hurry=True)

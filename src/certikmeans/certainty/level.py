@@ -5,8 +5,8 @@ with clusters ``C_1 .. C_K`` costs
 
     sum lam - sum_k value(C_k)  =  L + sum_k (sigma - value(C_k)),
 
-no term of the last sum negative. So if it costs at most ``T``, its *deficits* ``sigma - value(C_k)``
-add up to at most ``delta = T - L``.
+no term of the last sum negative. So if it costs at most ``T``, its *deficits*, the terms
+``sigma - value(C_k)``, add up to at most ``delta = T - L``.
 
 **Rounding.** ``T`` is the reduced cost that no labelling of stated cost up to ``cost (1 + slack)``
 exceeds: ``Presolved.restore_bound`` maps the reduced cost of any labelling below its stated cost,

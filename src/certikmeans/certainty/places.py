@@ -1,8 +1,8 @@
 """From boxes of centres in working coordinates to boxes in those of the user.
 
-Presolve turns a row ``x`` to about ``(x - c) Q``. Write ``m_s`` for the exact mean of group ``s`` less
-``c``, ``W_s`` for its exact weight, ``p_s`` and ``w_s`` for the place and the weight that pricing works
-with, ``r_s = m_s - Q p_s``. The mean of a cluster is
+Presolve turns a row ``x`` to about ``(x - c) Q``. Write ``m_s`` for the exact mean of group ``s``
+less ``c``, ``W_s`` for its exact weight, ``p_s`` and ``w_s`` for the place and the weight that
+pricing works with, ``r_s = m_s - Q p_s``. The mean of a cluster is
 
     c + Q y' + r',   y' = sum W_s p_s / sum W_s,   r' = sum W_s r_s / sum W_s,
 
@@ -10,10 +10,10 @@ and ``r'`` lies between the least and the largest ``r_s`` of every feature. A bo
 ``y = sum w_s p_s / sum w_s``; where weights differ by a factor up to ``1 + eta``, ``y'`` is within
 ``2 eta`` of the range of the points of it.
 
-**Rounding.** A sum of ``m`` weights errs by less than ``m EPS`` of itself, so ``eta`` is ``2 m EPS``, ``m``
-the largest group. The computed ``r_s`` errs by less than ``(m + 8) EPS`` of the largest ``|x - c|`` of
-the feature (the mean) and ``(d + 8) EPS`` of ``|Q| |p_s|`` (the product), with the difference
-``x - c``. All of that is doubled, and 4 EPS of every end is added at last.
+**Rounding.** A sum of ``m`` weights errs by less than ``m EPS`` of itself, so ``eta`` is
+``2 m EPS``, ``m`` the largest group. The computed ``r_s`` errs by less than ``(m + 8) EPS`` of the
+largest ``|x - c|`` of the feature (the mean) and ``(d + 8) EPS`` of ``|Q| |p_s|`` (the product),
+with the difference ``x - c``. All of that is doubled, and 8 EPS of every end is added at last.
 """
 
 from __future__ import annotations
@@ -50,8 +50,10 @@ def stated_boxes(
         away = points[:, j] - centre[j]
         means = np.bincount(group, weight * away, reduced.n_groups) / masses
         rest = means - reduced.points @ axes[j]
-        error = 2.0 * EPS * (
-            (largest + 8) * float(np.abs(away).max()) + (len(wide) + 8) * float(turned[j])
+        error = (
+            2.0
+            * EPS
+            * ((largest + 8) * float(np.abs(away).max()) + (len(wide) + 8) * float(turned[j]))
         )
         least, most = float(rest.min()) - error, float(rest.max()) + error
         column = problem.points[weighs, j]
@@ -79,9 +81,7 @@ def _ball_and_box(region: CenterRegion) -> tuple[NDArray[np.float64], NDArray[np
     return low, high
 
 
-def _along(
-    region: CenterRegion, direction: NDArray[np.float64]
-) -> tuple[float, float] | None:
+def _along(region: CenterRegion, direction: NDArray[np.float64]) -> tuple[float, float] | None:
     """How far the ball reaches along a direction."""
     if not np.isfinite(region.radius):
         return None

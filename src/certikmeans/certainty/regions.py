@@ -143,9 +143,7 @@ def enclose(
         if growths < 0 or pieces < 0:
             return Enclosure(failure="good centres may be in too many places")
         region = Region.of(reduced, low, high)
-        found = pricer.exact(
-            level.multipliers, level.cut - 4.0 * level.error, stop, region=region
-        )
+        found = pricer.exact(level.multipliers, level.cut - 4.0 * level.error, stop, region=region)
         if found.upper < level.cut:
             continue
         if not found.centres:
@@ -162,13 +160,17 @@ def _proven(
     """Show ``sigma`` in the boxes, too, and add the balls."""
     for low, high in boxes:
         region = Region.of(pricer.reduced, low, high)
-        found = pricer.exact(level.multipliers, level.sigma - 4.0 * level.error, stop, region=region)
+        found = pricer.exact(
+            level.multipliers, level.sigma - 4.0 * level.error, stop, region=region
+        )
         if not found.upper <= level.sigma:
             return Enclosure(failure="the multipliers are not worth what was said")
     whole = pricer.everywhere
     return Enclosure(
         tuple(
-            _with_ball(pricer.reduced, level, np.maximum(low, whole.low), np.minimum(high, whole.high))
+            _with_ball(
+                pricer.reduced, level, np.maximum(low, whole.low), np.minimum(high, whole.high)
+            )
             for low, high in boxes
         )
     )
@@ -233,7 +235,10 @@ def _extents(
                     if sign * place[axis] <= reached + 0.01 * radius:
                         break
                     reached = sign * place[axis]
-                    low[axis], high[axis] = min(low[axis], place[axis]), max(high[axis], place[axis])
+                    low[axis], high[axis] = (
+                        min(low[axis], place[axis]),
+                        max(high[axis], place[axis]),
+                    )
                     ball = _ball(pricer, level, place)
         found.append((low, high))
     return found

@@ -2,7 +2,8 @@
 
 Fix a labelling that is good enough. For a cluster ``C`` with centre ``mu``, any other set ``I``
 without a cannot-link has ``value(I, mu) <= sigma``, so the deficit of ``C`` is at least
-``value(I, mu) - value(C, mu)``. Sets that differ from ``C`` in one group tell what that group costs:
+``value(I, mu) - value(C, mu)``. Sets that differ from ``C`` in one group tell what that group
+costs:
 
 * leave ``s`` out of its own cluster: at least ``-a_s`` there;
 * add ``s`` to another cluster, without its neighbours in the cannot-link graph: at least ``a_s``
