@@ -98,7 +98,7 @@ class Conversation:
         return result
 
     def _solved(self, problem: Problem, before: Result | None) -> Result:
-        if before is None or before.labels is None:
+        if before is None or before.labels is None or before.centers is None:
             return solve(problem, self._options)
         start: dict[str, Any] = {"start_centers": before.centers}
         pairs = before.labels[problem.must_link], before.labels[problem.cannot_link]

@@ -149,7 +149,7 @@ def _costs_of_moving(
     left = np.maximum(masses[home] - mass, 1e-300)
     rows = np.arange(n_groups)
     leaving = mass * masses[home] / left * squares[rows, home]
-    price = np.maximum(0.0, joining - leaving[:, None])
+    price: NDArray[np.float64] = np.maximum(0.0, joining - leaving[:, None])
     price[rows, home] = 0.0
     return price
 

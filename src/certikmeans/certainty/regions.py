@@ -100,7 +100,8 @@ class _Search:
 
     def _merge(self) -> None:
         """Two boxes that touch become the box that holds both."""
-        waiting, apart = self.boxes, []
+        waiting = self.boxes
+        apart: list[tuple[Vector, Vector]] = []
         while waiting:
             low, high = waiting.pop()
             for i, (other_low, other_high) in enumerate(apart):

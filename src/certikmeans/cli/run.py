@@ -230,7 +230,7 @@ def _save_files(
 
         assert delivery.picture_file is not None
         kind = picture_format(delivery.picture_file)
-        return picture(problem, result, trace, kind, run.feature_names)
+        return picture(problem, result, trace, kind, run.feature_names, run.certainty)
 
     def certify() -> bytes:
         from certikmeans.certificate.write import certificate_bytes
@@ -252,6 +252,7 @@ def _save_files(
             command=shlex.join(["certikmeans", *sys.argv[1:]]),
             check=delivery.check_command,
             certified=certified,
+            certainty=run.certainty,
         ).encode()
 
     saved: list[Path] = []
