@@ -18,6 +18,7 @@ from certikmeans.bounds.cluster.bound import ClusterBound, ClusterRestart
 from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.bounds.cluster.pricing_error import mean_slack
 from certikmeans.certainty.basis import Basis
+from certikmeans.certainty.claim import claim_of
 from certikmeans.certainty.counting import Family, families_of
 from certikmeans.certainty.level import Level, level_of, most_reduced_cost
 from certikmeans.certainty.overlap import most_points_elsewhere, spectral_overlap
@@ -234,6 +235,7 @@ def _told(
         prices=prices,
         method="regions of centres",
         reason=_why(case, level, families, certain),
+        claim=claim_of(presolved, case.slack, level, regions, families),
     )
 
 

@@ -30,6 +30,10 @@ from certikmeans.presolve.pipeline import Presolved
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS, TINY
 
+# Everything is proven for a little more than is said, so that a checker, who rounds differently,
+# can prove it again.
+FOR_A_CHECKER = 1e-3
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,5 +63,5 @@ def level_of(
     # A little more than the value says, so that proving it again cannot fail by rounding.
     sigma = (total - value) / n_clusters + 8.0 * error
     rounding = 8.0 * EPS * (abs(total) + abs(value) + n_clusters * abs(sigma) + abs(most))
-    delta = max(0.0, most - total + n_clusters * sigma) + rounding
+    delta = max(0.0, most - total + n_clusters * sigma) * (1.0 + FOR_A_CHECKER) + rounding
     return Level(multipliers, sigma, delta, sigma - delta - rounding, error)

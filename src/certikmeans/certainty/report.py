@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans._numbers import count
+
+if TYPE_CHECKING:
+    from certikmeans.certainty.claim import RegionClaim
 
 
 @final
@@ -43,6 +46,8 @@ class Certainty:
         What the statements were derived from.
     reason : str
         Why it is no more.
+    claim : RegionClaim or None
+        What a certificate can hold of it.
     """
 
     slack: float
@@ -56,6 +61,7 @@ class Certainty:
     prices: NDArray[np.float64]
     method: str
     reason: str
+    claim: RegionClaim | None = None
 
     def __repr__(self) -> str:
         n_points = len(self.certain)

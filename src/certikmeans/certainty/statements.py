@@ -66,9 +66,13 @@ def family_worth(worth: Worth, families: tuple[Family, ...]) -> Worth:
 
 
 def who_can_be_where(
-    reduced: ReducedProblem, worth: Worth, families: tuple[Family, ...], delta: float
+    reduced: ReducedProblem,
+    worth: Worth,
+    families: tuple[Family, ...],
+    delta: float,
+    rounds: int = MOST_ROUNDS,
 ) -> Statements:
-    """Leave out what would cost more than ``delta``, again and again."""
+    """Leave out what would cost more than ``delta``, again and again: with ``rounds`` 1, once."""
     n_groups, n_families = worth.high.shape
     counts = np.array([len(family.clusters) for family in families], dtype=np.float64)
     single = counts == 1.0
@@ -83,7 +87,7 @@ def who_can_be_where(
     lowered = 1.0 - 2.0 * (n_families + 8) * EPS
     possible = np.ones((n_groups, n_families), dtype=bool)
     price = np.zeros((n_groups, n_families))
-    for _ in range(MOST_ROUNDS):
+    for _ in range(rounds):
         gain = np.maximum(0.0, worth.low)
         for f in range(n_families):
             held = np.bincount(tails, join[heads, f] * possible[heads, f], linked)
@@ -98,7 +102,8 @@ def who_can_be_where(
         others -= 2.0 * (n_families + 8) * EPS * everywhere[:, None]
         price = np.maximum(0.0, leave * lowered + np.maximum(0.0, others)) * lowered
         found = possible & (price <= delta)
-        _keep_apart(found, single, tails, heads)
+        if rounds > 1:
+            _keep_apart(found, single, tails, heads)
         if np.array_equal(found, possible):
             break
         possible = found

@@ -235,7 +235,10 @@ def _save_files(
     def certify() -> bytes:
         from certikmeans.certificate.write import certificate_bytes
 
-        return certificate_bytes(problem, result)
+        sure = run.certainty
+        return certificate_bytes(
+            problem, result, None if sure is None or sure.claim is None else sure
+        )
 
     def report(certified: bool) -> bytes:
         from certikmeans.report.html import report_html
