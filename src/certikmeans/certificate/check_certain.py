@@ -33,7 +33,8 @@ from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, componen
 from certikmeans.certificate.check_boxes import Exceeded, Region
 from certikmeans.certificate.check_parts import Cuts, Part, Stated, collapse
 from certikmeans.certificate.check_pricing import Limits, Pricing
-from certikmeans.certificate.format import CertaintyClaim, Certificate, Reason, Refusal
+from certikmeans.certificate.format import Certificate, Reason, Refusal
+from certikmeans.certificate.format_certainty import CertaintyClaim
 
 MOST_PIECES = 200_000
 

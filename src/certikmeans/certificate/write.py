@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from certikmeans._atomic import write_atomically
 from certikmeans._version import __version__
 from certikmeans.certificate import format as form
-from certikmeans.certificate.format import CertaintyClaim, Certificate
+from certikmeans.certificate.format import Certificate
+from certikmeans.certificate.format_certainty import CertaintyClaim
 from certikmeans.certificate.leaves import CODES
 from certikmeans.errors import InputError
 from certikmeans.proof import CenterSplit, Leaf, PairSplit, Proof
@@ -136,8 +137,8 @@ def _claim(proof: Proof, certainty: Certainty) -> CertaintyClaim:
     claim = certainty.claim
     if claim is None:
         raise InputError(
-            f"certainty cannot be certified: {certainty.reason}",
-            hint="a certificate holds regions of centres, one for each cluster",
+            "this certainty cannot be certified: the checker could not tell the clusters apart",
+            hint="leave it out, or ask for less slack",
         )
     if not (np.array_equal(claim.centre, proof.centre) and np.array_equal(claim.axes, proof.axes)):
         raise InputError(

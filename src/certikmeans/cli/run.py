@@ -236,9 +236,10 @@ def _save_files(
         from certikmeans.certificate.write import certificate_bytes
 
         sure = run.certainty
-        return certificate_bytes(
-            problem, result, None if sure is None or sure.claim is None else sure
-        )
+        if sure is not None and sure.claim is None:
+            to_stderr("the certificate is about the bound: certainty has no proof to write\n")
+            sure = None
+        return certificate_bytes(problem, result, sure)
 
     def report(certified: bool) -> bytes:
         from certikmeans.report.html import report_html
