@@ -23,6 +23,7 @@ from certikmeans.presolve.steps import AbstractRestore, LeftOut, Shifted
 from certikmeans.problem import Problem, ReducedProblem
 from certikmeans.problem.graph import ApartGraph
 from certikmeans.problem.rules import CannotLinks
+from certikmeans.problem.tables import row_blocks
 from certikmeans.rounding import UNIT, round_up
 from certikmeans.stop import StopSignal
 
@@ -237,7 +238,14 @@ def _centre(
     Any shift is exact in real arithmetic, and a difference is rounded once, so each
     coordinate errs by at most ``UNIT`` of itself: data far from the origin lose nothing.
     """
-    centre = np.average(points, axis=0, weights=weights)
-    centred = points - centre
-    norm = math.sqrt(float(np.sum(weights[:, None] * centred * centred)))
+    total, mass = np.zeros(points.shape[1]), 0.0
+    for rows in row_blocks(points):
+        total += np.sum(weights[rows, None] * points[rows], axis=0)
+        mass += float(np.sum(weights[rows]))
+    centre = total / mass
+    centred, square = np.empty_like(points), 0.0
+    for rows in row_blocks(points):
+        centred[rows] = points[rows] - centre
+        square += float(np.sum(weights[rows, None] * centred[rows] * centred[rows]))
+    norm = math.sqrt(square)
     return centred, Shifted(centre, round_up(2.0 * UNIT * round_up(norm, 2 * points.size)))
