@@ -31,14 +31,22 @@ class Crew:
     def __init__(self, executor: Executor | None = None) -> None:
         self._executor = executor
 
-    def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
-        """Return ``[function(item) for item in items]``."""
+    def map(
+        self,
+        function: Callable[[Item], Answer],
+        items: Sequence[Item],
+        on_answer: Callable[[int, Answer], None] = lambda place, answer: None,
+    ) -> list[Answer]:
+        """Return ``[function(item) for item in items]``; tell every answer as it comes."""
         running: list[Future[Answer]] = []
+        answers: list[Answer] = []
         try:
-            if self._executor is None or len(items) < 2:
-                return [function(item) for item in items]
-            running += [self._executor.submit(function, item) for item in items]
-            return [task.result() for task in running]
+            if self._executor is not None and len(items) > 1:
+                running += [self._executor.submit(function, item) for item in items]
+            for place, item in enumerate(items):
+                answers.append(running[place].result() if running else function(item))
+                on_answer(place, answers[-1])
+            return answers
         except CertikmeansError:
             raise
         except Exception as error:

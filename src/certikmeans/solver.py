@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,7 +13,11 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from certikmeans.assignment import Assigner, assigner_for
 from certikmeans.board import TRIVIAL, Board
 from certikmeans.bounds.base import Setting
+from certikmeans.checkpoint.resuming import Resumed
+from certikmeans.checkpoint.resuming import resume as resumed_from
+from certikmeans.checkpoint.saving import USUAL_INTERVAL, CheckpointWriter
 from certikmeans.conclusion import Ending, conclude
+from certikmeans.course import Course
 from certikmeans.errors import InputError
 from certikmeans.events import (
     Emitter,
@@ -47,6 +52,9 @@ def solve(
     start_labels: Any = None,
     start_centers: Any = None,
     stop: StopSignal | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_interval: float = USUAL_INTERVAL,
+    resume: str | os.PathLike[str] | None = None,
     **changes: Any,
 ) -> Result:
     """Find the best labelling that respects every pair, and prove how good it is.
@@ -74,6 +82,12 @@ def solve(
     start = _Start(
         checked_start_labels(problem, start_labels), checked_start_centers(problem, start_centers)
     )
+    before = None if resume is None else resumed_from(resume, problem, options)
+    if before is not None:
+        options = before.options
+    if checkpoint is not None:
+        saved = CheckpointWriter(checkpoint, problem, options, checkpoint_interval)
+        callbacks = (*callbacks, saved)
     if stop is None:
         stop = StopSignal(options.time_limit)
     elif options.time_limit is not None:
@@ -82,7 +96,7 @@ def solve(
     timer, board = Timer(emitter), Board(problem, options.gap, emitter, stop)
     with ThreadPoolExecutor(options.n_threads, "certikmeans") as pool:
         threads = pool if options.n_threads > 1 else None
-        run = _Run(problem, options, start, board, emitter, timer, stop, threads, executor)
+        run = _Run(problem, options, start, board, emitter, timer, stop, threads, executor, before)
         ending = run.through_all_stages()
     result = conclude(problem, options, board, ending, stop, timer.seconds())
     emitter.emit(Finished(emitter.seconds, result))
@@ -112,12 +126,16 @@ class _Run:
     stop: StopSignal
     threads: Executor | None  # share memory with the heuristics
     executor: Executor | None  # may run bounds and nodes instead
+    before: Resumed | None  # what a run before has found out
 
     def through_all_stages(self) -> Ending:
         """Presolve, heuristics, bounds, search; whatever ends them early, say what is known."""
         board, start = self.board, self.start
         if start.labels is not None:
             board.offer(start.labels, "start labels")
+        labels = self._labels_before()
+        if labels is not None and self.before is not None:
+            board.offer(labels, RESUMED, self.before.essence.iterations)
         with self.timer.stage("presolve"):
             presolved = presolve(self.problem, self.stop)
         if isinstance(presolved, InfeasibilityProof):
@@ -129,9 +147,10 @@ class _Run:
         _refuse(policy.obstacle())
         # What must-links cost inside their groups is a bound already.
         board.prove(presolved.restore_bound(0.0), TRIVIAL)
+        course = self._course(presolved, policy)
         witness = presolved.witness
-        if witness is None and start.labels is not None:
-            witness = presolved.reduce_labels(start.labels)
+        if witness is None and board.labels is not None:
+            witness = presolved.reduce_labels(board.labels)
         if witness is None:
             return Ending()
         assigner = assigner_for(presolved.reduced, witness)
@@ -140,13 +159,36 @@ class _Run:
         setting = Setting(
             presolved.reduced, assigner, options.gap, options.seed, options.keep_proof
         )
-        around = self._surroundings(presolved, workshop)
+        around = self._surroundings(presolved, workshop, course)
         with self.timer.counted("bounds"):
-            history = look_first(presolved, setting, policy, around)
-        with self.timer.stage("heuristics"):
-            find_labelling(workshop, assigner, _starts(presolved, start))
+            look_first(presolved, setting, policy, around)
+        course.mark()
+        if not course.heuristics_done:
+            with self.timer.stage("heuristics"):
+                find_labelling(workshop, assigner, _starts(presolved, start))
+            course.heuristics_done = self.stop.cause() is None
+            course.mark()
         with threadpool_limits(limits=1):  # small products: more threads get in the way
-            return prove(presolved, setting, policy, history, around)
+            ending = prove(presolved, setting, policy, around)
+        course.mark(last=True)
+        return ending
+
+    def _labels_before(self) -> Labels | None:
+        """The labelling of the run before; that it respects every pair is not taken on trust."""
+        if self.before is None:
+            return None
+        return checked_start_labels(self.problem, self.before.essence.labels)
+
+    def _course(self, presolved: Presolved, policy: Policy) -> Course:
+        """The course of the run before, as far as it holds."""
+        before = self.before
+        course = Course(self.board, self.emitter, None if before is None else before.state)
+        course.take_up(policy)
+        if before is not None and not self.options.keep_proof:  # else: what can be shown, below
+            self.board.prove(before.essence.lower, before.essence.source)
+        for one in course.asked:
+            self.board.prove(presolved.restore_bound(one.found.value), one.bound.name)
+        return course
 
     def _workshop(self, presolved: Presolved, assigner: Assigner, witness: Labels) -> Workshop:
         emitter = self.emitter
@@ -164,7 +206,9 @@ class _Run:
             ),
         )
 
-    def _surroundings(self, presolved: Presolved, workshop: Workshop) -> Surroundings:
+    def _surroundings(
+        self, presolved: Presolved, workshop: Workshop, course: Course
+    ) -> Surroundings:
         view = self.board.seen_from(presolved)
 
         def recombine(clusters: Sequence[Cluster]) -> None:
@@ -178,7 +222,11 @@ class _Run:
             self.stop,
             self.executor or self.threads,
             recombine,
+            course,
         )
+
+
+RESUMED = "run before"  # who is credited with its labelling
 
 
 def _refuse(obstacle: str | None) -> None:

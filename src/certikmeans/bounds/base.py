@@ -64,6 +64,12 @@ class Root:
         Looks for a better labelling among clusters, the best first; tells it to the news.
     in_a_hurry : bool
         Whether another bound waits: give up soon where nothing moves.
+    kept : object
+        Where a run before has left this bound: the last that it told to ``keep``. None: nowhere.
+    keep : callable
+        Told, at moments when all fits together, a function that returns what the bound needs to
+        go on from there: plain data and objects of this package. A bound that takes no longer
+        than a coffee need not care.
     """
 
     news: News
@@ -71,6 +77,8 @@ class Root:
     recombine: Callable[[Sequence[Cluster]], None] = lambda clusters: None
     n_threads: int = 1
     in_a_hurry: bool = False
+    kept: Any = None
+    keep: Callable[[Callable[[], Any]], None] = lambda state: None
 
 
 @final
