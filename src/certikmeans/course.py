@@ -10,28 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from certikmeans.board import Board
 from certikmeans.bounds.base import BoundResult
+from certikmeans.checkpoint.resuming import Essence
 from certikmeans.events import Emitter, SafePoint
 from certikmeans.policy import Asked, Policy
 from certikmeans.result import Attempt
 from certikmeans.search.loop import Search
 from certikmeans.search.state import SearchState
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Essence:
-    """The best labelling and the best bound: they hold whoever goes on, and however."""
-
-    labels: NDArray[np.int64] | None
-    iterations: int
-    lower: float
-    source: str
-    nodes: int
 
 
 @final

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -54,7 +54,7 @@ def solve(
     stop: StopSignal | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_interval: float = USUAL_INTERVAL,
-    resume: str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | Resumed | None = None,
     **changes: Any,
 ) -> Result:
     """Find the best labelling that respects every pair, and prove how good it is.
@@ -82,7 +82,11 @@ def solve(
     start = _Start(
         checked_start_labels(problem, start_labels), checked_start_centers(problem, start_centers)
     )
-    before = None if resume is None else resumed_from(resume, problem, options)
+    before: Resumed | None = None
+    if isinstance(resume, Resumed):
+        before = resume
+    elif resume is not None:
+        before = resumed_from(resume, problem, options)
     if before is not None:
         options = before.options
     if checkpoint is not None:
@@ -171,7 +175,14 @@ class _Run:
         with threadpool_limits(limits=1):  # small products: more threads get in the way
             ending = prove(presolved, setting, policy, around)
         course.mark(last=True)
-        return ending
+        return self._with_better_proof(ending)
+
+    def _with_better_proof(self, ending: Ending) -> Ending:
+        """The proof that this run began with stands where it shows more."""
+        before, now = None if self.before is None else self.before.proof, ending.proof
+        if before is None or now is None or now.lower_bound >= before.lower_bound:
+            return ending
+        return replace(ending, proof=before)
 
     def _labels_before(self) -> Labels | None:
         """The labelling of the run before; that it respects every pair is not taken on trust."""
@@ -184,8 +195,8 @@ class _Run:
         before = self.before
         course = Course(self.board, self.emitter, None if before is None else before.state)
         course.take_up(policy)
-        if before is not None and not self.options.keep_proof:  # else: what can be shown, below
-            self.board.prove(before.essence.lower, before.essence.source)
+        if before is not None and (before.proof is not None or not self.options.keep_proof):
+            self.board.prove(before.essence.lower, before.essence.source)  # else see below
         for one in course.asked:
             self.board.prove(presolved.restore_bound(one.found.value), one.bound.name)
         return course

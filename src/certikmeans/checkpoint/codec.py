@@ -182,8 +182,9 @@ def _class_named(name: str, base: type) -> Any:
         raise UnknownKindError(f"a {name}")
     module = sys.modules.get(module_name) or import_module(module_name)
     found = vars(module).get(qualified)
-    inside = isinstance(found, type) and found.__module__ == module_name
-    if not inside or not issubclass(found, base) or issubclass(found, BaseException):
+    if not isinstance(found, type) or found.__module__ != module_name:
+        raise UnknownKindError(f"a {name}")
+    if not issubclass(found, base) or issubclass(found, BaseException):
         raise UnknownKindError(f"a {name}")
     return found
 

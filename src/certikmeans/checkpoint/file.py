@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MAGIC = b"certikc\n"
 VERSION = 1
 _PREFIX = struct.Struct("<8sIQQ32s")  # magic, version, lengths of text and arrays, SHA-256
+WRITTEN_BY = "name a file that --checkpoint or --certificate has written"
 FAST = 1  # level of compression: a run waits for it
 
 
@@ -128,10 +129,18 @@ def read_start(path: str | os.PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read ({error.strerror or error})",
-            hint="name a file that --checkpoint or --certificate has written",
-        ) from error
+        raise _unreadable(path, error) from error
+
+
+def recognised(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that is no checkpoint and no certificate, from its first bytes."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(len(MAGIC))
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if start not in (MAGIC, CERTIFICATE_MAGIC):
+        raise _neither(path)
 
 
 def is_certificate(content: bytes) -> bool:
@@ -142,10 +151,7 @@ def is_certificate(content: bytes) -> bool:
 def decode(content: bytes, path: str | os.PathLike[str]) -> Checkpoint:
     """Read a checkpoint; raises `InputError` for anything but a whole one."""
     if len(content) < _PREFIX.size or not content.startswith(MAGIC):
-        raise InputError(
-            f"{path}: is neither a checkpoint nor a certificate",
-            hint="name a file that --checkpoint or --certificate has written",
-        )
+        raise _neither(path)
     _, version, text_size, size, digest = _PREFIX.unpack_from(content)
     if version != VERSION:
         raise InputError(
@@ -189,6 +195,14 @@ def _number(name: str) -> np.dtype[Any]:
     if kind.kind not in "biuf":
         raise UnknownKindError(f"an array of {name}")
     return kind
+
+
+def _unreadable(path: str | os.PathLike[str], error: OSError) -> InputError:
+    return InputError(f"{path}: cannot be read ({error.strerror or error})", hint=WRITTEN_BY)
+
+
+def _neither(path: str | os.PathLike[str]) -> InputError:
+    return InputError(f"{path}: is neither a checkpoint nor a certificate", hint=WRITTEN_BY)
 
 
 def _damaged(path: str | os.PathLike[str], why: str) -> InputError:

@@ -6,15 +6,32 @@ import os
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans._numbers import count, rounded_down
 from certikmeans.checkpoint.file import Checkpoint, Facts, decode, is_certificate, read_start
 from certikmeans.errors import InputError
 from certikmeans.options import Options
+from certikmeans.proof import Proof
 
 if TYPE_CHECKING:
     from certikmeans.problem import Problem
 
 # Settings that decide on the course of a run. Limits and the number of threads do not.
 COURSE = ("gap", "bound", "branching", "selection", "seed", "keep_proof")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Essence:
+    """The best labelling and the best bound: they hold whoever goes on, and however."""
+
+    labels: NDArray[np.int64] | None
+    iterations: int
+    lower: float
+    source: str
+    nodes: int
 
 
 @final
@@ -32,12 +49,23 @@ class Resumed:
         Everything else; None: it begins anew.
     why_anew : str or None
         Why, in a clause.
+    proof : Proof or None
+        Of the bound, where a checker has accepted one.
     """
 
     options: Options
-    essence: Any
+    essence: Essence
     state: Any
     why_anew: str | None = None
+    proof: Proof | None = None
+
+    def describe(self) -> str:
+        """What the run goes on from, in a line."""
+        nodes = count(self.essence.nodes, "node")
+        lower = rounded_down(self.essence.lower)
+        if self.state is not None:
+            return f"going on after {nodes}, lower bound {lower}"
+        return f"labelling and bound ({lower}) are kept, the rest begins anew: {self.why_anew}"
 
 
 def resume(path: str | os.PathLike[str], problem: Problem, options: Options) -> Resumed:

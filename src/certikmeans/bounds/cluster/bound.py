@@ -228,10 +228,10 @@ def _climb(
         most_rounds = MOST_ROUNDS
     bundle = None
     statistics = None
-    kept: _Kept | None = None if root is None else root.kept
-    if kept is not None:
-        start, hopeful = kept.start, kept.hopeful
-        best.restore(*kept.best)
+    before: _Kept | None = None if root is None else root.kept
+    if before is not None:
+        start, hopeful = before.start, before.hopeful
+        best.restore(*before.best)
     while True:
         if bundle is None:
             # At the root clusters are where their means are, and their box is not a given.
@@ -247,9 +247,9 @@ def _climb(
                 doubt_after,
             )
             bundle.statistics = bundle.statistics if statistics is None else statistics
-            if kept is not None:
-                bundle.restore(kept.bundle)
-                kept = None
+            if before is not None:
+                bundle.restore(before.bundle)
+                before = None
         here = functools.partial(_kept, start, best, bundle, hopeful)
         outcome = bundle.run(
             start.aim,
