@@ -110,9 +110,9 @@ def encode(facts: Facts, options: Options, essence: Any, state: Any) -> bytes:
         "state": encoder.encode(state),
     }
     document["objects"] = encoder.objects
-    small = [shrunk(np.ascontiguousarray(array)) for array in encoder.arrays]
+    small = [shrunk(np.ascontiguousarray(_rows_first(array))) for array in encoder.arrays]
     document["arrays"] = [
-        [one.dtype.str, array.dtype.str, list(array.shape)]
+        [one.dtype.str, array.dtype.str, list(one.shape), _by_columns(array)]
         for one, array in zip(small, encoder.arrays, strict=True)
     ]
     text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
@@ -182,12 +182,22 @@ def decode(content: bytes, path: str | os.PathLike[str]) -> Checkpoint:
 
 def _arrays(layout: list[Any], payload: memoryview) -> list[NDArray[Any]]:
     arrays, position = [], 0
-    for stored, kind, shape in layout:
+    for stored, kind, shape, by_columns in layout:
         count = int(np.prod(shape, dtype=np.int64))
         flat = np.frombuffer(payload, _number(stored), count, position)
-        arrays.append(flat.astype(_number(kind)).reshape(shape))
+        array = flat.astype(_number(kind)).reshape(shape)
+        arrays.append(array.T if by_columns else array)
         position += flat.nbytes
     return arrays
+
+
+def _by_columns(array: NDArray[Any]) -> bool:
+    """Whether columns are in one piece in memory: products may round differently by that."""
+    return array.ndim == 2 and abs(array.strides[0]) < abs(array.strides[1])
+
+
+def _rows_first(array: NDArray[Any]) -> NDArray[Any]:
+    return array.T if _by_columns(array) else array
 
 
 def _number(name: str) -> np.dtype[Any]:

@@ -13,11 +13,12 @@ more.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, fields, replace
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +77,19 @@ class PartitionResult:
     failures: int
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionKept:
+    """What the bound needs to go on with its parts."""
+
+    labels: NDArray[np.int64]  # the parts follow from them, and from
+    size: int
+    first_iterations: int = FIRST_ITERATIONS
+    speed: float = 0.0
+    best: PartitionResult | None = None  # of smaller parts
+    progress: tuple[dict[str, Any], ...] = ()
+
+
 def partition_bound(
     problem: ReducedProblem,
     labels: NDArray[np.int64],
@@ -87,6 +101,8 @@ def partition_bound(
     size: int | None = None,
     seed: int = 0,
     on_bound: Callable[[float], None] | None = None,
+    kept: PartitionKept | None = None,
+    keep: Callable[[Callable[[], PartitionKept]], None] = lambda state: None,
 ) -> PartitionResult:
     """Bound the reduced cost, ``offset`` not included, of every proper labelling from below.
 
@@ -110,32 +126,57 @@ def partition_bound(
         The same seed gives the same parts.
     on_bound : callable, optional
         Told every improvement of the sum, in this thread.
+    kept, keep : optional
+        Where a run before has left the parts, and who is told how to get there.
     """
+    if kept is not None:
+        labels = kept.labels  # the parts follow from them
     once = _Once(problem, labels, cutoff, stop, seed, executor, n_threads)
     with threadpool_limits(limits=1):
         if size is None and problem.n_groups <= SMALLEST:
             size = problem.n_groups
         if size is not None:
-            return once.cut(size, on_bound).finish()
-        speed = seconds_per_iteration(problem, labels, stop)
+            parts = once.cut(size, on_bound)
+            parts.go_on(kept)
+            parts.watch(functools.partial(_told, keep, PartitionKept(labels, size), parts))
+            return parts.finish()
         counts = problem.n_groups, problem.n_clusters
-        size = part_size(*counts, stop.remaining, n_threads, speed)
-        few = rough_iterations(
-            problem.n_groups, size, stop.remaining, n_threads, speed, FIRST_ITERATIONS
-        )
-        parts = once.cut(size, on_bound, few)
-        parts.work(patient=size >= problem.n_groups)
-        best = parts.result()
-        while best.value < cutoff and stop.cause() is None and size < problem.n_groups:
+        if kept is None:
+            speed = seconds_per_iteration(problem, labels, stop)
+            size = part_size(*counts, stop.remaining, n_threads, speed)
+            few = rough_iterations(
+                problem.n_groups, size, stop.remaining, n_threads, speed, FIRST_ITERATIONS
+            )
+            stage = PartitionKept(labels, size, few, speed)
+        else:
+            stage = kept
+        while True:
+            size, best = stage.size, stage.best
+            above = on_bound if best is None else _above(best.value, on_bound)
+            parts = once.cut(size, above, stage.first_iterations)
+            parts.go_on(stage)
+            parts.watch(functools.partial(_told, keep, stage, parts))
+            parts.work(patient=size >= problem.n_groups)
+            best = _better(best, parts.result())
+            if best.value >= cutoff or stop.cause() is not None or size >= problem.n_groups:
+                break
             # Parts gain little before the time is over: coarser ones lose less.
-            coarser = part_size(*counts, stop.remaining, n_threads, speed, LARGEST_LATER)
+            coarser = part_size(*counts, stop.remaining, n_threads, stage.speed, LARGEST_LATER)
             if coarser < COARSER * size:
                 break
-            size = coarser
-            parts = once.cut(size, _above(best.value, on_bound))
-            parts.work(patient=size >= problem.n_groups)
-            best = max(best, parts.result(), key=lambda found: found.value)
-        return max(best, parts.finish(), key=lambda found: found.value)
+            stage = PartitionKept(labels, coarser, FIRST_ITERATIONS, stage.speed, best)
+        return _better(best, parts.finish())
+
+
+def _better(best: PartitionResult | None, found: PartitionResult) -> PartitionResult:
+    return found if best is None or found.value > best.value else best
+
+
+def _told(
+    keep: Callable[[Callable[[], PartitionKept]], None], stage: PartitionKept, parts: _Run
+) -> None:
+    """Say how to get to where the parts are."""
+    keep(lambda: replace(stage, progress=parts.progress()))
 
 
 @final
@@ -196,6 +237,10 @@ class _Progress:
         return self.gain <= max(LEAST_GAIN * self.value, way)
 
 
+# What changes of it.
+FAR = tuple(field.name for field in fields(_Progress) if field.name not in ("part", "target"))
+
+
 @final
 class _Run:
     def __init__(
@@ -215,6 +260,23 @@ class _Run:
         self._all = [_Progress(part, ratio * part.upper) for part in parts]
         self._failures = 0
         self._best = 0.0
+        self._on_answer: Callable[[], None] = lambda: None
+
+    def watch(self, on_answer: Callable[[], None]) -> None:
+        """Have somebody called after every answer."""
+        self._on_answer = on_answer
+
+    def progress(self) -> tuple[dict[str, Any], ...]:
+        """How far the parts are."""
+        return tuple({name: getattr(one, name) for name in FAR} for one in self._all)
+
+    def go_on(self, before: PartitionKept | None) -> None:
+        """Go on where a run before was."""
+        if before is not None and len(before.progress) == len(self._all):
+            for one, fields in zip(self._all, before.progress, strict=True):
+                for name in FAR:
+                    setattr(one, name, fields[name])
+            self._tell()
 
     @property
     def value(self) -> float:
@@ -297,6 +359,10 @@ class _Run:
         one.start = answer.start
         done = one.start is None or one.value >= one.target or one.iterations >= MOST_ITERATIONS
         one.ended = answer.ended or done
+        self._tell()
+        self._on_answer()
+
+    def _tell(self) -> None:
         if self.value > self._best:
             self._best = self.value
             if self._on_bound is not None:
