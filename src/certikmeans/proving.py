@@ -14,7 +14,7 @@ from certikmeans.conclusion import Ending
 from certikmeans.course import Course
 from certikmeans.errors import WorkerError
 from certikmeans.events import BoundStatistics, Emitter, Timer
-from certikmeans.execution import Crew
+from certikmeans.execution import Crew, Far
 from certikmeans.news import Cluster
 from certikmeans.options import Options
 from certikmeans.policy import Asked, Policy, Request
@@ -39,7 +39,8 @@ class Surroundings:
     emitter: Emitter
     timer: Timer
     stop: StopSignal
-    executor: Executor | None
+    executor: Executor | None  # threads
+    far: Far | None
     recombine: Callable[[Sequence[Cluster]], None]
     course: Course
 
@@ -102,6 +103,7 @@ def _ask(
         around.recombine,
         around.options.n_threads,
         request.in_a_hurry,
+        around.far,
         kept=course.kept_for(bound.name),
         keep=lambda state: course.keep(bound.name, state),
     )
@@ -146,7 +148,8 @@ def _grow(
     options, board, course = around.options, around.board, around.course
     branching = chosen_branching(options.branching, base.bound, presolved.reduced.n_groups)
     worker = make_worker(branching, presolved, base.bound, setting)
-    search = Search(worker, board, options, around.emitter, Crew(around.executor), course.mark)
+    crew = Crew(around.executor, around.far, options.n_threads)
+    search = Search(worker, board, options, around.emitter, crew, course.mark)
     before = course.tree_before()
     if before is not None:
         search.go_on(before)

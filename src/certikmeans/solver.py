@@ -27,6 +27,7 @@ from certikmeans.events import (
     PresolveDone,
     Timer,
 )
+from certikmeans.execution.accepting import Accepted, accepted
 from certikmeans.heuristics.base import Centers, Labels, Workshop
 from certikmeans.heuristics.columns import ColumnSearch
 from certikmeans.heuristics.finding import find_labelling
@@ -47,7 +48,7 @@ def solve(
     problem: Problem,
     options: Options | None = None,
     *,
-    executor: Executor | None = None,
+    executor: Any = None,
     callbacks: Iterable[Listener] = (),
     start_labels: Any = None,
     start_centers: Any = None,
@@ -78,6 +79,7 @@ def solve(
             hint="solve(Problem.from_data(X, n_clusters=3, must_link=[(0, 1)])); "
             "ConstrainedKMeans takes arrays",
         )
+    workers = accepted(executor)
     options = (Options() if options is None else options).changed(**changes)
     start = _Start(
         checked_start_labels(problem, start_labels), checked_start_centers(problem, start_centers)
@@ -100,8 +102,12 @@ def solve(
     timer, board = Timer(emitter), Board(problem, options.gap, emitter, stop)
     with ThreadPoolExecutor(options.n_threads, "certikmeans") as pool:
         threads = pool if options.n_threads > 1 else None
-        run = _Run(problem, options, start, board, emitter, timer, stop, threads, executor, before)
-        ending = run.through_all_stages()
+        run = _Run(problem, options, start, board, emitter, timer, stop, threads, workers, before)
+        try:
+            ending = run.through_all_stages()
+        finally:
+            if workers.far is not None:
+                workers.far.close()
     result = conclude(problem, options, board, ending, stop, timer.seconds())
     emitter.emit(Finished(emitter.seconds, result))
     return result
@@ -129,7 +135,7 @@ class _Run:
     timer: Timer
     stop: StopSignal
     threads: Executor | None  # share memory with the heuristics
-    executor: Executor | None  # may run bounds and nodes instead
+    workers: Accepted  # may run bounds and nodes instead
     before: Resumed | None  # what a run before has found out
 
     def through_all_stages(self) -> Ending:
@@ -231,7 +237,8 @@ class _Run:
             self.emitter,
             self.timer,
             self.stop,
-            self.executor or self.threads,
+            self.workers.threads or self.threads,
+            self.workers.far,
             recombine,
             course,
         )

@@ -37,12 +37,12 @@ def clumps(n=30, k=4, must=0, pairs=60, seed=0, weighted=False):
 
 # Settings under which the course is different; every one of them with a counted budget.
 COURSES = {
-    "cluster, pairs": {"gap": 1e-5, "bound": "cluster", "branching": "pairs", "node_limit": 15},
-    "cluster, centers": {"gap": 1e-5, "bound": "cluster", "branching": "centers", "node_limit": 15},
+    "cluster, pairs": {"gap": 1e-5, "bound": "cluster", "branching": "pairs", "node_limit": 9},
+    "cluster, centers": {"gap": 1e-5, "bound": "cluster", "branching": "centers", "node_limit": 5},
     "sample, depth": {"bound": "sample", "selection": "depth", "node_limit": 60},
     "sample, mixed": {"bound": "sample", "selection": "mixed", "node_limit": 60},
-    "sdp": {"gap": 1e-9, "bound": "sdp", "node_limit": 7},
-    "proof kept": {"gap": 1e-5, "keep_proof": True, "node_limit": 15},
+    "sdp": {"gap": 1e-9, "bound": "sdp", "node_limit": 3},
+    "proof kept": {"gap": 1e-5, "keep_proof": True, "node_limit": 7},
 }
 
 

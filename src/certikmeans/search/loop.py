@@ -17,17 +17,20 @@ from numpy.typing import NDArray
 
 from certikmeans.board import Board
 from certikmeans.events import Emitter, NodeClosed, TreeProgress
-from certikmeans.execution import Crew
+from certikmeans.execution import Crew, Shared
 from certikmeans.options import Options
 from certikmeans.proof import CenterSplit, Leaf, PairSplit
 from certikmeans.search.ledger import Ledger
-from certikmeans.search.node import AbstractWorker, Answer, Door, Node, Task
+from certikmeans.search.node import AbstractWorker, Answer, Door, Node, Task, evaluate
 from certikmeans.search.state import SearchState
 from certikmeans.search.store import NodeStore
 from certikmeans.stop import StopSignal
 from certikmeans.tolerances import LEAST_GAP, gap_reached, target_bound
 
-ROUND = 4  # nodes split between two looks at the clock
+# Nodes split in a round: a few, and of a large tree this part of what is open, up to so many. Two
+# parts each: that keeps many workers busy, and nodes that are open so long have to be split anyway.
+ROUND, MOST_IN_A_ROUND, PART_OF_OPEN = 4, 64, 8
+NONE = np.empty(0, dtype=np.int64)  # labels do not travel with every task
 
 Part = TypeVar("Part")
 
@@ -73,6 +76,7 @@ class Search(Generic[Part]):
         self._split: list[Node[Part]] = []  # nodes whose parts are being bounded
         self._answers: dict[int, Answer[Part]] = {}  # about these parts
         self._frozen: SearchState | None = None
+        self._shared: Shared | None = None
         self.nodes = 1
 
     @property
@@ -113,7 +117,8 @@ class Search(Generic[Part]):
             room = (self._node_limit - self.nodes) // 2  # a split makes two
             if room < 1:
                 return True
-            self._round(min(ROUND, room), stop)
+            many = min(len(self._store) // PART_OF_OPEN, MOST_IN_A_ROUND)
+            self._round(min(max(ROUND, many), room), stop)
         self._report()
         return False
 
@@ -167,7 +172,7 @@ class Search(Generic[Part]):
         for node in nodes:
             assert node.split is not None
             for part in self._worker.parts(node.part, node.split):
-                tasks.append(Task(part, node.depth + 1, node.restart, target, labels, stop))
+                tasks.append(Task(part, node.depth + 1, node.restart, target, NONE, stop))
         missing = [i for i in range(len(tasks)) if i not in answers]
 
         def note(place: int, answer: Answer[Part]) -> None:
@@ -176,7 +181,9 @@ class Search(Generic[Part]):
                 self._mark()
 
         try:
-            found = self._crew.map(self._worker.evaluate, [tasks[i] for i in missing], note)
+            found = self._crew.map(
+                evaluate, [tasks[i] for i in missing], note, self._shared_with(labels)
+            )
         except Exception:
             self._split, self._answers = [], {}
             for node in nodes:
@@ -193,6 +200,12 @@ class Search(Generic[Part]):
         pairs = zip(in_order[::2], in_order[1::2], strict=True)
         for node, pair in zip(nodes, pairs, strict=True):
             self._replace(node, pair)
+
+    def _shared_with(self, labels: NDArray[np.int64]) -> Shared:
+        """What all tasks need: the worker, and the best labelling while it is the same."""
+        if self._shared is None or self._shared.value[1] is not labels:
+            self._shared = Shared((self._worker, labels))
+        return self._shared
 
     def _freeze(self) -> None:
         """Whoever goes on begins before the answers that were cut short."""

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.partition.compact import CompactMultipliers, CompactStart
-from certikmeans.bounds.partition.improve import PartAnswer, PartTask, improve_part
+from certikmeans.bounds.partition.hands import Hands
+from certikmeans.bounds.partition.improve import PartTask
 from certikmeans.bounds.partition.parts import Part, cut_into_parts
 from certikmeans.bounds.partition.sizes import (
     COARSER,
@@ -35,6 +36,7 @@ from certikmeans.bounds.partition.sizes import (
     rough_iterations,
     seconds_per_iteration,
 )
+from certikmeans.execution import Far
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
@@ -101,6 +103,7 @@ def partition_bound(
     size: int | None = None,
     seed: int = 0,
     on_bound: Callable[[float], None] | None = None,
+    far: Far | None = None,
     kept: PartitionKept | None = None,
     keep: Callable[[Callable[[], PartitionKept]], None] = lambda state: None,
 ) -> PartitionResult:
@@ -126,12 +129,14 @@ def partition_bound(
         The same seed gives the same parts.
     on_bound : callable, optional
         Told every improvement of the sum, in this thread.
+    far : Far, optional
+        Workers elsewhere, for tasks that are worth the journey.
     kept, keep : optional
         Where a run before has left the parts, and who is told how to get there.
     """
     if kept is not None:
         labels = kept.labels  # the parts follow from them
-    once = _Once(problem, labels, cutoff, stop, seed, executor, n_threads)
+    once = _Once(problem, labels, cutoff, stop, seed, Hands(executor, n_threads, far))
     with threadpool_limits(limits=1):
         if size is None and problem.n_groups <= SMALLEST:
             size = problem.n_groups
@@ -189,8 +194,7 @@ class _Once:
     cutoff: float
     stop: StopSignal
     seed: int
-    executor: Executor | None
-    n_threads: int
+    hands: Hands
 
     def cut(
         self,
@@ -227,6 +231,7 @@ class _Progress:
     rate: float = math.inf  # gain per second of the last one
     iterations: int = 0
     tasks: int = 0
+    failures: int = 0
     ended: bool = False
 
     def stalled(self, patient: bool) -> bool:
@@ -253,7 +258,7 @@ class _Run:
         cutoff = once.cutoff
         self._first_iterations = first_iterations
         self._cutoff, self._stop, self._on_bound = cutoff, once.stop, on_bound
-        self._executor, self._n_threads = once.executor, once.n_threads
+        self._hands = once.hands
         self._upper = math.fsum(part.upper for part in parts)
         # Each its share of the cutoff, if they can reach it at all.
         ratio = min(1.0 - NEAR, cutoff / self._upper * (1.0 + 1e-9)) if self._upper > 0.0 else 0.0
@@ -287,25 +292,20 @@ class _Run:
     def work(self, *, patient: bool) -> None:
         """Run tasks until the cutoff, the end of time, or the end of progress."""
         with threadpool_limits(limits=1):  # tasks share the cores; products are small
-            self._work(self._executor, self._n_threads, patient)
+            self._work(self._hands, patient)
 
     def finish(self) -> PartitionResult:
         """To the very end."""
         self.work(patient=True)
         return self.result()
 
-    def _work(self, executor: Executor | None, n_threads: int, patient: bool) -> None:
-        running: dict[Future[PartAnswer], _Progress] = {}
+    def _work(self, hands: Hands, patient: bool) -> None:
+        running: dict[Future[Any], _Progress] = {}
         try:
             while not self._enough():
                 waiting = self._queue(set(map(id, running.values())), patient)
-                if executor is None:
-                    if not waiting:
-                        break
-                    self._here(waiting[0])
-                    continue
-                for one in waiting[: max(0, n_threads - len(running))]:
-                    running[executor.submit(improve_part, self._task(one))] = one
+                for one in waiting[: max(0, hands.count() - len(running))]:
+                    running[hands.start(self._task(one))] = one
                 if not running:
                     break
                 done, _ = wait(running, WAIT_SECONDS, FIRST_COMPLETED)
@@ -316,14 +316,15 @@ class _Run:
                 future.cancel()
             self._collect(running)
 
-    def _collect(self, running: dict[Future[PartAnswer], _Progress]) -> None:
+    def _collect(self, running: dict[Future[Any], _Progress]) -> None:
         """What was still under way ends at the stop, or soon; it counts too."""
         for future, one in running.items():
             if not future.cancelled():
                 self._note(one, future)
 
     def _enough(self) -> bool:
-        return self._stop.cause() is not None or self.value >= self._cutoff
+        over = self._hands.given_up or self._stop.cause() is not None
+        return over or self.value >= self._cutoff
 
     def _queue(self, busy: set[int], patient: bool) -> list[_Progress]:
         """Parts to go on with: the new ones, then those that gained most per second."""
@@ -334,22 +335,15 @@ class _Run:
         iterations = MORE_ITERATIONS if one.tasks else self._first_iterations
         return PartTask(one.part.problem, one.target, iterations, self._stop, one.start, one.value)
 
-    def _here(self, one: _Progress) -> None:
-        future: Future[PartAnswer] = Future()
-        try:
-            future.set_result(improve_part(self._task(one)))
-        except Exception as error:
-            future.set_exception(error)
-        self._note(one, future)
-
-    def _note(self, one: _Progress, future: Future[PartAnswer]) -> None:
-        one.tasks += 1
-        if future.exception() is not None:
+    def _note(self, one: _Progress, future: Future[Any]) -> None:
+        answer = self._hands.answer(future)
+        if answer is None:
             # What was proven before stays; without the part the sum is only smaller.
-            self._failures += 1
-            one.ended = True
+            one.failures += 1
+            one.ended = one.failures >= self._hands.tries
+            self._failures += int(one.ended)
             return
-        answer = future.result()
+        one.tasks += 1
         one.iterations += answer.iterations
         gain = answer.value - one.value
         one.gain, one.last = max(gain, one.last), gain
