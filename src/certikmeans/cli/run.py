@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shlex
 import signal
@@ -15,11 +16,12 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from certikmeans._atomic import write_atomically
 from certikmeans.cli.exits import ExitCode, exit_code_of, show_error, to_stderr, to_stdout
-from certikmeans.errors import CertikmeansError
+from certikmeans.errors import CertikmeansError, InputError
 from certikmeans.stop import StopSignal
 
 if TYPE_CHECKING:
     from certikmeans.certainty import Certainty
+    from certikmeans.checkpoint.resuming import Resumed
     from certikmeans.options import Options
     from certikmeans.problem import Problem
     from certikmeans.report.progress import AbstractProgress
@@ -92,6 +94,32 @@ class Delivery:
         return [path for path in (*every, self.report_file) if path is not None]
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """Where the state of the run goes, and where it comes from."""
+
+    file: Path | None = None
+    interval_seconds: float = 60.0
+    resume: Path | None = None
+
+    def files(self) -> list[Path]:
+        """Return the file to be written, if any."""
+        return [] if self.file is None else [self.file]
+
+    def check(self) -> None:
+        """Refuse what cannot be, before any time is spent."""
+        if not 0.0 <= self.interval_seconds < math.inf:
+            raise InputError(
+                f"--checkpoint-every: {self.interval_seconds} is not a number of seconds",
+                hint="60 saves the state once a minute",
+            )
+        if self.resume is not None:
+            from certikmeans.checkpoint.file import recognised
+
+            recognised(self.resume)
+
+
 def run_and_deliver(
     problem: Problem,
     options: Options,
@@ -100,6 +128,7 @@ def run_and_deliver(
     start_labels: Any = None,
     classes: Any = None,
     feature_names: tuple[str, ...] | None = None,
+    saving: Saving | None = None,
 ) -> ExitCode:
     """Solve, then write the files in the order of their worth, and standard output last.
 
@@ -114,7 +143,11 @@ def run_and_deliver(
     from certikmeans.report.trace import Trace
     from certikmeans.solver import solve
 
-    trace, stop = Trace(), StopSignal()
+    trace, stop, saving = Trace(), StopSignal(), saving or Saving()
+    before = None
+    if saving.resume is not None:
+        before = _resumed(saving.resume, problem, options, delivery.quiet)
+        options = before.options
     progress = progress_on(sys.stderr, quiet=delivery.quiet)
     with Interrupts(stop, progress):
         with progress:
@@ -124,6 +157,9 @@ def run_and_deliver(
                 callbacks=(trace, progress),
                 start_labels=start_labels,
                 stop=stop,
+                checkpoint=saving.file,
+                checkpoint_interval=saving.interval_seconds,
+                resume=before,
             )
         sure = None
         if delivery.certainty is not None and result.labels is not None:
@@ -155,6 +191,16 @@ def _compile_first(problem: Problem, options: Options, quiet: bool) -> None:
     from certikmeans.warming import usual_bounds, warm_up
 
     warm_up(usual_bounds(options.bound, problem.n_features))
+
+
+def _resumed(path: Path, problem: Problem, options: Options, quiet: bool) -> Resumed:
+    """Read the state of a run before, and say what it is good for."""
+    from certikmeans.checkpoint.resuming import resume
+
+    before = resume(path, problem, options)
+    if not quiet:
+        to_stderr(f"{path}: {before.describe()}\n")
+    return before
 
 
 def _kernels_are_new() -> bool:
