@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from certikmeans.compiling.clock import CLOCK
+from certikmeans.compiling.listening import kernels_compiled
 from certikmeans.result import Result
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something happened ``seconds`` after the start, time spent in listeners left out."""
+    """Something happened ``seconds`` after the start.
+
+    Time spent in listeners is left out, and so is time in which kernels were compiled.
+    """
 
     seconds: float
 
@@ -62,6 +66,15 @@ class PresolveDone(Event):
             n_components=reduced.graph.n_components,
             largest_component=int(sizes.max(initial=1)),
         )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class KernelsCompiled(Event):
+    """The stage had to compile kernels first, off the clock: once per installation."""
+
+    kernels: int
+    compile_seconds: float
 
 
 @final
@@ -141,7 +154,7 @@ Listener = Callable[[Event], None]
 
 @final
 class Emitter:
-    """Passes events to listeners and keeps their time out of the clock.
+    """Passes events to listeners and keeps their time out of the clock, and that of compiling.
 
     An error raised by a listener ends the run: a certificate or checkpoint that
     cannot be written is not something to pass over in silence.
@@ -149,22 +162,22 @@ class Emitter:
 
     def __init__(self, listeners: Iterable[Listener] = ()) -> None:
         self._listeners = tuple(listeners)
-        self._started = time.perf_counter()
+        self._started = CLOCK.now()
         self._in_listeners = 0.0
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start, without those spent in listeners."""
-        return time.perf_counter() - self._started - self._in_listeners
+        """Seconds since the start, without those spent in listeners or in compiling."""
+        return CLOCK.now() - self._started - self._in_listeners
 
     def emit(self, event: Event) -> None:
         """Hand ``event`` to every listener, in order."""
-        began = time.perf_counter()
+        began = CLOCK.now()
         try:
             for listener in self._listeners:
                 listener(event)
         finally:
-            self._in_listeners += time.perf_counter() - began
+            self._in_listeners += CLOCK.now() - began
 
 
 @final
@@ -179,10 +192,14 @@ class Timer:
     def stage(self, name: str) -> Iterator[None]:
         """Time a stage, however it ends."""
         self._emitter.emit(StageStarted(self._emitter.seconds, name))
+        kernels, lost = kernels_compiled(), CLOCK.lost()
         try:
             with self.counted(name):
                 yield
         finally:
+            kernels, lost = kernels_compiled() - kernels, CLOCK.lost() - lost
+            if kernels:
+                self._emitter.emit(KernelsCompiled(self._emitter.seconds, kernels, lost))
             self._emitter.emit(StageFinished(self._emitter.seconds, name))
 
     @contextmanager

@@ -10,6 +10,7 @@ from typing import final
 
 from certikmeans.board import TRIVIAL, Board
 from certikmeans.bounds.base import Root, Setting
+from certikmeans.compiling.ahead import Ahead
 from certikmeans.conclusion import Ending
 from certikmeans.errors import WorkerError
 from certikmeans.events import BoundStatistics, Emitter, Timer
@@ -40,6 +41,7 @@ class Surroundings:
     stop: StopSignal
     executor: Executor | None
     recombine: Callable[[Sequence[Cluster]], None]
+    ahead: Ahead
 
 
 @final
@@ -100,6 +102,8 @@ def _ask(
 ) -> None:
     """Have the whole bounded, in this thread: the bound may use the executor."""
     board, emitter, bound = around.board, around.emitter, request.bound
+    if bound.kernels():
+        around.ahead.wait(around.stop.cause)
     began = emitter.seconds
     view = board.seen_from(presolved)
     cutoff = presolved.reduce_bound(target_bound(board.cost, around.options.gap))

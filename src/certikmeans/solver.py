@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from certikmeans.assignment import Assigner, assigner_for
 from certikmeans.board import TRIVIAL, Board
 from certikmeans.bounds.base import Setting
+from certikmeans.compiling.ahead import Ahead
 from certikmeans.conclusion import Ending, conclude
 from certikmeans.errors import InputError
 from certikmeans.events import (
@@ -140,13 +141,17 @@ class _Run:
         setting = Setting(
             presolved.reduced, assigner, options.gap, options.seed, options.keep_proof
         )
-        around = self._surroundings(presolved, workshop)
-        with self.timer.counted("bounds"):
-            history = look_first(presolved, setting, policy, around)
-        with self.timer.stage("heuristics"):
-            find_labelling(workshop, assigner, _starts(presolved, start))
-        with threadpool_limits(limits=1):  # small products: more threads get in the way
-            return prove(presolved, setting, policy, history, around)
+        ahead = _compile_ahead(policy, presolved)
+        around = self._surroundings(presolved, workshop, ahead)
+        try:
+            with self.timer.counted("bounds"):
+                history = look_first(presolved, setting, policy, around)
+            with self.timer.stage("heuristics"):
+                find_labelling(workshop, assigner, _starts(presolved, start))
+            with threadpool_limits(limits=1):  # small products: more threads get in the way
+                return prove(presolved, setting, policy, history, around)
+        finally:
+            ahead.end()
 
     def _workshop(self, presolved: Presolved, assigner: Assigner, witness: Labels) -> Workshop:
         emitter = self.emitter
@@ -164,7 +169,7 @@ class _Run:
             ),
         )
 
-    def _surroundings(self, presolved: Presolved, workshop: Workshop) -> Surroundings:
+    def _surroundings(self, presolved: Presolved, workshop: Workshop, ahead: Ahead) -> Surroundings:
         view = self.board.seen_from(presolved)
 
         def recombine(clusters: Sequence[Cluster]) -> None:
@@ -178,7 +183,18 @@ class _Run:
             self.stop,
             self.executor or self.threads,
             recombine,
+            ahead,
         )
+
+
+def _compile_ahead(policy: Policy, presolved: Presolved) -> Ahead:
+    """Have the kernels of the first bound compiled meanwhile, where they never were."""
+    bound = policy.compiled_first()
+    if bound is None:
+        return Ahead("", ())
+    linked = presolved.reduced.graph.n_linked > 0
+    task = f"from certikmeans.warming import compile_bound; compile_bound({bound.name!r}, {linked})"
+    return Ahead(task, bound.kernels())
 
 
 def _refuse(obstacle: str | None) -> None:

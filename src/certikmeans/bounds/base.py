@@ -145,6 +145,13 @@ class AbstractBound(ABC, Generic[State]):
         """Why the bound cannot be had for this problem, in a clause; None: it can."""
         return None
 
+    def kernels(self) -> Sequence[Any]:
+        """Return the compiled functions that an evaluation calls and that take long to compile.
+
+        A run that finds none of them on disk has them compiled while it is busy with other things.
+        """
+        return ()
+
     @abstractmethod
     def prepare(self, setting: Setting) -> State:
         """Compute once what every evaluation shares."""

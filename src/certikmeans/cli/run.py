@@ -106,13 +106,7 @@ def run_and_deliver(
     ExitCode
         What was proven, unless an output could not be written.
     """
-    if _kernels_are_new():
-        if not delivery.quiet:
-            to_stderr("first run: compiling takes a minute; later runs start at once\n")
-        from certikmeans.warming import usual_bounds, warm_up
-
-        warm_up(usual_bounds(options.bound, problem.n_features))
-
+    from certikmeans.compiling.listening import watched
     from certikmeans.report.progress import progress_on
     from certikmeans.report.trace import Trace
     from certikmeans.solver import solve
@@ -120,7 +114,7 @@ def run_and_deliver(
     trace, stop = Trace(), StopSignal()
     progress = progress_on(sys.stderr, quiet=delivery.quiet)
     with Interrupts(stop, progress):
-        with progress:
+        with progress, watched(progress.compiling):
             result = solve(
                 problem,
                 options,
@@ -131,17 +125,6 @@ def run_and_deliver(
         run = _Finished(problem, options, result, trace, feature_names)
         written = _deliver(run, delivery, _agreement(result, classes))
     return exit_code_of(result.status) if written else ExitCode.BAD_INPUT
-
-
-def _kernels_are_new() -> bool:
-    """Whether compiled code would be kept beside the package, and there is none yet."""
-    from importlib.util import find_spec
-
-    spec = find_spec("certikmeans.kernels")
-    if spec is None or spec.origin is None:
-        return False
-    folder = Path(spec.origin).parent
-    return os.access(folder, os.W_OK) and not any(folder.rglob("__pycache__/*.nbi"))
 
 
 @final

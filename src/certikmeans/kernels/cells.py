@@ -1,7 +1,8 @@
 """Cells of nearby points by median splits. Compiled; arrays in, arrays out."""
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO, final
 
+from certikmeans.compiling.listening import Compiling
 from certikmeans.events import (
     BoundImproved,
     Event,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+FIRST_RUN = "first run: compiling takes a few seconds, outside of every time limit"
 _DIGITS = 8
 _SECONDS_BETWEEN_LINES = 1.0
 _REFRESHES_PER_SECOND = 8
@@ -128,6 +130,10 @@ class AbstractProgress(ABC):
         """Show ``message`` soon. Called from a signal handler: must not wait for a lock."""
 
     @abstractmethod
+    def compiling(self, news: Compiling) -> None:
+        """Say that a kernel is being compiled. Called from any thread: must not wait for a lock."""
+
+    @abstractmethod
     def restore_terminal(self) -> None:
         """Undo what would outlive an abrupt end of the process."""
 
@@ -166,6 +172,9 @@ class SilentProgress(AbstractProgress):
     def announce(self, message: str) -> None:
         pass
 
+    def compiling(self, news: Compiling) -> None:
+        pass
+
     def restore_terminal(self) -> None:
         pass
 
@@ -194,6 +203,7 @@ class PlainProgress(AbstractProgress):
         self._stream: TextIO | None = stream
         self._clock = clock
         self._last_line = -math.inf
+        self._compiled = 0
         self._state = ProgressState()
 
     def __call__(self, event: Event) -> None:
@@ -216,6 +226,11 @@ class PlainProgress(AbstractProgress):
                 os.write(self._stream.fileno(), f"{message}\n".encode())
             except (OSError, ValueError):
                 self._stream = None
+
+    def compiling(self, news: Compiling) -> None:
+        self._compiled += 1
+        if self._compiled == 1:  # one line will do
+            self.announce(FIRST_RUN)
 
     def restore_terminal(self) -> None:
         pass
@@ -248,6 +263,7 @@ class LiveProgress(AbstractProgress):
         self._console = console
         self._state = ProgressState()
         self._message = ""
+        self._compiling = ""
         self._started = time.monotonic()
         self._live = Live(
             get_renderable=self.render,
@@ -271,6 +287,8 @@ class LiveProgress(AbstractProgress):
         for line in (self._state.sizes(), self._state.values()):
             if line:
                 text.append(f"\n            {line}")
+        if self._compiling:
+            text.append(f"\n            {self._compiling}")
         if self._message:
             text.append(f"\n{self._message}", style="bold")
         return text
@@ -281,10 +299,14 @@ class LiveProgress(AbstractProgress):
         return self
 
     def __call__(self, event: Event) -> None:
+        self._compiling = ""
         self._state.update(event)
 
     def announce(self, message: str) -> None:
         self._message = message
+
+    def compiling(self, news: Compiling) -> None:
+        self._compiling = str(news)
 
     def restore_terminal(self) -> None:
         # The live display hides the cursor.

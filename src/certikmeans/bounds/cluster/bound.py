@@ -10,7 +10,7 @@ look alike, and one subproblem does.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -33,6 +33,8 @@ from certikmeans.bounds.cluster.multipliers import multiplier_space
 from certikmeans.bounds.cluster.pricing import DOUBT_AFTER, Column, Pricer
 from certikmeans.bounds.cluster.starts import cost_about, means_in_order, settle, spread
 from certikmeans.bounds.one_centre import cost_about_one_centre
+from certikmeans.kernels.pricing.ascent import ascend
+from certikmeans.kernels.pricing.search import search_boxes
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import GroupMultipliers, Leaf
@@ -113,6 +115,10 @@ class ClusterBound(AbstractBound[ClusterState]):
 
     name: ClassVar[str] = "cluster"
     suggests_pairs: ClassVar[bool] = True
+
+    def kernels(self) -> Sequence[Any]:
+        """Return the two that pricing consists of."""
+        return ascend, search_boxes
 
     def prepare(self, setting: Setting) -> ClusterState:
         """Prepare pricing."""
