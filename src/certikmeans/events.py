@@ -106,6 +106,15 @@ class BoundStatistics(Event):
 
 @final
 @dataclass(frozen=True, slots=True)
+class BoundProgress(Event):
+    """A bound is at work: ``done`` says how much of what it did so far."""
+
+    source: str
+    done: dict[str, int]
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class HeuristicProgress(Event):
     """The heuristics tried another batch of starts."""
 
@@ -150,6 +159,7 @@ class Finished(Event):
 
 
 Listener = Callable[[Event], None]
+_SECONDS_BETWEEN_NEWS = 0.25
 
 
 @final
@@ -178,6 +188,25 @@ class Emitter:
                 listener(event)
         finally:
             self._in_listeners += CLOCK.now() - began
+
+
+@final
+class Meter:
+    """Adds up what a bound does, and tells it a few times a second."""
+
+    def __init__(self, emitter: Emitter, source: str) -> None:
+        self._emitter, self._source = emitter, source
+        self._done: dict[str, int] = {}
+        self._told = emitter.seconds
+
+    def __call__(self, **done: int) -> None:
+        """Count what was done, by its name."""
+        for name, count in done.items():
+            self._done[name] = self._done.get(name, 0) + count
+        now = self._emitter.seconds
+        if now - self._told >= _SECONDS_BETWEEN_NEWS:
+            self._told = now
+            self._emitter.emit(BoundProgress(now, self._source, dict(self._done)))
 
 
 @final

@@ -100,7 +100,7 @@ def solve(
     quiet = verbosity(verbose) == 0
     with (
         progress_on(sys.stderr, quiet=quiet) as progress,
-        watched(_Warning() if quiet else progress.compiling),
+        watched(_warn_once if quiet else progress.compiling),
     ):
         return solver.solve(
             problem,
@@ -115,7 +115,7 @@ def solve(
 
 
 @final
-class _Warning:
+class _WarningOnce:
     """Warns of the first kernel that is compiled: a call that says nothing seems to hang."""
 
     def __init__(self) -> None:
@@ -132,6 +132,9 @@ class _Warning:
                 CompilingWarning,
                 stacklevel=2,
             )
+
+
+_warn_once = _WarningOnce()
 
 
 def verbosity(verbose: Any) -> int:

@@ -13,7 +13,7 @@ from certikmeans.bounds.base import Root, Setting
 from certikmeans.compiling.ahead import Ahead
 from certikmeans.conclusion import Ending
 from certikmeans.errors import WorkerError
-from certikmeans.events import BoundStatistics, Emitter, Timer
+from certikmeans.events import BoundStatistics, Emitter, Meter, Timer
 from certikmeans.execution import Crew
 from certikmeans.news import Cluster
 from certikmeans.options import Options
@@ -109,7 +109,12 @@ def _ask(
     cutoff = presolved.reduce_bound(target_bound(board.cost, around.options.gap))
     stop = around.stop.within(request.share * around.stop.remaining)
     root = Root(
-        view, around.executor, around.recombine, around.options.n_threads, request.in_a_hurry
+        view,
+        around.executor,
+        around.recombine,
+        around.options.n_threads,
+        request.in_a_hurry,
+        Meter(emitter, bound.name),
     )
     state = bound.prepare(setting)
     whole = Subproblem.root(presolved.reduced)

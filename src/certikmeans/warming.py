@@ -9,7 +9,6 @@ import numpy as np
 
 from certikmeans.assignment import assigner_for
 from certikmeans.bounds.base import Root, Setting
-from certikmeans.bounds.registry import BOUNDS as REGISTERED
 from certikmeans.bounds.registry import make_bound
 from certikmeans.certificate import check_certificate
 from certikmeans.certificate.write import certificate_bytes
@@ -17,7 +16,6 @@ from certikmeans.errors import InputError
 from certikmeans.generate import random_pairs
 from certikmeans.news import Labels, Unheard
 from certikmeans.options import BOUNDS, BRANCHINGS, check_choice
-from certikmeans.policy import ALWAYS_ENDS
 from certikmeans.presolve.pipeline import Presolved, presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.subproblem import Subproblem
@@ -32,9 +30,11 @@ def warm_up(bounds: Iterable[str] | None = None) -> None:
 
     Solves tiny problems through every compiled path: with and without pairs of each kind,
     every bound at a root and in a tree with each branching, and the checker of certificates.
-    Call it before timing anything, or where a time limit must not count compilation: at the
-    start of a server, in a worker before its first task. It takes a minute or so where the
-    kernels were never compiled, and a few seconds in a process where they were.
+    Time limits do not count compilation, but a first run takes longer: call it when an image is
+    built, at the
+    start of a server, in a worker before its first task. It takes half a minute or so where the
+    kernels were never compiled, and a few seconds in a process where they were. On the command
+    line: ``certikmeans warm-up``.
 
     Parameters
     ----------
@@ -100,17 +100,6 @@ class _Known(Unheard):
     def labels(self) -> Labels:
         """Return the labelling."""
         return self._labels
-
-
-def usual_bounds(asked: str, n_features: int) -> tuple[str, ...]:
-    """The bounds that a run is likely to need: with few features, fewer.
-
-    >>> usual_bounds("auto", 2)
-    ('cluster',)
-    """
-    if asked in REGISTERED:
-        return (asked,)
-    return ("cluster",) if n_features <= ALWAYS_ENDS else ("cluster", "sdp", "partition")
 
 
 def _easy_problems() -> tuple[Problem, ...]:

@@ -52,7 +52,6 @@ def test_a_deadline_waits_for_the_compiler(wall):
     assert stop.within(1.0).remaining == 0.5
     wall.seconds += 1
     assert stop.cause() is StopCause.TIME_LIMIT
-    assert stop.elapsed == 3.5
 
 
 def test_a_stage_tells_what_it_compiled_and_leaves_it_out(wall):

@@ -57,10 +57,10 @@ def test_only_what_python_calls_is_kept_and_counted(cache):
 
 
 def test_the_next_process_compiles_nothing(cache):
-    code = "v = call(); print(json.dumps([v, kernels_compiled(), CLOCK.lost()]))"
+    code = "v = call(); print(json.dumps([v, kernels_compiled()]))"
     call_first = "call()"
     answers(f"{call_first}; print(json.dumps([]))", cache)
-    assert answers(code, cache) == [5.0, 0, 0.0]
+    assert answers(code, cache) == [5.0, 0]
 
 
 def test_a_helper_is_compiled_in_full_where_python_calls_it(tmp_path):

@@ -47,6 +47,10 @@ class Setting:
     keep_proof: bool = False  # claim only what the checker of certificates can repeat
 
 
+def untold(**done: int) -> None:
+    """Tell nobody what was done."""
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Root:
@@ -64,6 +68,8 @@ class Root:
         Looks for a better labelling among clusters, the best first; tells it to the news.
     in_a_hurry : bool
         Whether another bound waits: give up soon where nothing moves.
+    on_work : callable
+        Told what was done, by the names of its arguments (``boxes=40``), as often as one likes.
     """
 
     news: News
@@ -71,6 +77,7 @@ class Root:
     recombine: Callable[[Sequence[Cluster]], None] = lambda clusters: None
     n_threads: int = 1
     in_a_hurry: bool = False
+    on_work: Callable[..., None] = untold
 
 
 @final

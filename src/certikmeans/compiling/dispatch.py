@@ -27,6 +27,7 @@ from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 
 from certikmeans.compiling.cache import ensure_cache
+from certikmeans.compiling.clock import CLOCK
 from certikmeans.compiling.listening import listen_to_numba
 
 _PLAIN = "CERTIKMEANS_PLAIN_NUMBA"  # set it to have every helper compiled in full
@@ -105,7 +106,8 @@ class _KernelDispatcher(registry.CPUDispatcher):  # type: ignore[misc]
                         del self.overloads[types]
             _here.depth = _depth() + 1
             try:
-                return super().compile(sig)
+                with CLOCK.stopped():  # also while files are read or written
+                    return super().compile(sig)
             finally:
                 _here.depth -= 1
 

@@ -8,8 +8,6 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from certikmeans.presolve.steps import Joined
 from certikmeans.problem.numbering import number_by_appearance
@@ -24,6 +22,9 @@ def must_link_groups(n_points: int, must_link: NDArray[np.int64]) -> NDArray[np.
     """
     if len(must_link) == 0:
         return np.arange(n_points)
+    from scipy.sparse import coo_array  # takes as long to load as a small run
+    from scipy.sparse.csgraph import connected_components
+
     ones = np.ones(len(must_link), dtype=np.int8)
     links = coo_array((ones, (must_link[:, 0], must_link[:, 1])), shape=(n_points, n_points))
     _, component = connected_components(links, directed=False)

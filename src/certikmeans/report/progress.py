@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self, TextIO, final
 from certikmeans.compiling.listening import Compiling
 from certikmeans.events import (
     BoundImproved,
+    BoundProgress,
     Event,
     Finished,
     HeuristicProgress,
@@ -56,6 +57,7 @@ class ProgressState:
         self.presolve: PresolveDone | None = None
         self.heuristic: HeuristicProgress | None = None
         self.tree: TreeProgress | None = None
+        self.bound: BoundProgress | None = None
         self.finished: Finished | None = None
 
     def update(self, event: Event) -> None:
@@ -63,6 +65,7 @@ class ProgressState:
         match event:
             case StageStarted():
                 self.stage = event.stage
+                self.bound = None
             case PresolveDone():
                 self.presolve = event
             case IncumbentFound():
@@ -73,6 +76,8 @@ class ProgressState:
                 self.heuristic = event
             case TreeProgress():
                 self.tree = event
+            case BoundProgress():
+                self.bound = event
             case Finished():
                 self.finished = event
                 self.cost = event.result.cost
@@ -85,11 +90,15 @@ class ProgressState:
         if self.finished is not None:
             return f"finished, {self.finished.result.status}"
         if self.stage == "heuristics" and self.heuristic is not None:
-            return (
-                f"heuristics: {self.heuristic.trials:,} of {count(self.heuristic.budget, 'start')}"
-            )
+            tried, budget = self.heuristic.trials, self.heuristic.budget
+            if budget < tried:  # a single descent has no budget
+                return f"heuristics: {count(tried, 'start')}"
+            return f"heuristics: {tried:,} of {count(budget, 'start')}"
         if self.stage == "search" and self.tree is not None:
             return f"tree: {count(self.tree.nodes, 'node')}, {self.tree.open_nodes:,} open"
+        if self.stage == "bounds" and self.bound is not None:
+            done = (f"{number:,} {what}" for what, number in self.bound.done.items())
+            return f"bounds: {self.bound.source}, {', '.join(done)}"
         return self.stage
 
     def sizes(self) -> str:

@@ -147,7 +147,8 @@ class ClusterBound(AbstractBound[ClusterState]):
                 np.zeros(reduced.n_groups), (), start.centers
             ))  # fmt: skip
         with threadpool_limits(limits=1):  # small products: more threads only get in the way
-            return _climb(state, Pricer(reduced, root.executor), part, start, stop, root)
+            pricer = Pricer(reduced, root.executor, root.on_work)
+            return _climb(state, pricer, part, start, stop, root)
 
     def carried_over(
         self,

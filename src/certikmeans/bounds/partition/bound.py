@@ -91,6 +91,7 @@ class PartitionBound(AbstractBound[Setting]):
             size=self._size,
             seed=state.seed,
             on_bound=None if root is None else lambda value: root.news.prove(value, self.name),
+            on_work=None if root is None else root.on_work,
         )
         if found.failures and not found.parts:
             raise WorkerError(

@@ -87,6 +87,7 @@ def partition_bound(
     size: int | None = None,
     seed: int = 0,
     on_bound: Callable[[float], None] | None = None,
+    on_work: Callable[..., None] | None = None,
 ) -> PartitionResult:
     """Bound the reduced cost, ``offset`` not included, of every proper labelling from below.
 
@@ -110,8 +111,10 @@ def partition_bound(
         The same seed gives the same parts.
     on_bound : callable, optional
         Told every improvement of the sum, in this thread.
+    on_work : callable, optional
+        Told of every task that was done (``tasks=1``), in this thread.
     """
-    once = _Once(problem, labels, cutoff, stop, seed, executor, n_threads)
+    once = _Once(problem, labels, cutoff, stop, seed, executor, n_threads, on_work)
     with threadpool_limits(limits=1):
         if size is None and problem.n_groups <= SMALLEST:
             size = problem.n_groups
@@ -150,6 +153,7 @@ class _Once:
     seed: int
     executor: Executor | None
     n_threads: int
+    on_work: Callable[..., None] | None
 
     def cut(
         self,
@@ -209,6 +213,7 @@ class _Run:
         self._first_iterations = first_iterations
         self._cutoff, self._stop, self._on_bound = cutoff, once.stop, on_bound
         self._executor, self._n_threads = once.executor, once.n_threads
+        self._on_work = once.on_work
         self._upper = math.fsum(part.upper for part in parts)
         # Each its share of the cutoff, if they can reach it at all.
         ratio = min(1.0 - NEAR, cutoff / self._upper * (1.0 + 1e-9)) if self._upper > 0.0 else 0.0
@@ -282,6 +287,8 @@ class _Run:
 
     def _note(self, one: _Progress, future: Future[PartAnswer]) -> None:
         one.tasks += 1
+        if self._on_work is not None:
+            self._on_work(tasks=1)
         if future.exception() is not None:
             # What was proven before stays; without the part the sum is only smaller.
             self._failures += 1
