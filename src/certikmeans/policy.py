@@ -78,6 +78,11 @@ class Policy:
         """The bound that needs no labelling, and hardly any time."""
         return None if self._forced is not None else make_bound(FLOOR)
 
+    def compiled_first(self) -> AbstractBound[Any] | None:
+        """The first bound of the plan that needs kernels of its own."""
+        fit = (one.bound for one in self._plan if one.bound.obstacle(self._problem) is None)
+        return next((bound for bound in fit if bound.kernels()), None)
+
     def next(self, gap: float) -> Request | None:
         """The bound to ask next, with this gap left; None: none."""
         while self._plan:

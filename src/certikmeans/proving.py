@@ -10,10 +10,11 @@ from typing import final
 
 from certikmeans.board import TRIVIAL, Board
 from certikmeans.bounds.base import BoundResult, Root, Setting
+from certikmeans.compiling.ahead import Ahead
 from certikmeans.conclusion import Ending
 from certikmeans.course import Course
 from certikmeans.errors import WorkerError
-from certikmeans.events import BoundStatistics, Emitter, Timer
+from certikmeans.events import BoundStatistics, Emitter, Meter, Timer
 from certikmeans.execution import Crew, Far
 from certikmeans.news import Cluster
 from certikmeans.options import Options
@@ -46,6 +47,7 @@ class Surroundings:
     far: Far | None
     recombine: Callable[[Sequence[Cluster]], None]
     course: Course
+    ahead: Ahead
 
 
 def look_first(
@@ -96,6 +98,8 @@ def _ask(
 ) -> None:
     """Have the whole bounded, in this thread: the bound may use the executor."""
     board, emitter, bound, course = around.board, around.emitter, request.bound, around.course
+    if bound.kernels():
+        around.ahead.wait(around.stop.cause)
     began = emitter.seconds
     view = board.seen_from(presolved)
     cutoff = presolved.reduce_bound(target_bound(board.cost, around.options.gap))
@@ -109,6 +113,7 @@ def _ask(
         around.far,
         kept=course.kept_for(bound.name),
         keep=lambda state: course.keep(bound.name, state),
+        on_work=Meter(emitter, bound.name),
     )
     state = bound.prepare(setting)
     whole = Subproblem.root(presolved.reduced)

@@ -16,6 +16,7 @@ from certikmeans.bounds.base import Setting
 from certikmeans.checkpoint.resuming import Resumed
 from certikmeans.checkpoint.resuming import resume as resumed_from
 from certikmeans.checkpoint.saving import USUAL_INTERVAL, CheckpointWriter
+from certikmeans.compiling.ahead import Ahead
 from certikmeans.conclusion import Ending, conclude
 from certikmeans.course import Course
 from certikmeans.errors import InputError
@@ -169,17 +170,21 @@ class _Run:
         setting = Setting(
             presolved.reduced, assigner, options.gap, options.seed, options.keep_proof
         )
-        around = self._surroundings(presolved, workshop, course)
-        with self.timer.counted("bounds"):
-            look_first(presolved, setting, policy, around)
-        course.mark()
-        if not course.heuristics_done:
-            with self.timer.stage("heuristics"):
-                find_labelling(workshop, assigner, _starts(presolved, start))
-            course.heuristics_done = self.stop.cause() is None
+        ahead = _compile_ahead(policy, presolved)
+        around = self._surroundings(presolved, workshop, course, ahead)
+        try:
+            with self.timer.counted("bounds"):
+                look_first(presolved, setting, policy, around)
             course.mark()
-        with threadpool_limits(limits=1):  # small products: more threads get in the way
-            ending = prove(presolved, setting, policy, around)
+            if not course.heuristics_done:
+                with self.timer.stage("heuristics"):
+                    find_labelling(workshop, assigner, _starts(presolved, start))
+                course.heuristics_done = self.stop.cause() is None
+                course.mark()
+            with threadpool_limits(limits=1):  # small products: more threads get in the way
+                ending = prove(presolved, setting, policy, around)
+        finally:
+            ahead.end()
         course.mark(last=True)
         ending = replace(
             ending, evidence=root_evidence(course.asked), first_points=presolved.first_points
@@ -227,7 +232,7 @@ class _Run:
         )
 
     def _surroundings(
-        self, presolved: Presolved, workshop: Workshop, course: Course
+        self, presolved: Presolved, workshop: Workshop, course: Course, ahead: Ahead
     ) -> Surroundings:
         view = self.board.seen_from(presolved)
 
@@ -244,10 +249,21 @@ class _Run:
             self.workers.far,
             recombine,
             course,
+            ahead,
         )
 
 
 RESUMED = "run before"  # who is credited with its labelling
+
+
+def _compile_ahead(policy: Policy, presolved: Presolved) -> Ahead:
+    """Have the kernels of the first bound compiled meanwhile, where they never were."""
+    bound = policy.compiled_first()
+    if bound is None:
+        return Ahead("", ())
+    linked = presolved.reduced.graph.n_linked > 0
+    task = f"from certikmeans.warming import compile_bound; compile_bound({bound.name!r}, {linked})"
+    return Ahead(task, bound.kernels())
 
 
 def _refuse(obstacle: str | None) -> None:

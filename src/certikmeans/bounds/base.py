@@ -48,6 +48,10 @@ class Setting:
     keep_proof: bool = False  # claim only what the checker of certificates can repeat
 
 
+def untold(**done: int) -> None:
+    """Tell nobody what was done."""
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Root:
@@ -73,6 +77,8 @@ class Root:
         Told, at moments when all fits together, a function that returns what the bound needs to
         go on from there: plain data and objects of this package. A bound that takes no longer
         than a coffee need not care.
+    on_work : callable
+        Told what was done, by the names of its arguments (``boxes=40``), as often as one likes.
     """
 
     news: News
@@ -83,6 +89,7 @@ class Root:
     far: Far | None = None
     kept: Any = None
     keep: Callable[[Callable[[], Any]], None] = lambda state: None
+    on_work: Callable[..., None] = untold
 
 
 @final
@@ -156,6 +163,13 @@ class AbstractBound(ABC, Generic[State]):
     def obstacle(self, problem: ReducedProblem) -> str | None:
         """Why the bound cannot be had for this problem, in a clause; None: it can."""
         return None
+
+    def kernels(self) -> Sequence[Any]:
+        """Return the compiled functions that an evaluation calls and that take long to compile.
+
+        A run that finds none of them on disk has them compiled while it is busy with other things.
+        """
+        return ()
 
     @abstractmethod
     def prepare(self, setting: Setting) -> State:

@@ -137,8 +137,7 @@ def run_and_deliver(
     ExitCode
         What was proven, unless an output could not be written.
     """
-    _compile_first(problem, options, delivery.quiet)
-
+    from certikmeans.compiling.listening import watched
     from certikmeans.report.progress import progress_on
     from certikmeans.report.trace import Trace
     from certikmeans.solver import solve
@@ -150,7 +149,7 @@ def run_and_deliver(
         options = before.options
     progress = progress_on(sys.stderr, quiet=delivery.quiet)
     with Interrupts(stop, progress):
-        with progress:
+        with progress, watched(progress.compiling):
             result = solve(
                 problem,
                 options,
@@ -173,7 +172,6 @@ def solve_with_progress(
     problem: Problem, options: Options, start_labels: Any, quiet: bool
 ) -> Result:
     """Solve, for commands that write no files."""
-    _compile_first(problem, options, quiet)
     from certikmeans.report.progress import progress_on
     from certikmeans.solver import solve
 
@@ -181,16 +179,6 @@ def solve_with_progress(
     progress = progress_on(sys.stderr, quiet=quiet)
     with Interrupts(stop, progress), progress:
         return solve(problem, options, callbacks=(progress,), start_labels=start_labels, stop=stop)
-
-
-def _compile_first(problem: Problem, options: Options, quiet: bool) -> None:
-    if not _kernels_are_new():
-        return
-    if not quiet:
-        to_stderr("first run: compiling takes a minute; later runs start at once\n")
-    from certikmeans.warming import usual_bounds, warm_up
-
-    warm_up(usual_bounds(options.bound, problem.n_features))
 
 
 def _resumed(path: Path, problem: Problem, options: Options, quiet: bool) -> Resumed:
@@ -201,17 +189,6 @@ def _resumed(path: Path, problem: Problem, options: Options, quiet: bool) -> Res
     if not quiet:
         to_stderr(f"{path}: {before.describe()}\n")
     return before
-
-
-def _kernels_are_new() -> bool:
-    """Whether compiled code would be kept beside the package, and there is none yet."""
-    from importlib.util import find_spec
-
-    spec = find_spec("certikmeans.kernels")
-    if spec is None or spec.origin is None:
-        return False
-    folder = Path(spec.origin).parent
-    return os.access(folder, os.W_OK) and not any(folder.rglob("__pycache__/*.nbi"))
 
 
 @final

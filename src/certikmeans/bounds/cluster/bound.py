@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -34,6 +34,8 @@ from certikmeans.bounds.cluster.multipliers import multiplier_space
 from certikmeans.bounds.cluster.pricing import DOUBT_AFTER, Column, Pricer
 from certikmeans.bounds.cluster.starts import cost_about, means_in_order, settle, spread
 from certikmeans.bounds.one_centre import cost_about_one_centre
+from certikmeans.kernels.pricing.ascent import ascend
+from certikmeans.kernels.pricing.search import search_boxes
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import GroupMultipliers, Leaf
@@ -115,6 +117,10 @@ class ClusterBound(AbstractBound[ClusterState]):
     name: ClassVar[str] = "cluster"
     suggests_pairs: ClassVar[bool] = True
 
+    def kernels(self) -> Sequence[Any]:
+        """Return the two that pricing consists of."""
+        return ascend, search_boxes
+
     def prepare(self, setting: Setting) -> ClusterState:
         """Prepare pricing."""
         return ClusterState(Pricer(setting.problem), setting.assigner, setting.gap, setting.seed)
@@ -142,7 +148,8 @@ class ClusterBound(AbstractBound[ClusterState]):
                 np.zeros(reduced.n_groups), (), start.centers
             ))  # fmt: skip
         with threadpool_limits(limits=1):  # small products: more threads only get in the way
-            return _climb(state, Pricer(reduced, root.executor), part, start, stop, root)
+            pricer = Pricer(reduced, root.executor, root.on_work)
+            return _climb(state, pricer, part, start, stop, root)
 
     def carried_over(
         self,

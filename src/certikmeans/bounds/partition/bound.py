@@ -94,6 +94,7 @@ class PartitionBound(AbstractBound[Setting]):
             far=None if root is None else root.far,
             kept=None if root is None else root.kept,
             keep=(lambda state: None) if root is None else root.keep,
+            on_work=None if root is None else root.on_work,
         )
         if found.failures and not found.parts:
             raise WorkerError(

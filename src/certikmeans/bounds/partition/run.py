@@ -106,6 +106,7 @@ def partition_bound(
     far: Far | None = None,
     kept: PartitionKept | None = None,
     keep: Callable[[Callable[[], PartitionKept]], None] = lambda state: None,
+    on_work: Callable[..., None] | None = None,
 ) -> PartitionResult:
     """Bound the reduced cost, ``offset`` not included, of every proper labelling from below.
 
@@ -133,10 +134,12 @@ def partition_bound(
         Workers elsewhere, for tasks that are worth the journey.
     kept, keep : optional
         Where a run before has left the parts, and who is told how to get there.
+    on_work : callable, optional
+        Told of every task that was done (``tasks=1``), in this thread.
     """
     if kept is not None:
         labels = kept.labels  # the parts follow from them
-    once = _Once(problem, labels, cutoff, stop, seed, Hands(executor, n_threads, far))
+    once = _Once(problem, labels, cutoff, stop, seed, Hands(executor, n_threads, far), on_work)
     with threadpool_limits(limits=1):
         if size is None and problem.n_groups <= SMALLEST:
             size = problem.n_groups
@@ -195,6 +198,7 @@ class _Once:
     stop: StopSignal
     seed: int
     hands: Hands
+    on_work: Callable[..., None] | None
 
     def cut(
         self,
@@ -259,6 +263,7 @@ class _Run:
         self._first_iterations = first_iterations
         self._cutoff, self._stop, self._on_bound = cutoff, once.stop, on_bound
         self._hands = once.hands
+        self._on_work = once.on_work
         self._upper = math.fsum(part.upper for part in parts)
         # Each its share of the cutoff, if they can reach it at all.
         ratio = min(1.0 - NEAR, cutoff / self._upper * (1.0 + 1e-9)) if self._upper > 0.0 else 0.0
@@ -336,6 +341,9 @@ class _Run:
         return PartTask(one.part.problem, one.target, iterations, self._stop, one.start, one.value)
 
     def _note(self, one: _Progress, future: Future[Any]) -> None:
+        one.tasks += 1
+        if self._on_work is not None:
+            self._on_work(tasks=1)
         answer = self._hands.answer(future)
         if answer is None:
             # What was proven before stays; without the part the sum is only smaller.

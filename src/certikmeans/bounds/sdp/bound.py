@@ -136,6 +136,7 @@ class SdpBound(AbstractBound[SdpModel]):
 
         def tell(value: float) -> None:
             if root is not None:
+                root.on_work(rounds=1)
                 root.news.prove(value, self.name)
 
         # Products are too small for threads of their own, which wait for each other: with two,
