@@ -51,9 +51,9 @@ FARTHEST, NEAREST, SHORTER, LONGER = 1.0, 0.5, 0.8, 1.1
 BELOW_CEILING = 0.6
 # After a round that led nowhere, the height of the model is computed, if not in the last few.
 CEILING_EVERY = 5
-# With a time limit: after so many seconds the best position is priced exactly for a first bound,
-# with this part of the time spent, and again when this part of what is missing can be gained.
-FIRST_BOUND_AFTER = 2.0
+# With a time limit: after so many seconds and this part of it the best position is priced exactly
+# for a bound, with a share of the time spent, and again when a part of what is missing can be won.
+FIRST_BOUND_AFTER, FIRST_BOUND_PART = 2.0, 0.1
 SHARE_OF_EARLY_BOUNDS = 0.15
 WORTH_A_BOUND = 0.3
 # Where the goal is out of reach, the bundle ends when what is left to gain is less than this
@@ -183,7 +183,8 @@ class LevelBundle:
 
     def _publish(self, aim: Aim, stop: StopSignal, elapsed: float) -> None:
         """Prove a bound early where a time limit could come before the goal."""
-        if stop.remaining == np.inf or elapsed < FIRST_BOUND_AFTER:
+        first = max(FIRST_BOUND_AFTER, FIRST_BOUND_PART * (elapsed + stop.remaining))
+        if stop.remaining == np.inf or elapsed < first:
             return
         leash = SHARE_OF_EARLY_BOUNDS * elapsed - self._early_seconds
         worth_it = WORTH_A_BOUND * (aim.goal - self.proven)
