@@ -67,7 +67,7 @@ def has_many_clusters(workshop: Workshop) -> bool:
 
 @final
 class DefaultSearch(AbstractHeuristic):
-    """Trivial cases at once; `Population` or `Exchange` otherwise, by way of a sample if need be."""
+    """Trivial cases at once; else `Population` or `Exchange`, by way of a sample if need be."""
 
     name: ClassVar[str] = "default"
 

@@ -53,7 +53,9 @@ def survey(problem: ReducedProblem, optimum: LocalOptimum) -> Landscape:
     apart = ((centers[:, None, :] - centers[None, :, :]) ** 2).sum(axis=2)
     near = np.argsort(apart, axis=1, kind="stable")[:, : MOST + 1]
     both = masses[:, None] + masses[None, :]
-    merged = np.divide(masses[:, None] * masses[None, :], both, out=np.zeros((k, k)), where=both > 0)
+    merged = np.divide(
+        masses[:, None] * masses[None, :], both, out=np.zeros((k, k)), where=both > 0
+    )
     merged *= apart
     np.fill_diagonal(merged, np.inf)
     costs = cluster_costs(problem, optimum)
@@ -83,7 +85,9 @@ def split(
     """
     points, weights = problem.points[members], problem.weights[members]
     if len(members) < 2:
-        return np.repeat(points[:1], 2, axis=0) if len(members) else np.zeros((2, points.shape[1])), 0.0
+        return np.repeat(points[:1], 2, axis=0) if len(members) else np.zeros(
+            (2, points.shape[1])
+        ), 0.0
     away = points - weights @ points / weights.sum()
     far = np.einsum("ij,ij->i", away, away)
     one = int(np.argsort(-far, kind="stable")[int(share * len(members))])
@@ -138,9 +142,9 @@ def with_new_neighbourhoods(
         for change in changes:
             middle, size = int(rng.integers(k)), int(rng.integers(FEWEST, MOST + 1))
             chosen = land.near[middle, :size]
-            shares = rng.random((size + change, 2))
+            shares = rng.random((len(chosen) + change, 2))
             rows = np.concatenate([land.members[c] for c in chosen])
-            if kept[chosen].all() and len(rows) > size + change:
+            if kept[chosen].all() and 0 < len(shares) < len(rows):
                 places.append((chosen, rows, shares))
         numbers = np.concatenate([chosen for chosen, _, _ in places]) if places else np.empty(0)
         if len(places) < len(changes) or len(np.unique(numbers)) < len(numbers):

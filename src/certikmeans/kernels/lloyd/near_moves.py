@@ -225,11 +225,11 @@ def join_regions(
             v = stack[top]
             for u in range(k):
                 a, b, other = (v, u, k + u) if v < k else (u, v - k, u)
-                if region[other] < 0 and shared[a, b] > 0.0:
-                    if shared[a, b] >= least * min(first[a], second[b]):
-                        region[other] = count
-                        stack[top] = other
-                        top += 1
+                enough = least * min(first[a], second[b])
+                if region[other] < 0 and 0.0 < shared[a, b] >= enough:
+                    region[other] = count
+                    stack[top] = other
+                    top += 1
         count += 1
     return count
 
