@@ -14,7 +14,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, Labels, Workshop
-from certikmeans.heuristics.local_search import LocalOptimum, LocalSearch, means_of
+from certikmeans.heuristics.local_search import LocalOptimum, means_of
 from certikmeans.heuristics.quick_search import QuickSearch
 from certikmeans.heuristics.regions import Pool
 from certikmeans.heuristics.seeding import start_centers
@@ -38,7 +38,7 @@ SAME_COST = 1e-9
 # Labellings kept to be crossed with the best.
 ELITE = 10
 # Where cheapest labels take a search, only results this close to the best get it.
-CLOSE = 1.003
+CLOSE = 1.001
 
 
 @final
@@ -77,7 +77,6 @@ class _Run:
         self._workshop = workshop
         self._exertion = exertion
         self._quick = QuickSearch(problem, workshop.assigner)
-        self._patient = LocalSearch(problem, workshop.assigner)
         self._inner = workshop.but(executor=None) if _is_small(workshop) else workshop
         self._trials = 0
         self._starts = 0
@@ -173,8 +172,7 @@ class _Run:
             return found, found.cost
         if found.cost in self._polished or self._workshop.finished():
             return found, found.cost
-        patient = self._patient.from_centers(found.centers, self._inner)
-        return min(found, patient, key=lambda one: one.cost), found.cost
+        return self._quick.patiently(found, self._inner), found.cost
 
     def _better(self, best: LocalOptimum, found: LocalOptimum) -> LocalOptimum:
         """The better one of two, with what is better in the other."""

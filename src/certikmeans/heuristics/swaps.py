@@ -19,9 +19,9 @@ from certikmeans.heuristics.base import Centers
 from certikmeans.heuristics.local_search import LocalOptimum
 from certikmeans.heuristics.regions import cluster_costs
 from certikmeans.kernels.lloyd.seeding import kmeanspp_seeds
+from certikmeans.kernels.lloyd.splits import split_costs, split_in_two
 from certikmeans.problem import ReducedProblem
 
-SPLIT_STEPS = 4
 # Groups that distances are computed for at a time.
 BLOCK = 4096
 # Clusters of a neighbourhood that is drawn anew.
@@ -47,8 +47,8 @@ def survey(problem: ReducedProblem, optimum: LocalOptimum) -> Landscape:
     k = problem.n_clusters
     centers, labels = optimum.centers, optimum.labels
     order = np.argsort(labels, kind="stable")
-    ends = np.cumsum(np.bincount(labels, minlength=k))
-    members = tuple(np.split(order, ends[:-1]))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=k))])
+    members = tuple(np.split(order, starts[1:-1]))
     masses = np.bincount(labels, problem.weights, k)
     apart = ((centers[:, None, :] - centers[None, :, :]) ** 2).sum(axis=2)
     near = np.argsort(apart, axis=1, kind="stable")[:, : MOST + 1]
@@ -60,8 +60,11 @@ def survey(problem: ReducedProblem, optimum: LocalOptimum) -> Landscape:
     np.fill_diagonal(merged, np.inf)
     costs = cluster_costs(problem, optimum)
     dealt_out = np.bincount(labels, _next_costs(problem, optimum), k) - costs
-    gain = np.array([costs[c] - split(problem, members[c], 0.0)[1] for c in range(k)])
-    return Landscape(optimum, members, np.minimum(merged.min(axis=1), dealt_out), gain, near)
+    halved = np.empty(k)
+    split_costs(problem.points, problem.weights, order, starts, halved)
+    return Landscape(
+        optimum, members, np.minimum(merged.min(axis=1), dealt_out), costs - halved, near
+    )
 
 
 def _next_costs(problem: ReducedProblem, optimum: LocalOptimum) -> Vector:
@@ -76,35 +79,6 @@ def _next_costs(problem: ReducedProblem, optimum: LocalOptimum) -> Vector:
     return problem.weights * found
 
 
-def split(
-    problem: ReducedProblem, members: NDArray[np.int64], share: float
-) -> tuple[Centers, float]:
-    """Two centres for a cluster, and what it costs with them.
-
-    ``share`` in [0, 1) picks the first: 0 is the group farthest from the mean.
-    """
-    points, weights = problem.points[members], problem.weights[members]
-    if len(members) < 2:
-        return np.repeat(points[:1], 2, axis=0) if len(members) else np.zeros(
-            (2, points.shape[1])
-        ), 0.0
-    away = points - weights @ points / weights.sum()
-    far = np.einsum("ij,ij->i", away, away)
-    one = int(np.argsort(-far, kind="stable")[int(share * len(members))])
-    away = points - points[one]
-    two = int(np.argmax(np.einsum("ij,ij->i", away, away)))
-    pair = points[[one, two]]
-    for _ in range(SPLIT_STEPS):
-        from_both = ((points[:, None, :] - pair[None, :, :]) ** 2).sum(axis=2)
-        right = from_both[:, 1] < from_both[:, 0]
-        for side, chosen in enumerate((~right, right)):
-            mass = weights[chosen].sum()
-            if mass > 0.0:
-                pair[side] = weights[chosen] @ points[chosen] / mass
-    from_both = ((points[:, None, :] - pair[None, :, :]) ** 2).sum(axis=2)
-    return pair, float(weights @ from_both.min(axis=1))
-
-
 def with_swaps(
     problem: ReducedProblem, land: Landscape, count: int, rng: np.random.Generator
 ) -> Centers:
@@ -114,14 +88,16 @@ def with_swaps(
     # Draws favour the front of the order: a cube of a uniform number.
     away, into = np.argsort(land.loss, kind="stable"), np.argsort(-land.gain, kind="stable")
     touched: set[int] = set()
+    pair = np.empty((2, problem.n_axes))
     for _ in range(count):
         target = int(into[int(k * rng.random() ** 3)])
         source = int(away[int(k * rng.random() ** 3)])
-        share = float(rng.random() ** 2)
-        if source == target or source in touched or target in touched:
+        share = float(rng.random())
+        members = land.members[target]
+        if source == target or source in touched or target in touched or len(members) < 2:
             continue
         touched |= {source, target}
-        pair, _ = split(problem, land.members[target], share)
+        split_in_two(problem.points, problem.weights, members, share, pair)
         centers[target], centers[source] = pair
     return centers
 
