@@ -23,7 +23,7 @@ def column_of(reduced, members):
     weights, points = reduced.weights[members], reduced.points[members]
     mean = weights @ points / weights.sum()
     cost = float(weights @ ((points - mean) ** 2).sum(axis=1))
-    return Column(mean, members.astype(np.uint8), float(weights.sum()), cost, 0.0)
+    return Column.of(mean, members.astype(np.uint8), float(weights.sum()), cost, 0.0)
 
 
 def bundle_of(seed, on_bound):

@@ -1,11 +1,14 @@
 """Blocks of rows cover a table once; ranges are those of numpy."""
 
+import math
+
 import numpy as np
 import pytest
 
 from certikmeans import InputError, Problem
+from certikmeans.problem import tables
 from certikmeans.problem.numbering import number_by_appearance
-from certikmeans.problem.tables import BLOCK, column_ranges, row_blocks
+from certikmeans.problem.tables import BLOCK, column_ranges, exact_total, row_blocks
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (BLOCK + 3, 1), (70_001, 9), (5, BLOCK * 2)])
@@ -54,3 +57,14 @@ def test_the_first_bad_number_is_named(bad):
     points[3, 1] = bad
     with pytest.raises(InputError, match="row 3, column 1"):
         Problem.from_data(points, 2)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_totals_of_many_blocks_are_those_of_exact_arithmetic(seed, monkeypatch):
+    monkeypatch.setattr(tables, "BLOCK", 16)
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=333) * 10.0 ** rng.integers(-12, 12, size=333)
+    exact = math.fsum(values.tolist())
+    doubt = (42 * 2.0**-52) ** 2 * np.abs(values).sum()
+    assert abs(exact_total(values) - exact) <= 2.0**-52 * abs(exact) + doubt
+    assert abs(exact_total(np.concatenate([values, -values]))) <= 2.0 * doubt

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,7 @@ BLOCK = 1 << 18
 FEW_COLUMNS = 16
 
 
-def row_blocks(table: NDArray[np.float64]) -> Iterator[slice]:
+def row_blocks(table: NDArray[Any]) -> Iterator[slice]:
     """Slices that cover the rows.
 
     >>> list(row_blocks(np.zeros((3, 2))))
@@ -23,6 +25,27 @@ def row_blocks(table: NDArray[np.float64]) -> Iterator[slice]:
     step = max(1, BLOCK // max(1, table.size // max(1, n_rows)))
     for first in range(0, n_rows, step):
         yield slice(first, min(first + step, n_rows))
+
+
+def exact_total(values: NDArray[np.float64]) -> float:
+    """Sum, rounded once; of several blocks, up to ``(n_blocks EPS)^2`` of the sum of sizes more.
+
+    Blocks are added place by place, and what each addition loses is added up beside it (Knuth).
+
+    >>> exact_total(np.array([1e16, 1.0, -1e16]))
+    1.0
+    """
+    if len(values) <= BLOCK:
+        return math.fsum(values.tolist())
+    total, lost = np.zeros(BLOCK), np.zeros(BLOCK)
+    for rows in row_blocks(values):
+        block = values[rows]
+        here, missed = total[: len(block)], lost[: len(block)]
+        raised = here + block
+        added = raised - here
+        missed += (here - (raised - added)) + (block - added)
+        here[:] = raised
+    return math.fsum([*total.tolist(), *lost.tolist()])
 
 
 def column_ranges(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ def columns_of(reduced: ReducedProblem, labels: NDArray[np.int64]) -> list[Colum
     return [column_of(reduced, labels == k) for k in used]
 
 
-def column_of(reduced: ReducedProblem, members: NDArray[np.bool_]) -> Column:
+def column_of(reduced: ReducedProblem, members: NDArray[Any]) -> Column:
     """Column of a set that is not empty."""
     rows = np.flatnonzero(members)
     weights, points = reduced.weights[rows], reduced.points[rows]
@@ -36,7 +37,7 @@ def column_of(reduced: ReducedProblem, members: NDArray[np.bool_]) -> Column:
     for block in row_blocks(points):
         away = points[block] - mean
         cost += float(weights[block] @ np.einsum("ij,ij->i", away, away))
-    return Column(mean, members.astype(np.uint8), mass, cost, 0.0)
+    return Column.of(mean, members, mass, cost, 0.0)
 
 
 def heaviest_columns(columns: Sequence[Column], weights: Vector) -> tuple[Column, ...]:

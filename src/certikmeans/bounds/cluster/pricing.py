@@ -26,7 +26,7 @@ from certikmeans.kernels.pricing.ascent import ascend
 from certikmeans.kernels.pricing.instance import Instance
 from certikmeans.kernels.pricing.search import Finds, OpenBoxes, Rules, Searched, search_boxes
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.tables import column_ranges
+from certikmeans.problem.tables import column_ranges, row_blocks
 from certikmeans.stop import StopSignal
 
 CLIMBS = 8  # ascents between two looks at the clock
@@ -85,10 +85,28 @@ class Column:
     """
 
     centre: NDArray[np.float64]  # (n_axes,): the mean
-    members: NDArray[np.uint8]  # (n_groups,)
+    bits: NDArray[np.uint8]  # members, eight in a byte: there are many columns of many groups
+    n_groups: int
     mass: float
     cost: float
     value: float
+
+    @classmethod
+    def of(
+        cls,
+        centre: NDArray[np.float64],
+        members: NDArray[np.uint8],
+        mass: float,
+        cost: float,
+        value: float,
+    ) -> Column:
+        """Column of the groups that have a 1 in ``members``."""
+        return cls(centre, np.packbits(members), len(members), mass, cost, value)
+
+    @property
+    def members(self) -> NDArray[np.uint8]:
+        """1 for every group that is in, 0 for the others."""
+        return np.unpackbits(self.bits, count=self.n_groups)
 
     def cost_within(self, region: Region) -> float:
         """Cost about the best centre inside the walls of ``region``."""
@@ -170,7 +188,6 @@ class Pricer:
         self._crew = Crew(executor)
         graph = reduced.graph
         self._cyclic = np.repeat(graph.extra_edges > 0, np.diff(graph.starts)).astype(np.uint8)
-        self._squares = np.einsum("ij,ij->i", reduced.points, reduced.points)
         self._slack = mean_slack(reduced.points)
 
     def exact(
@@ -282,11 +299,15 @@ class Pricer:
 
     def _instance(self, lam: NDArray[np.float64]) -> Instance:
         reduced, graph = self.reduced, self.reduced.graph
+        base = lam.copy()
+        for rows in row_blocks(reduced.points):
+            points = reduced.points[rows]
+            base[rows] -= reduced.weights[rows] * np.einsum("ij,ij->i", points, points)
         return Instance(
             points=reduced.points,
             weights=reduced.weights,
             lam=lam,
-            base=lam - reduced.weights * self._squares,
+            base=base,
             parents=graph.parents,
             cyclic=self._cyclic,
             indptr=graph.indptr,
@@ -317,12 +338,12 @@ def _climb(
     members = np.empty(n, dtype=np.uint8)
     value, _ = ascend(instance, walls, centre, sums, members, steps, least_gain)
     if sums[1] == 0.0:
-        return Column(centre, members, 0.0, 0.0, 0.0)
+        return Column.of(centre, members, 0.0, 0.0, 0.0)
     mean = sums[2:] / sums[1]
-    about_mean = sums[0] + float(mean @ sums[2:])
-    return Column(
-        mean, members, float(sums[1]), float(members @ instance.lam) - about_mean, float(value)
-    )
+    cost = -(sums[0] + float(mean @ sums[2:]))
+    for rows in row_blocks(members):
+        cost += float(members[rows] @ instance.lam[rows])
+    return Column.of(mean, members, float(sums[1]), cost, float(value))
 
 
 def _search(box: _Box, instance: Instance, rules: Rules, cutoff: float) -> _Outcome:
