@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 from certikmeans.board import TRIVIAL, Board
-from certikmeans.bounds.base import Root, Setting
+from certikmeans.bounds.base import BoundResult, Root, Setting
 from certikmeans.conclusion import Ending
 from certikmeans.errors import WorkerError
 from certikmeans.events import BoundStatistics, Emitter, Timer
@@ -19,13 +19,16 @@ from certikmeans.options import Options
 from certikmeans.policy import Asked, Policy, Request
 from certikmeans.presolve.pipeline import Presolved
 from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import Leaf, Proof
+from certikmeans.proof import AbstractEvidence, Leaf, Proof
 from certikmeans.result import Attempt
 from certikmeans.search.loop import Search
 from certikmeans.search.tree import chosen_branching, make_worker
 from certikmeans.search.upper import stated_leaf
 from certikmeans.stop import StopSignal
 from certikmeans.tolerances import target_bound
+
+# Evidence for less than this share of the best bound says nothing beyond it.
+NEAR_THE_BEST = 0.9
 
 
 @final
@@ -162,6 +165,18 @@ def _grow(
     if options.keep_proof:
         proof = Proof(search.lower_bound, presolved.centre, presolved.axes, search.proof_nodes())
     return Ending(search.nodes, limited, None, failure, proof, tuple(history.attempts))
+
+
+def root_evidence(history: History) -> tuple[AbstractEvidence, ...]:
+    """What of the evidence about the whole can say more than a bound, the best of each kind."""
+    values = [one.found.value for one in history.asked]
+    kept: dict[str, BoundResult] = {}
+    for one in sorted(history.asked, key=lambda one: one.found.value):
+        evidence = one.found.leaf.evidence
+        near = one.found.value >= NEAR_THE_BEST * max(values) > 0.0
+        if evidence is not None and evidence.says_more and near:
+            kept[one.found.leaf.kind] = one.found
+    return tuple(found.leaf.evidence for found in kept.values() if found.leaf.evidence is not None)
 
 
 def _best_known(presolved: Presolved, history: History, keep_proof: bool) -> tuple[float, Leaf]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -33,7 +33,7 @@ from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import Presolved, presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.start import checked_start_centers, checked_start_labels
-from certikmeans.proving import Surroundings, look_first, prove
+from certikmeans.proving import Surroundings, look_first, prove, root_evidence
 from certikmeans.result import Result
 from certikmeans.stop import StopSignal
 
@@ -146,7 +146,8 @@ class _Run:
         with self.timer.stage("heuristics"):
             find_labelling(workshop, assigner, _starts(presolved, start))
         with threadpool_limits(limits=1):  # small products: more threads get in the way
-            return prove(presolved, setting, policy, history, around)
+            ending = prove(presolved, setting, policy, history, around)
+        return replace(ending, evidence=root_evidence(history), first_points=presolved.first_points)
 
     def _workshop(self, presolved: Presolved, assigner: Assigner, witness: Labels) -> Workshop:
         emitter = self.emitter

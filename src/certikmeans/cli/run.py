@@ -19,6 +19,7 @@ from certikmeans.errors import CertikmeansError
 from certikmeans.stop import StopSignal
 
 if TYPE_CHECKING:
+    from certikmeans.certainty import Certainty
     from certikmeans.options import Options
     from certikmeans.problem import Problem
     from certikmeans.report.progress import AbstractProgress
@@ -83,6 +84,7 @@ class Delivery:
     labels_file: Path | None = None
     report_file: Path | None = None
     check_command: str | None = None
+    certainty: float | None = None  # the slack; None: not asked for
 
     def files(self) -> list[Path]:
         """Return the files to be written."""
@@ -106,12 +108,7 @@ def run_and_deliver(
     ExitCode
         What was proven, unless an output could not be written.
     """
-    if _kernels_are_new():
-        if not delivery.quiet:
-            to_stderr("first run: compiling takes a minute; later runs start at once\n")
-        from certikmeans.warming import usual_bounds, warm_up
-
-        warm_up(usual_bounds(options.bound, problem.n_features))
+    _compile_first(problem, options, delivery.quiet)
 
     from certikmeans.report.progress import progress_on
     from certikmeans.report.trace import Trace
@@ -128,9 +125,36 @@ def run_and_deliver(
                 start_labels=start_labels,
                 stop=stop,
             )
-        run = _Finished(problem, options, result, trace, feature_names)
+        sure = None
+        if delivery.certainty is not None and result.labels is not None:
+            sure = result.certainty(delivery.certainty, stop=stop)
+        run = _Finished(problem, options, result, trace, feature_names, sure)
         written = _deliver(run, delivery, _agreement(result, classes))
     return exit_code_of(result.status) if written else ExitCode.BAD_INPUT
+
+
+def solve_with_progress(
+    problem: Problem, options: Options, start_labels: Any, quiet: bool
+) -> Result:
+    """Solve, for commands that write no files."""
+    _compile_first(problem, options, quiet)
+    from certikmeans.report.progress import progress_on
+    from certikmeans.solver import solve
+
+    stop = StopSignal()
+    progress = progress_on(sys.stderr, quiet=quiet)
+    with Interrupts(stop, progress), progress:
+        return solve(problem, options, callbacks=(progress,), start_labels=start_labels, stop=stop)
+
+
+def _compile_first(problem: Problem, options: Options, quiet: bool) -> None:
+    if not _kernels_are_new():
+        return
+    if not quiet:
+        to_stderr("first run: compiling takes a minute; later runs start at once\n")
+    from certikmeans.warming import usual_bounds, warm_up
+
+    warm_up(usual_bounds(options.bound, problem.n_features))
 
 
 def _kernels_are_new() -> bool:
@@ -154,6 +178,7 @@ class _Finished:
     result: Result
     trace: Trace
     feature_names: tuple[str, ...] | None
+    certainty: Certainty | None = None
 
 
 def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> bool:
@@ -165,7 +190,7 @@ def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> boo
     from certikmeans.report.summary import summarise
 
     problem, options, result, trace = run.problem, run.options, run.result, run.trace
-    document = _document(result, options, agreement)
+    document = _document(run, agreement)
     saved, bug = _save_files(run, delivery, document, agreement)
     if result.failure is not None:
         show_error(result.failure)
@@ -184,6 +209,10 @@ def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> boo
             requested_gap=options.gap,
             agreement=agreement,
         )
+        if run.certainty is not None:
+            from certikmeans.report.certain import certainty_lines
+
+            text = "\n".join([text, "", *certainty_lines(run.certainty)])
         to_stdout(f"{text}\n")
     if bug is not None:
         raise bug
@@ -201,12 +230,16 @@ def _save_files(
 
         assert delivery.picture_file is not None
         kind = picture_format(delivery.picture_file)
-        return picture(problem, result, trace, kind, run.feature_names)
+        return picture(problem, result, trace, kind, run.feature_names, run.certainty)
 
     def certify() -> bytes:
         from certikmeans.certificate.write import certificate_bytes
 
-        return certificate_bytes(problem, result)
+        sure = run.certainty
+        if sure is not None and sure.claim is None:
+            to_stderr("the certificate is about the bound: certainty has no proof to write\n")
+            sure = None
+        return certificate_bytes(problem, result, sure)
 
     def report(certified: bool) -> bytes:
         from certikmeans.report.html import report_html
@@ -223,6 +256,7 @@ def _save_files(
             command=shlex.join(["certikmeans", *sys.argv[1:]]),
             check=delivery.check_command,
             certified=certified,
+            certainty=run.certainty,
         ).encode()
 
     saved: list[Path] = []
@@ -268,16 +302,18 @@ def _save(path: Path, content: Callable[[], bytes | None], quiet: bool) -> bool:
     return True
 
 
-def _document(result: Result, options: Options, agreement: float | None) -> str:
+def _document(run: _Finished, agreement: float | None) -> str:
     import json
 
     document = {
-        **result.to_dict(),
-        "options": options.to_dict(),
+        **run.result.to_dict(),
+        "options": run.options.to_dict(),
         "points_counted_from": 0,  # here, whatever the files of pairs do
     }
     if agreement is not None:
         document["adjusted_rand_index"] = agreement
+    if run.certainty is not None:
+        document["certainty"] = run.certainty.to_dict()
     return json.dumps(document, allow_nan=False) + "\n"
 
 

@@ -158,6 +158,24 @@ ReportFile = Annotated[
         help="Write a page to look at: picture, progress, clusters, pairs, what is proven.",
     ),
 ]
+DEFAULT_SLACK = "0.001"
+Slack = Annotated[
+    str,
+    typer.Option(
+        metavar="S",
+        rich_help_panel=PROOF,
+        help="Certainty speaks of all labellings that cost up to this share more than the one "
+        "found: 0.001, or with a percent sign, 0.1%.",
+    ),
+]
+WithCertainty = Annotated[
+    bool,
+    typer.Option(
+        "--certainty",
+        rich_help_panel=PROOF,
+        help="Say what is true of every labelling that is nearly as good (see --slack).",
+    ),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", rich_help_panel=OUTPUT, help="No progress, no summary.")
 ]
@@ -190,6 +208,8 @@ def solve_command(
     certificate: CertificateFile = None,
     plot: PlotFile = None,
     report: ReportFile = None,
+    certainty: WithCertainty = False,
+    slack: Slack = DEFAULT_SLACK,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> ExitCode:
@@ -237,6 +257,7 @@ def solve_command(
         labels_file=labels,
         report_file=report,
         check_command=inputs.check_command(certificate or Path("F")),
+        certainty=share_of(slack) if certainty else None,
     )
     _check_before_reading(delivery, inputs)
     loaded = load(inputs)
