@@ -24,7 +24,7 @@ def _studies() -> dict[str, Study]:
 STUDIES = _studies()
 MICRO: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
     "lloyd": ("one Lloyd step with exact assignment against scikit-learn's", lloyd.main),
-    "noise": ("pairs of which 2 % are wrong: how many have to go", noise.main),
+    "noise": ("pairs of which 2 %% are wrong: how many have to go", noise.main),
     "presolve": ("reading the problem and presolve at 1,500,000 points", presolving.main),
     "startup": ("time of --help and of the import", startup.main),
 }

@@ -247,6 +247,7 @@ def _check_bound(
     """
     if not np.all(np.abs(certificate.multipliers) <= LARGEST_MULTIPLIER):
         raise Refusal(Reason.FIELD, "a multiplier is not a number of reasonable size")
+    limits = limits.for_size(certificate.n_points + len(certificate.multipliers))
     ends = np.cumsum(certificate.lengths)
     root = collapse(stated, Cuts(), certificate.lower_bound)
     checker = LeafChecker(stated, root, certificate.labels, certificate.lower_bound, limits)
