@@ -60,9 +60,10 @@ format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The variable silences an announcement of the theme's authors.
+# The variable silences an announcement of the theme's authors. Not --quiet: that would silence
+# warnings before they are counted.
 docs: $(VENV)/.installed-docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "build/site/index.html"
 
 gallery: install

@@ -45,6 +45,12 @@ def test_menu_finds_new_pages():
     assert title_of("no heading") == ""
 
 
+def test_warnings_are_errors():
+    """With --quiet mkdocs would not count them."""
+    rule = re.search(r"^docs:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert "mkdocs build --strict\n" in rule.group(1)
+
+
 @pytest.mark.slow
 def test_a_broken_link_fails_the_build(tmp_path):
     """Warnings are errors: this is what `make docs` is for."""

@@ -108,7 +108,7 @@ def _gap(row: Row) -> str:
 
 
 def _line(row: Row) -> list[object]:
-    found = "no labelling" if row.cost is None else f"{row.cost:.6g}"
+    found = "no labelling" if row.cost is None else f"{row.cost:,.2f}"
     broken = "" if row.pairs_broken is None else row.pairs_broken
     agreement = row.scores.get("ARI")
     return [
