@@ -14,12 +14,14 @@ import numpy as np
 STREAMS = (
     "heuristics.start",  # starting centres, by trial
     "heuristics.population",  # parents and mutations, by number of starts
+    "heuristics.exchange",  # which centres are swapped, by trial
     "heuristics.sample",  # the sample of large data
     "heuristics.jitter",  # centres moved slightly
     "heuristics.template",  # for the example
     "bounds.cluster.bundle",  # where ascents of the pricing start
     "bounds.partition.anticlusters",  # the order in which groups are dealt out
     "bounds.sdp.vectors",  # directions to begin with
+    "presolve.colours",  # where eigenvectors and clusters of a graph begin
     "noise.walk",  # moves that mend pairs
     "noise.start",  # where labels grow from
 )

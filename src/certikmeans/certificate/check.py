@@ -41,6 +41,19 @@ class Verdict:
     labelling that respects all pairs costs at least ``lower_bound``; or, where both are
     infinite, no labelling respects all pairs. With ``details["certainty"]``, what the file says of
     every labelling within its slack is true as well.
+
+    Attributes
+    ----------
+    accepted : bool
+        Whether the claim is proven for the points given.
+    reason : Reason
+        Why not, as a word.
+    message : str
+        The same in a sentence.
+    cost, lower_bound : float or None
+        What the certificate claims; None if it could not be read.
+    details : dict
+        Sizes, and how much work the check was.
     """
 
     accepted: bool
@@ -234,6 +247,7 @@ def _check_bound(
     """
     if not np.all(np.abs(certificate.multipliers) <= LARGEST_MULTIPLIER):
         raise Refusal(Reason.FIELD, "a multiplier is not a number of reasonable size")
+    limits = limits.for_size(certificate.n_points + len(certificate.multipliers))
     ends = np.cumsum(certificate.lengths)
     root = collapse(stated, Cuts(), certificate.lower_bound)
     checker = LeafChecker(stated, root, certificate.labels, certificate.lower_bound, limits)

@@ -19,6 +19,7 @@ from certikmeans.cli.exits import end_on_sigterm, guarded, occupy_closed_streams
 from certikmeans.cli.generate import generate_command
 from certikmeans.cli.once import OnceCommand
 from certikmeans.cli.solve import solve_command
+from certikmeans.cli.warm_up import warm_up_command
 
 __all__ = ["app", "main"]
 
@@ -86,6 +87,9 @@ app.command(
 )(guarded(generate_command))
 app.command("demo", cls=OnceCommand, short_help="Solve a bundled example and draw a picture.")(
     guarded(demo_command)
+)
+app.command("warm-up", cls=OnceCommand, short_help="Compile everything now.")(
+    guarded(warm_up_command)
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shlex
 import signal
@@ -15,11 +16,12 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from certikmeans._atomic import write_atomically
 from certikmeans.cli.exits import ExitCode, exit_code_of, show_error, to_stderr, to_stdout
-from certikmeans.errors import CertikmeansError
+from certikmeans.errors import CertikmeansError, InputError
 from certikmeans.stop import StopSignal
 
 if TYPE_CHECKING:
     from certikmeans.certainty import Certainty
+    from certikmeans.checkpoint.resuming import Resumed
     from certikmeans.options import Options
     from certikmeans.problem import Problem
     from certikmeans.report.progress import AbstractProgress
@@ -92,6 +94,32 @@ class Delivery:
         return [path for path in (*every, self.report_file) if path is not None]
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """Where the state of the run goes, and where it comes from."""
+
+    file: Path | None = None
+    interval_seconds: float = 60.0
+    resume: Path | None = None
+
+    def files(self) -> list[Path]:
+        """Return the file to be written, if any."""
+        return [] if self.file is None else [self.file]
+
+    def check(self) -> None:
+        """Refuse what cannot be, before any time is spent."""
+        if not 0.0 <= self.interval_seconds < math.inf:
+            raise InputError(
+                f"--checkpoint-every: {self.interval_seconds} is not a number of seconds",
+                hint="60 saves the state once a minute",
+            )
+        if self.resume is not None:
+            from certikmeans.checkpoint.file import recognised
+
+            recognised(self.resume)
+
+
 def run_and_deliver(
     problem: Problem,
     options: Options,
@@ -100,6 +128,7 @@ def run_and_deliver(
     start_labels: Any = None,
     classes: Any = None,
     feature_names: tuple[str, ...] | None = None,
+    saving: Saving | None = None,
 ) -> ExitCode:
     """Solve, then write the files in the order of their worth, and standard output last.
 
@@ -108,22 +137,28 @@ def run_and_deliver(
     ExitCode
         What was proven, unless an output could not be written.
     """
-    _compile_first(problem, options, delivery.quiet)
-
+    from certikmeans.compiling.listening import watched
     from certikmeans.report.progress import progress_on
     from certikmeans.report.trace import Trace
     from certikmeans.solver import solve
 
-    trace, stop = Trace(), StopSignal()
+    trace, stop, saving = Trace(), StopSignal(), saving or Saving()
+    before = None
+    if saving.resume is not None:
+        before = _resumed(saving.resume, problem, options, delivery.quiet)
+        options = before.options
     progress = progress_on(sys.stderr, quiet=delivery.quiet)
     with Interrupts(stop, progress):
-        with progress:
+        with progress, watched(progress.compiling):
             result = solve(
                 problem,
                 options,
                 callbacks=(trace, progress),
                 start_labels=start_labels,
                 stop=stop,
+                checkpoint=saving.file,
+                checkpoint_interval=saving.interval_seconds,
+                resume=before,
             )
         sure = None
         if delivery.certainty is not None and result.labels is not None:
@@ -137,7 +172,6 @@ def solve_with_progress(
     problem: Problem, options: Options, start_labels: Any, quiet: bool
 ) -> Result:
     """Solve, for commands that write no files."""
-    _compile_first(problem, options, quiet)
     from certikmeans.report.progress import progress_on
     from certikmeans.solver import solve
 
@@ -147,25 +181,14 @@ def solve_with_progress(
         return solve(problem, options, callbacks=(progress,), start_labels=start_labels, stop=stop)
 
 
-def _compile_first(problem: Problem, options: Options, quiet: bool) -> None:
-    if not _kernels_are_new():
-        return
+def _resumed(path: Path, problem: Problem, options: Options, quiet: bool) -> Resumed:
+    """Read the state of a run before, and say what it is good for."""
+    from certikmeans.checkpoint.resuming import resume
+
+    before = resume(path, problem, options)
     if not quiet:
-        to_stderr("first run: compiling takes a minute; later runs start at once\n")
-    from certikmeans.warming import usual_bounds, warm_up
-
-    warm_up(usual_bounds(options.bound, problem.n_features))
-
-
-def _kernels_are_new() -> bool:
-    """Whether compiled code would be kept beside the package, and there is none yet."""
-    from importlib.util import find_spec
-
-    spec = find_spec("certikmeans.kernels")
-    if spec is None or spec.origin is None:
-        return False
-    folder = Path(spec.origin).parent
-    return os.access(folder, os.W_OK) and not any(folder.rglob("__pycache__/*.nbi"))
+        to_stderr(f"{path}: {before.describe()}\n")
+    return before
 
 
 @final

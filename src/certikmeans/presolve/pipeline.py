@@ -86,9 +86,10 @@ class Presolved:
     @property
     def first_points(self) -> Labels:
         """Smallest original row of every group."""
-        rows, first = np.unique(self.row_of_point, return_index=True)
-        kept: Labels = first[rows < self.reduced.n_groups]
-        return kept
+        n_points = len(self.row_of_point)
+        first = np.empty(int(self.row_of_point.max()) + 1, dtype=np.int64)
+        first[self.row_of_point[::-1]] = np.arange(n_points - 1, -1, -1)  # the last one stands
+        return first[: self.reduced.n_groups]
 
     def merged(self, together: Pairs, apart: Pairs) -> Presolved | None:
         """The same with more pairs, of original points that weigh something.

@@ -1,6 +1,6 @@
 """Connected components from a list of pairs. Compiled."""
 
-from numba import njit
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)

@@ -11,7 +11,8 @@ changes only two clusters, whose sums of squares are ``sum w |x|^2 - |s|^2 / m``
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 class Clusters(NamedTuple):
