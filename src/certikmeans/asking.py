@@ -8,12 +8,13 @@ from typing import Any, final
 
 import numpy as np
 
+from certikmeans.certainty.basis import carried_multipliers
 from certikmeans.certainty.questions import Question
 from certikmeans.errors import InfeasibleError, InputError
-from certikmeans.interface import solve
 from certikmeans.options import Options
 from certikmeans.problem import Problem
 from certikmeans.result import Result
+from certikmeans.solver import solve
 from certikmeans.status import Status
 
 
@@ -100,13 +101,14 @@ class Conversation:
     def _solved(self, problem: Problem, before: Result | None) -> Result:
         if before is None or before.labels is None or before.centers is None:
             return solve(problem, self._options)
-        start: dict[str, Any] = {"start_centers": before.centers}
+        start: dict[str, Any] = {}
+        known = None if before.basis is None else carried_multipliers(before.basis, problem)
         pairs = before.labels[problem.must_link], before.labels[problem.cannot_link]
         if (pairs[0][:, 0] == pairs[0][:, 1]).all() and (pairs[1][:, 0] != pairs[1][:, 1]).all():
             start = {"start_labels": before.labels}
-        elif not np.isfinite(before.centers).all():
-            start = {}
-        return solve(problem, self._options, **start)
+        elif np.isfinite(before.centers).all():
+            start = {"start_centers": before.centers}
+        return solve(problem, self._options, start_multipliers=known, **start)
 
 
 def _more(pairs: Any, new: list[tuple[int, int]]) -> Any:

@@ -8,6 +8,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, final
 
+import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.assignment import Assigner, assigner_for
@@ -44,6 +46,8 @@ from certikmeans.proving import Surroundings, look_first, prove, root_evidence
 from certikmeans.result import Result
 from certikmeans.stop import StopSignal
 
+Multipliers = NDArray[np.float64]
+
 
 def solve(
     problem: Problem,
@@ -53,6 +57,7 @@ def solve(
     callbacks: Iterable[Listener] = (),
     start_labels: Any = None,
     start_centers: Any = None,
+    start_multipliers: Multipliers | None = None,
     stop: StopSignal | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_interval: float = USUAL_INTERVAL,
@@ -61,7 +66,8 @@ def solve(
 ) -> Result:
     """Find the best labelling that respects every pair, and prove how good it is.
 
-    What `certikmeans.solve` calls, without progress on a terminal: see there.
+    What `certikmeans.solve` calls, without progress on a terminal: see there. Only speed depends
+    on ``start_multipliers``: one number per point, read at the first point of every group.
 
     Examples
     --------
@@ -83,7 +89,9 @@ def solve(
     workers = accepted(executor)
     options = (Options() if options is None else options).changed(**changes)
     start = _Start(
-        checked_start_labels(problem, start_labels), checked_start_centers(problem, start_centers)
+        checked_start_labels(problem, start_labels),
+        checked_start_centers(problem, start_centers),
+        start_multipliers,
     )
     before: Resumed | None = None
     if isinstance(resume, Resumed):
@@ -121,6 +129,7 @@ class _Start:
 
     labels: Labels | None
     centers: Centers | None
+    multipliers: Multipliers | None = None
 
 
 @final
@@ -166,9 +175,11 @@ class _Run:
             return Ending()
         assigner = assigner_for(presolved.reduced, witness)
         workshop = self._workshop(presolved, assigner, witness)
-        options = self.options
+        options, known = self.options, start.multipliers
+        if known is not None:
+            known = known[presolved.first_points]
         setting = Setting(
-            presolved.reduced, assigner, options.gap, options.seed, options.keep_proof
+            presolved.reduced, assigner, options.gap, options.seed, options.keep_proof, known
         )
         ahead = _compile_ahead(policy, presolved)
         around = self._surroundings(presolved, workshop, course, ahead)

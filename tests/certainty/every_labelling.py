@@ -32,11 +32,25 @@ def exact_mean(problem: Problem, members: list[int]) -> list[Fraction] | None:
 
 
 def good_labellings(problem: Problem, most: Fraction) -> list[tuple[int, ...]]:
+    """All that cost at most ``most``; in floats first, which rules out nearly all the others."""
+    points = problem.points - problem.points.mean(axis=0)
+    scatter = float(problem.weights @ np.sum(points * points, axis=1))
+    limit = float(most) * (1.0 + 1e-6) + 1e-6 * scatter
     return [
         labels
         for labels in feasible_labellings(problem)
-        if exact_cost(problem.points, problem.weights, labels) <= most
+        if _cost(points, problem.weights, np.array(labels)) <= limit
+        and exact_cost(problem.points, problem.weights, labels) <= most
     ]
+
+
+def _cost(points, weights, labels) -> float:
+    total = 0.0
+    for k in range(int(labels.max()) + 1):
+        mine, mass = points[labels == k], weights[labels == k]
+        if mass.sum() > 0.0:
+            total += float(mass @ np.sum((mine - mass @ mine / mass.sum()) ** 2, axis=1))
+    return total
 
 
 def holds(problem: Problem, sure: Certainty, ours, means, labels) -> bool:

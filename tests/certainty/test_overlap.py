@@ -13,8 +13,7 @@ from certikmeans.certainty.level import most_reduced_cost
 from certikmeans.certainty.overlap import most_points_elsewhere, spectral_overlap
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.stop import StopSignal
-from certikmeans.testing.oracle import exact_cost, feasible_labellings
-from tests.certainty.every_labelling import check_every_statement
+from tests.certainty.every_labelling import check_every_statement, good_labellings
 
 
 def blobs(seed: int) -> Problem:
@@ -54,10 +53,7 @@ def compared_labellings(problem: Problem, slack: float) -> int:
     if elsewhere is None:
         return 0
     compared = 0
-    for labels in feasible_labellings(problem):
-        cost = exact_cost(problem.points, problem.weights, labels)
-        if cost > Fraction(result.cost) * (1 + Fraction(slack)):
-            continue
+    for labels in good_labellings(problem, Fraction(result.cost) * (1 + Fraction(slack))):
         theirs = done.reduce_labels(np.array(labels))
         shared = overlap(done.reduced.weights, ours.tolist(), theirs.tolist())
         assert shared >= k - Fraction(eta)
@@ -71,11 +67,11 @@ def compared_labellings(problem: Problem, slack: float) -> int:
     return compared
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@pytest.mark.parametrize("first", range(0, 24, 12))
 def test_overlap_of_every_good_labelling(first):
     slacks = (0.01, 0.1, 0.5)
-    compared = [compared_labellings(blobs(i), slacks[i % 3]) for i in range(first, first + 20)]
-    assert np.count_nonzero(compared) >= 10
+    compared = [compared_labellings(blobs(i), slacks[i % 3]) for i in range(first, first + 12)]
+    assert np.count_nonzero(compared) >= 6
 
 
 def test_certainty_falls_back_to_it_with_many_axes():

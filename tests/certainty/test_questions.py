@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from certikmeans import Conversation, InfeasibleError, InputError, Problem, Result, solve
+from certikmeans.certainty.basis import carried_multipliers
+from certikmeans.solver import solve as solve_from
 
 LINE = [[0.0], [1.0], [2.0], [5.6], [9.0], [10.0], [11.0]]
 
@@ -77,3 +81,33 @@ def test_what_cannot_be_asked_says_why():
     infeasible = solve(Problem.from_data(LINE, 2, must_link=[(0, 1)], cannot_link=[(0, 1)]))
     with pytest.raises(InputError, match="labelling"):
         infeasible.certainty()
+
+
+def test_multipliers_are_carried_over_to_larger_groups():
+    problem = Problem.from_data(LINE, 2)
+    basis = solve(problem, jobs=1).basis
+    (given,) = basis.evidence
+    by_point = np.zeros(problem.n_points)
+    by_point[basis.first_points] = given.values
+    np.testing.assert_allclose(carried_multipliers(basis, problem), by_point, atol=1e-12)
+    joined = replace(problem, must_link=[(0, 2)])
+    carried = carried_multipliers(basis, joined)
+    # 0 and 2 about their mean cost 2.
+    assert carried[0] == pytest.approx(by_point[0] + by_point[2] - 2.0)
+    assert carried[2] == 0.0
+    np.testing.assert_allclose(carried[[1, 3, 4, 5, 6]], by_point[[1, 3, 4, 5, 6]], atol=1e-12)
+
+
+def test_a_run_may_begin_with_any_multipliers():
+    problem = Problem.from_data(LINE, 2)
+    plain = solve(problem, jobs=1)
+    rng = np.random.default_rng(0)
+    for start in (
+        np.zeros(7),
+        rng.normal(size=7) * 100.0,
+        carried_multipliers(plain.basis, problem),
+    ):
+        again = solve_from(problem, start_multipliers=start, jobs=1)
+        assert again.cost == plain.cost
+        assert again.lower_bound <= plain.cost
+        assert again.gap <= 1e-3

@@ -25,14 +25,6 @@ def test_certainty_in_words(line, tmp_path):
     assert done.stderr == ""
 
 
-def test_certainty_as_json(line, tmp_path):
-    done = run("certainty", line, "-k", 2, "--slack", 0.05, "--json", "--quiet", cwd=tmp_path)
-    document = json.loads(done.stdout)
-    assert document["certain"] == [True, True, True, False, True, True, True]
-    assert document["possible"] == {"3": [0, 1]}
-    assert document["most_elsewhere"] == 1
-
-
 def test_questions_one_per_line(line, tmp_path):
     done = run(
         "ask", line, "-k", 2, "--slack", 0.05, "--one-based", "-n", 3, "--quiet", cwd=tmp_path
@@ -49,6 +41,8 @@ def test_solve_tells_certainty_beside_all_else(line, tmp_path):
     before, after = json.loads(plain.stdout), json.loads(more.stdout)
     assert set(after) == {*before, "certainty"}
     assert after["certainty"]["n_certain"] == 6
+    assert after["certainty"]["certain"] == [True, True, True, False, True, True, True]
+    assert after["certainty"]["possible"] == {"3": [0, 1]}
 
 
 def test_bad_slack_is_refused(line, tmp_path):

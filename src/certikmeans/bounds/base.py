@@ -46,6 +46,7 @@ class Setting:
     gap: float = 1e-3  # the relative gap asked for: sets the size of steps, proves nothing
     seed: int = 0
     keep_proof: bool = False  # claim only what the checker of certificates can repeat
+    multipliers: NDArray[np.float64] | None = None  # (n_groups,): to begin with, where known
 
 
 def untold(**done: int) -> None:

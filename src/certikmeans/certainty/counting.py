@@ -13,7 +13,9 @@ Of a labelling that is good enough, with ``delta`` for all deficits together:
 R may have islands without a centre of ours: other clusters that are as good. Each is counted with
 the region of ours that is nearest, as one *cell*; all of the above holds for cells as well. Where
 least and most agree for a cell, the clusters there correspond to ours there, as our own
-labelling is one of those spoken of. All other cells are taken together: they hold the rest.
+labelling is one of those spoken of. Where they do not, the two such cells that are nearest become
+one, until it is known what they hold together. All that is left is taken together: it holds the
+rest.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from certikmeans.certainty.ranges import Worth
 from certikmeans.certainty.regions import CenterRegion
 from certikmeans.rounding import EPS
 
+# Cells that are put together, two by two, at most.
+MOST_MERGERS = 40
 NOWHERE, UNCLEAR = -1, -2  # the region of an empty cluster, and of a centre between two
 
 
@@ -61,13 +65,19 @@ def families_of(
     ours = np.bincount([where for where in home if where >= 0], minlength=len(regions))
     empty = _most_empty(level, n_clusters)
     cells = _cells(regions, ours)
-    high = np.stack([worth.high[:, cell].max(axis=1) for cell in cells], axis=1)
-    least, most = _counts(level, high, n_clusters, empty)
+    exact = _exact(level, worth, cells, ours, n_clusters, empty)
+    for _ in range(MOST_MERGERS):
+        pair = _nearest(regions, [j for j, is_exact in enumerate(exact) if not is_exact], cells)
+        if pair is None:
+            break
+        # Two cells that exchange a centre hold a known number together.
+        cells[pair[0]] += cells.pop(pair[1])
+        exact = _exact(level, worth, cells, ours, n_clusters, empty)
     families: list[Family] = []
     loose: list[int] = []
-    for j, cell in enumerate(cells):
-        if least[j] == most[j] == ours[cell[0]]:
-            members = tuple(k for k in range(n_clusters) if home[k] == cell[0])
+    for cell, is_exact in zip(cells, exact, strict=True):
+        if is_exact:
+            members = tuple(k for k in range(n_clusters) if home[k] in cell)
             families.append(Family(members, tuple(cell), True))
         else:
             loose += cell
@@ -101,6 +111,35 @@ def _cells(regions: tuple[CenterRegion, ...], ours: NDArray[np.int64]) -> list[l
         away = np.sum((middles[held] - middles[j]) ** 2, axis=1)
         cells[int(np.argmin(away))].append(int(j))
     return cells
+
+
+def _exact(
+    level: Level,
+    worth: Worth,
+    cells: list[list[int]],
+    ours: NDArray[np.int64],
+    n_clusters: int,
+    empty: int,
+) -> list[bool]:
+    """Whether a cell is known to hold as many centres as it holds of ours."""
+    high = np.stack([worth.high[:, cell].max(axis=1) for cell in cells], axis=1)
+    least, most = _counts(level, high, n_clusters, empty)
+    held = [int(ours[cell].sum()) for cell in cells]
+    return [bool(least[j] == most[j] == held[j]) for j in range(len(cells))]
+
+
+def _nearest(
+    regions: tuple[CenterRegion, ...], loose: list[int], cells: list[list[int]]
+) -> tuple[int, int] | None:
+    """The two of the loose cells that are nearest to each other, in ascending order."""
+    if len(loose) < 2:
+        return None
+    first = [regions[cells[j][0]] for j in loose]
+    middles = np.stack([0.5 * (region.low + region.high) for region in first])
+    away = np.sum((middles[:, None] - middles[None]) ** 2, axis=2)
+    np.fill_diagonal(away, np.inf)
+    i, j = divmod(int(np.argmin(away)), len(loose))
+    return loose[min(i, j)], loose[max(i, j)]
 
 
 def _most_empty(level: Level, n_clusters: int) -> int:

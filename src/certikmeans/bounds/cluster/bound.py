@@ -65,6 +65,7 @@ class ClusterState:
     assigner: Assigner  # finds labels to build the multipliers' box around
     gap: float
     seed: int
+    multipliers: Vector | None = None  # of an earlier run
 
 
 @final
@@ -123,7 +124,13 @@ class ClusterBound(AbstractBound[ClusterState]):
 
     def prepare(self, setting: Setting) -> ClusterState:
         """Prepare pricing."""
-        return ClusterState(Pricer(setting.problem), setting.assigner, setting.gap, setting.seed)
+        return ClusterState(
+            Pricer(setting.problem),
+            setting.assigner,
+            setting.gap,
+            setting.seed,
+            setting.multipliers,
+        )
 
     def evaluate(
         self,
@@ -192,7 +199,8 @@ def _start_at_the_root(state: ClusterState, root: Root, columns: tuple[Column, .
         unit = max(unit, 1e-12 * cost)
         goal = cost - (1.0 - MARGIN) * unit
         aim = Aim(goal=goal, level=cost - (1.0 - BEYOND) * unit, unit=unit)
-    return _Start(labels, means_in_order(reduced, labels), aim, cost, None, columns)
+    known = state.multipliers if not columns else None
+    return _Start(labels, means_in_order(reduced, labels), aim, cost, known, columns)
 
 
 def _start_in_a_node(

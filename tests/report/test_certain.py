@@ -1,0 +1,84 @@
+"""Certainty in words, in pictures and on pages."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from certikmeans import Problem, solve
+from certikmeans.report.certain import certainty_lines, doubtful
+from certikmeans.report.html import report_html
+from certikmeans.report.projection import project
+from certikmeans.report.svg import clusters
+
+
+@pytest.fixture(scope="module")
+def run():
+    rng = np.random.default_rng(0)
+    places = ((0.0, 0.0), (4.0, 0.0), (0.0, 9.0))
+    points = np.concatenate([rng.normal(place, 1.6, size=(12, 2)) for place in places])
+    problem = Problem.from_data(points, 3)
+    result = solve(problem, jobs=1)
+    return problem, result, result.certainty(0.03)
+
+
+def test_some_points_are_in_doubt_and_some_are_not(run):
+    _, _, sure = run
+    assert 0 < sure.certain.sum() < 36
+
+
+def test_words_and_plain_data_agree(run):
+    _, _, sure = run
+    lines = certainty_lines(sure)
+    assert f"{36 - sure.most_elsewhere} of 36 points" in lines[1]
+    assert "within 3 % of the cost" in repr(sure)
+    document = json.loads(json.dumps(sure.to_dict(), allow_nan=False))
+    assert document["n_certain"] == sure.certain.sum()
+    assert len(document["possible"]) == 36 - document["n_certain"]
+
+
+def test_rings_and_frames_are_drawn(run):
+    problem, result, sure = run
+    plain, _ = clusters(problem, result, None, (900, 500))
+    marked, notes = clusters(problem, result, None, (900, 500), sure)
+    rings = len(doubtful(sure, np.arange(36)))
+    assert rings == 36 - sure.certain.sum()
+    assert marked.count("<circle") - plain.count("<circle") == rings
+    told = sum(len(family) == 1 for family in sure.families)
+    assert marked.count("<rect") - plain.count("<rect") == told > 0
+    assert any("ringed" in note for note in notes)
+
+
+def test_the_page_has_a_section(run):
+    problem, result, sure = run
+    assert "What is certain" in report_html(problem, result, certainty=sure)
+    assert "What is certain" not in report_html(problem, result)
+
+
+def test_pictures_of_matplotlib(run):
+    pytest.importorskip("matplotlib")
+    from certikmeans.report.plots import picture
+    from certikmeans.report.trace import Trace
+
+    problem, result, sure = run
+    plain = picture(problem, result, Trace(), "svg")
+    marked = picture(problem, result, Trace(), "svg", certainty=sure)
+    assert len(marked) > len(plain)
+
+
+def test_frames_hold_the_centres_in_any_projection(run):
+    _, _, sure = run
+    rng = np.random.default_rng(1)
+    for d in (1, 2, 5):
+        points = rng.normal(size=(20, d))
+        boxes = np.sort(rng.normal(size=(4, d, 2)), axis=2)
+        view = project(points, np.arange(20), np.zeros(20, dtype=np.int64))
+        frames = view.of_boxes(boxes)
+        for share in rng.random((10, d)):
+            inside = boxes[:, :, 0] + share * (boxes[:, :, 1] - boxes[:, :, 0])
+            drawn = view.of_centres(inside, np.arange(4))
+            assert np.all(frames[:, :, 0] <= drawn + 1e-12)
+            assert np.all(drawn <= frames[:, :, 1] + 1e-12)
+    assert len(sure.families) >= 1
