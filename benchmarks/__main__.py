@@ -6,13 +6,22 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from benchmarks.micro import lloyd, presolving, startup
-from benchmarks.studies import bounds, certificates, highdim, incumbents, many, root, tree
+from benchmarks.studies import (
+    bounds,
+    certificates,
+    executors,
+    highdim,
+    incumbents,
+    many,
+    root,
+    tree,
+)
 from benchmarks.studies.paper import run as paper
 from benchmarks.study import Study
 
 STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
-    for module in (bounds, certificates, highdim, incumbents, many, paper, root, tree)
+    for module in (bounds, certificates, executors, highdim, incumbents, many, paper, root, tree)
 }
 MICRO: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
     "lloyd": ("one Lloyd step with exact assignment against scikit-learn's", lloyd.main),
