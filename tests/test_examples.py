@@ -34,8 +34,11 @@ def test_example_runs(path, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["baselines", "certificates", "executors", "scikit-learn"])
-def test_code_of_the_guide_runs(name):
+@pytest.mark.parametrize(
+    "name", ["baselines", "certificates", "executors", "resume", "scikit-learn"]
+)
+def test_code_of_the_guide_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "guides" / f"{name}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
     assert blocks

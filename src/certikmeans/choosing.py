@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -85,7 +84,7 @@ def elbow(
     partial_labels: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     constraints: Constraints | None = None,
-    executor: Executor | None = None,
+    executor: Any = None,
     verbose: int = 0,
     **settings: Any,
 ) -> Elbow:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable
-from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -171,7 +170,7 @@ class ConstrainedKMeans(
         constraints: Constraints | None = None,
         start_labels: ArrayLike | None = None,
         start_centers: ArrayLike | None = None,
-        executor: Executor | None = None,
+        executor: Any = None,
         stop: StopSignal | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: str | os.PathLike[str] | None = None,
@@ -206,7 +205,7 @@ class ConstrainedKMeans(
             A known labelling that respects every pair: the answer costs no more.
         start_centers : array-like of shape (n_clusters, n_features), optional
             Centres to start from, beside the usual starts.
-        executor : concurrent.futures.Executor, optional
+        executor : concurrent.futures.Executor or Dask Client, optional
             Runs bounds and nodes of the tree: processes, machines. By default threads.
         stop : StopSignal, optional
             ``stop.interrupt()``, called from elsewhere, ends `fit` with what is known.

@@ -11,7 +11,6 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable
-from concurrent.futures import Executor
 from typing import Any, final
 
 from certikmeans import solver
@@ -30,7 +29,7 @@ def solve(
     problem: Problem,
     options: Options | None = None,
     *,
-    executor: Executor | None = None,
+    executor: Any = None,
     callbacks: Iterable[Listener] = (),
     start_labels: Any = None,
     start_centers: Any = None,
@@ -73,9 +72,9 @@ def solve(
         Which open node is split next: the one with the least bound, the deepest, or in turns.
     keep_proof : bool
         Keep what a certificate needs (``Result.proof``).
-    executor : concurrent.futures.Executor, optional
-        Runs the nodes of the tree and the boxes of the bounds: processes, machines, anything with
-        this interface. By default the threads. Heuristics always use the threads.
+    executor : concurrent.futures.Executor or Dask Client, optional
+        Runs nodes of the tree, parts and groups where they are worth the journey: processes,
+        machines, MPI. By default, and for all else, the threads.
     callbacks : iterable of callable
         Each is called with every `certikmeans.events.Event`, in this thread.
     start_labels, start_centers : array-like, optional

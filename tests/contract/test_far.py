@@ -195,3 +195,43 @@ def test_an_executor_that_was_shut_down_is_refused():
         executor.shutdown()
         with pytest.raises(InputError, match="shut down or is broken"):
             accepted(executor)
+
+
+class Flaky(Immediate):
+    """Fails every third task that is a part."""
+
+    def submit(self, function, /, *arguments, **named):
+        if function.__name__ == "run_there" and self.tasks % 3 == 2:
+            self.tasks += 1
+            future = Future()
+            future.set_exception(ConnectionError("gone"))
+            return future
+        return super().submit(function, *arguments, **named)
+
+
+def test_parts_go_out_and_come_again_when_they_fail(monkeypatch):
+    import numpy as np
+
+    from certikmeans.bounds.partition import hands
+    from certikmeans.bounds.partition.run import partition_bound
+    from certikmeans.presolve.pipeline import presolve
+    from certikmeans.stop import StopSignal
+
+    monkeypatch.setattr(hands, "WORTH", -1.0)
+    rng = np.random.default_rng(0)
+    reduced = presolve(Problem.from_data(rng.normal(size=(60, 6)), 3), StopSignal()).reduced
+    labels = (np.arange(60) % 3).astype(np.int64)
+
+    def bounded(executor):
+        far = None if executor is None else Far(executor)
+        found = partition_bound(reduced, labels, np.inf, StopSignal(), size=20, far=far)
+        return found, far
+
+    here, _ = bounded(None)
+    assert here.n_parts == 3
+    for executor in (Immediate(), Flaky()):
+        there, far = bounded(executor)
+        assert far.sent > 5
+        assert there.value == pytest.approx(here.value, rel=1e-3)
+        assert there.failures == 0
+    assert far._failures > 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Any, TypeVar, final
 
 from certikmeans.errors import CertikmeansError, WorkerError
-from certikmeans.execution.far import FAILURES, TRIES, Far, failure_of
+from certikmeans.execution.far import FAILURES, LOOK_SECONDS, TRIES, Far, failure_of
 from certikmeans.execution.there import Parcel, Shared, timed_here
 
 Item = TypeVar("Item")
@@ -21,6 +22,7 @@ SLOWER = 1.1
 WAKE_AFTER = 1.0
 # Of the average time of a task, how much the last one counts.
 FRESH = 0.1
+WAIT_SECONDS = 1.0  # between two looks whether anybody is still there
 
 
 @final
@@ -77,7 +79,7 @@ class Crew:
             return False
         here = -(-count // self._n_threads) * self._usual
         there = -(-count // far.n_workers) * self._usual + far.journey()
-        return there <= SLOWER * here and far.awake()
+        return there <= SLOWER * here and far.awake() and not far.deserted()
 
     def _map_here(
         self,
@@ -120,7 +122,7 @@ class Crew:
         tries: Counter[int] = Counter()
         try:
             while waiting or running:
-                while waiting:
+                while waiting and not far.empty():
                     place, with_data = waiting.pop(0)
                     try:
                         sent = far.submit(function, items[place], shared, with_data=with_data)
@@ -128,7 +130,12 @@ class Crew:
                         self._again(far, error, place, tries, waiting)
                         continue
                     running[sent] = place
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                done = wait(running, WAIT_SECONDS, FIRST_COMPLETED).done
+                if not done and far.deserted():
+                    break
+                if not running and far.empty():
+                    time.sleep(LOOK_SECONDS)
+                for future in done:
                     place = running.pop(future)
                     try:
                         parcel: Parcel = future.result()
@@ -140,10 +147,17 @@ class Crew:
                         continue
                     answers[place] = self._opened(parcel)
                     on_answer(place, answers[place])
-            return [answers[place] for place in range(len(items))]
         finally:
             for future in running:
                 future.cancel()
+        if len(answers) < len(items):  # nobody is left to do them
+            left = [place for place in range(len(items)) if place not in answers]
+            rest = [items[place] for place in left]
+            found = self._map_here(
+                function, rest, lambda i, answer: on_answer(left[i], answer), shared
+            )
+            answers.update(zip(left, found, strict=True))
+        return [answers[place] for place in range(len(items))]
 
     def _again(
         self,

@@ -23,7 +23,9 @@ MOST_POOLS = 2
 MOST_FAILURES = 20
 PROBES = 3
 LARGE = 1 << 20  # bytes of the probe that measures the way of data
-REFRESH_SECONDS = 5.0  # between two looks at who is there
+REFRESH_SECONDS, LOOK_SECONDS = 5.0, 0.5  # between two looks at who is there, at rest and in doubt
+SCATTER_SECONDS = 10.0  # for data to begin their way
+DESERTED_SECONDS = 30.0  # without any worker: then tasks are done here
 HINT = "the labelling and the bound from before are returned"
 # What a worker or its connection may raise; a BaseException of another kind is not about a task.
 FAILURES = (Exception, asyncio.CancelledError)
@@ -51,6 +53,7 @@ class Far:
         self._per_byte = 0.0
         self._n_workers = 1
         self._looked = -float("inf")
+        self._last_seen = time.monotonic()
         self._waking: list[Future[Any]] | None = None
         self._failures = 0
         self.sent = 0  # tasks
@@ -59,11 +62,27 @@ class Far:
     @property
     def n_workers(self) -> int:
         """How many tasks are done at a time."""
+        self._look(REFRESH_SECONDS)
+        return max(1, self._n_workers)
+
+    def empty(self) -> bool:
+        """Whether there is no worker just now. Those of Dask come and go."""
+        if self._client is None:
+            return False
+        self._look(LOOK_SECONDS)
+        return self._n_workers == 0
+
+    def deserted(self) -> bool:
+        """Whether there has been no worker for long."""
+        return self.empty() and time.monotonic() - self._last_seen > DESERTED_SECONDS
+
+    def _look(self, every_seconds: float) -> None:
         now = time.monotonic()
-        if now - self._looked > REFRESH_SECONDS:
+        if now - self._looked > every_seconds:
             self._looked = now
-            self._n_workers = max(1, _count(self._executor, self._client))
-        return self._n_workers
+            self._n_workers = _count(self._executor, self._client)
+            if self._n_workers:
+                self._last_seen = now
 
     def journey(self, n_bytes: int = 0) -> float:
         """Seconds that a task is on its way, there and back; measured once."""
@@ -162,7 +181,7 @@ def failure_of(error: BaseException, what: str = "a worker failed") -> WorkerErr
 
 
 def _spread(client: Any, packed: bytes) -> Any:
-    return client.scatter(packed, broadcast=True, hash=False)
+    return client.scatter(packed, broadcast=True, hash=False, timeout=SCATTER_SECONDS)
 
 
 def _count(executor: Executor, client: Any) -> int:
@@ -170,6 +189,9 @@ def _count(executor: Executor, client: Any) -> int:
     try:
         if client is not None:
             return sum(client.nthreads().values())
+    except FAILURES:
+        return 0
+    try:
         for name in ("num_workers", "_max_workers"):  # of mpi4py; of the standard library and loky
             number = getattr(executor, name, None)
             if isinstance(number, int):

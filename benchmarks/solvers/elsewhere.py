@@ -1,0 +1,148 @@
+"""`certikmeans.solve` with its tasks on threads, on a Dask cluster, or under a stopwatch."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from benchmarks.solvers.base import AbstractSolver, Answer, finite
+from certikmeans import Problem, solve, warm_up
+from certikmeans.events import Event, TreeProgress
+
+START_SECONDS = 120.0  # for a cluster to be there
+
+
+@final
+class Stopwatch(Executor):
+    """Runs every task at once, in this thread, and takes its time; rounds are told apart.
+
+    Listens to the run as well: a tree reports between two rounds. Tasks of the partition bound
+    have no rounds.
+    """
+
+    _max_workers = 1
+
+    def __init__(self) -> None:
+        self.rounds: list[list[float]] = [[]]
+
+    def submit(self, function: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        """Run a task."""
+        future: Future[Any] = Future()
+        began = time.perf_counter()
+        try:
+            future.set_result(function(*given, **named))
+        except Exception as error:
+            future.set_exception(error)
+        if function.__name__ == "run_there":  # the others measure the journey
+            self.rounds[-1].append(time.perf_counter() - began)
+        return future
+
+    def __call__(self, event: Event) -> None:
+        """Begin another round."""
+        if isinstance(event, TreeProgress) and self.rounds[-1]:
+            self.rounds.append([])
+
+
+@final
+@dataclass(frozen=True)
+class Elsewhere(AbstractSolver):
+    """Ours, with a counted budget, so that all of them do the same work."""
+
+    where: str  # "threads", "dask" or "stopwatch"
+    workers: int = 2
+    gap: float = 1e-3
+    bound: str = "auto"
+    branching: str = "auto"
+    node_limit: int = 1_000
+
+    @property
+    def name(self) -> str:
+        """Where, and how many."""
+        return self.where if self.where == "stopwatch" else f"{self.where}, {self.workers}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What `solve` is asked, besides limit and seed."""
+        return {
+            "gap": self.gap,
+            "bound": self.bound,
+            "branching": self.branching,
+            "node_limit": self.node_limit,
+        }
+
+    def warm_up(self) -> None:
+        """Compile."""
+        warm_up()
+
+    def seconds_needed(self, limit: float) -> float:
+        """The run, and the start of a cluster."""
+        return limit + START_SECONDS
+
+    def run(self, problem: Problem, limit: float, seed: int) -> Answer:
+        """Solve where it is asked for."""
+        asked = {**self.options, "time_limit": limit, "seed": seed}
+        details: dict[str, Any] = {}
+        began = time.perf_counter()
+        if self.where == "dask":
+            with _dask(self.workers) as client:
+                details["start_seconds"] = time.perf_counter() - began
+                result = solve(problem, executor=client, jobs=self.workers, **asked)
+        elif self.where == "threads":
+            result = solve(problem, jobs=self.workers, **asked)
+        else:
+            watch = Stopwatch()
+            result = solve(problem, executor=watch, callbacks=[watch], jobs=1, **asked)
+            details["rounds"] = [one for one in watch.rounds if one]
+        return Answer(
+            labels=result.labels,
+            lower_bound=finite(result.lower_bound),
+            nodes=result.nodes,
+            seconds=result.seconds["total"],
+            stop_reason=str(result.stop_reason),
+            details=details,
+        )
+
+
+@contextmanager
+def _dask(workers: int) -> Iterator[Any]:
+    """A cluster on this machine: processes that talk over TCP, awake and with all code loaded."""
+    from distributed import Client
+
+    root = Path(__file__).resolve().parents[2]
+    where = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
+    running: list[subprocess.Popen[bytes]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "scheduler.json"
+
+        def start(kind: str, *given: str) -> None:
+            command = [sys.executable, "-m", "dask", kind, "--scheduler-file", str(file)]
+            silent = subprocess.DEVNULL
+            running.append(
+                subprocess.Popen(
+                    [*command, "--no-dashboard", *given], stdout=silent, stderr=silent, env=where
+                )
+            )
+
+        try:
+            start("scheduler", "--port", "0", "--host", "127.0.0.1")
+            while not file.exists():
+                time.sleep(0.05)
+            for _ in range(workers):
+                start("worker", "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1")
+            with Client(scheduler_file=str(file)) as client:  # type: ignore[no-untyped-call]
+                client.wait_for_workers(workers, timeout=START_SECONDS)
+                client.run(warm_up)
+                yield client
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()

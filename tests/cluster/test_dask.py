@@ -1,0 +1,123 @@
+"""Runs on a Dask cluster of separate processes: the same answer, also when a worker is killed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from certikmeans import Problem, Status, solve
+from certikmeans.errors import InputError
+from certikmeans.events import TreeProgress
+from certikmeans.execution import Crew, Far, accepting
+from certikmeans.execution import crew as crew_module
+from certikmeans.execution import far as far_module
+from tests.checkpoint.cases import same
+from tests.cluster.dask_cluster import cluster
+
+distributed = pytest.importorskip("distributed")
+
+SETTINGS = {"bound": "sample", "node_limit": 60, "jobs": 1}
+
+
+def problem():
+    rng = np.random.default_rng(0)
+    return Problem.from_data(rng.uniform(size=(16, 2)), 3, cannot_link=[(0, 1), (2, 3)])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    with cluster(tmp_path_factory.mktemp("dask"), 2) as made:
+        yield made
+
+
+@pytest.fixture
+def client(site):
+    with distributed.Client(scheduler_file=str(site.file), timeout=60) as made:
+        made.wait_for_workers(1, timeout=60)
+        yield made
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """Everything goes out; how much that was."""
+    monkeypatch.setattr(Crew, "_pays", lambda self, far, count: True)
+    made = []
+
+    class Counted(Far):  # type: ignore[misc]
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(accepting, "Far", Counted)
+    return made
+
+
+@pytest.mark.parametrize("handle", ["client", "executor"])
+def test_the_same_answer_as_here(client, sent, handle):
+    here = solve(problem(), **SETTINGS)
+    there = solve(
+        problem(), executor=client if handle == "client" else client.get_executor(), **SETTINGS
+    )
+    assert same(there, here)
+    assert there.nodes > 20
+    assert sent[0].sent > 20
+    assert sent[0].data_sent < 10  # once, and once for every better labelling
+
+
+def test_a_worker_killed_in_mid_run_costs_time_alone(site, client, sent):
+    here = solve(problem(), **SETTINGS)
+    killed = []
+
+    def kill_one(event):
+        if isinstance(event, TreeProgress) and event.nodes > 15 and not killed:
+            killed.append(site.workers[0])
+            site.workers[0].kill()
+
+    there = solve(problem(), executor=client, callbacks=[kill_one], **SETTINGS)
+    assert killed
+    assert site.workers[0].wait(timeout=60) != 0
+    assert same(there, here)
+    assert sent[0].sent > 20
+
+
+def test_easy_runs_send_nothing(client, monkeypatch):
+    """The root closes, and boxes of its pricing stay here: workers are not even asked."""
+    monkeypatch.setattr(Far, "submit", None)
+    monkeypatch.setattr(Far, "_measure", None)
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(i * 9, 1, size=(60, 2)) for i in range(3)])
+    result = solve(Problem.from_data(points, 3), executor=client)
+    assert result.status is Status.OPTIMAL
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(far_module, "DESERTED_SECONDS", 0.5)
+    monkeypatch.setattr(crew_module, "WAIT_SECONDS", 0.2)
+
+
+def test_when_the_connection_is_lost_the_run_goes_on_here(client, sent, impatient):
+    here = solve(problem(), **SETTINGS)
+
+    def close(event):
+        if isinstance(event, TreeProgress) and event.nodes > 15:
+            client.close()
+
+    there = solve(problem(), executor=client, callbacks=[close], **SETTINGS)
+    assert same(there, here)
+    with pytest.raises(InputError, match="the Dask client is closed"):
+        solve(problem(), executor=client)
+
+
+def test_when_no_worker_is_left_the_run_goes_on_here(site, client, sent, impatient):
+    """Last of this file: all workers die."""
+    here = solve(problem(), **SETTINGS)
+
+    def kill_all(event):
+        if isinstance(event, TreeProgress) and event.nodes > 45:
+            for worker in site.workers:
+                worker.kill()
+
+    there = solve(problem(), executor=client, callbacks=[kill_all], **SETTINGS)
+    assert same(there, here)
+    assert sent[0].sent > 20

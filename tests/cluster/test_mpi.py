@@ -1,0 +1,71 @@
+"""Runs on MPI, where a library and mpi4py are installed: the same answer as here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import json
+import numpy as np
+from mpi4py.futures import MPIPoolExecutor
+from certikmeans import Problem, solve
+from certikmeans.execution import Crew, Far
+
+def main():
+    Crew._pays = lambda self, far, count: True
+    sent, submit = [], Far.submit
+    Far.submit = lambda *a, **k: sent.append(0) or submit(*a, **k)
+    rng = np.random.default_rng(0)
+    problem = Problem.from_data(rng.uniform(size=(16, 2)), 3, cannot_link=[(0, 1), (2, 3)])
+    options = dict(bound="sample", node_limit=40, jobs=1)
+    here = solve(problem, **options)
+    with MPIPoolExecutor() as executor:
+        there = solve(problem, executor=executor, **options)
+    same = bool((here.labels == there.labels).all())
+    print(json.dumps([here.nodes, there.nodes, here.lower_bound, there.lower_bound, same,
+                      len(sent)]))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def launcher():
+    """The program that starts MPI programs: of a wheel (`pip install mpich`), or of the system."""
+    beside = Path(sys.executable).parent / "mpiexec"
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        pytest.skip("no mpiexec")
+    return found
+
+
+@pytest.mark.slow
+def test_the_same_answer_as_here(tmp_path):
+    pytest.importorskip("mpi4py")
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    where = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        [launcher(), "-n", "3", sys.executable, "-m", "mpi4py.futures", program],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(where)},
+    )
+    assert done.returncode == 0, done.stderr
+    nodes_here, nodes_there, bound_here, bound_there, same, sent = json.loads(
+        done.stdout.splitlines()[-1]
+    )
+    assert nodes_here == nodes_there > 2
+    assert bound_here == bound_there
+    assert same
+    assert sent > 10
