@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
-from benchmarks.micro import lloyd, presolving, startup
-from benchmarks.studies import bounds, certificates, highdim, incumbents, many, root, tree
+from benchmarks.micro import lloyd, presolving
+from benchmarks.studies import bounds, certificates, highdim, incumbents, many, root, startup, tree
 from benchmarks.studies.paper import run as paper
 from benchmarks.study import Study
 
 STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
-    for module in (bounds, certificates, highdim, incumbents, many, paper, root, tree)
+    for module in (bounds, certificates, highdim, incumbents, many, paper, root, startup, tree)
 }
 MICRO: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
     "lloyd": ("one Lloyd step with exact assignment against scikit-learn's", lloyd.main),
     "presolve": ("reading the problem and presolve at 1,500,000 points", presolving.main),
-    "startup": ("time of --help and of the import", startup.main),
 }
 BENCHMARKS = {
     **{name: (study.what, study.main) for name, study in STUDIES.items()},

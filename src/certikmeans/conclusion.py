@@ -29,6 +29,7 @@ class Ending:
     failure: WorkerError | None = None
     proof: Proof | None = None
     attempts: tuple[Attempt, ...] = ()
+    rounding: bool = False  # a bound was not asked: its rounding exceeds the cost
 
 
 def conclude(
@@ -81,5 +82,7 @@ def _verdict(board: Board, ending: Ending, stop: StopSignal) -> tuple[Status, St
             return status, StopReason.TIME_LIMIT
         case StopCause.INTERRUPTED:
             return status, StopReason.INTERRUPTED
+        case None if ending.rounding:
+            return status, StopReason.ROUNDING
         case None:
             return status, StopReason.METHODS_EXHAUSTED

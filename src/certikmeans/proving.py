@@ -75,10 +75,15 @@ def prove(
 ) -> Ending:
     """Raise the bound of the whole; if that does not close the gap, grow a tree."""
     board, keep_proof = around.board, around.options.keep_proof
+    swamped = False
     while not board.finished() or (keep_proof and not history.attempts):
         request = policy.next(board.gap)
         if request is None:
             break
+        at_stake = board.cost - presolved.reduced.offset
+        if not board.gap_reached() and request.bound.rounding(presolved.reduced) >= at_stake:
+            swamped = True
+            continue
         try:
             with around.timer.stage("bounds"):
                 _ask(presolved, setting, request, around, history)
@@ -88,7 +93,7 @@ def prove(
     base = policy.for_the_tree(history.asked)
     if base is None or board.finished():
         proof = _proof_without_tree(presolved, history, around)
-        return Ending(proof=proof, attempts=tuple(history.attempts))
+        return Ending(rounding=swamped, proof=proof, attempts=tuple(history.attempts))
     with around.timer.stage("search"):
         return _grow(presolved, setting, base, history, around)
 
