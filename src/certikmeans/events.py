@@ -151,6 +151,20 @@ class NodeClosed(Event):
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
+class SafePoint(Event):
+    """The state of the run fits together: it could be saved, and another run go on from it.
+
+    ``essence`` and ``state`` return it, as `certikmeans.course` says, while the event is told.
+    ``last`` where nothing more will come: the run is over.
+    """
+
+    essence: Callable[[], object]
+    state: Callable[[], object]
+    last: bool = False
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class Finished(Event):
     """The run ended with ``result``. Always the last event."""

@@ -7,6 +7,7 @@ that place, for Python; for the command line it is `cli.run`.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import warnings
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from concurrent.futures import Executor
 from typing import Any, final
 
 from certikmeans import solver
+from certikmeans.checkpoint.saving import USUAL_INTERVAL
 from certikmeans.compiling.listening import Compiling, watched
 from certikmeans.errors import CompilingWarning
 from certikmeans.events import Listener
@@ -33,6 +35,9 @@ def solve(
     start_labels: Any = None,
     start_centers: Any = None,
     stop: StopSignal | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_interval: float = USUAL_INTERVAL,
+    resume: str | os.PathLike[str] | None = None,
     verbose: int = 0,
     **changes: Any,
 ) -> Result:
@@ -78,6 +83,16 @@ def solve(
     stop : StopSignal, optional
         ``stop.interrupt()``, called from a callback, another thread or a signal handler,
         ends the run with what is known.
+    checkpoint : path-like, optional
+        Save the state of the run to this file, once per interval and at the end. Killed at any
+        moment, a run leaves the last whole state.
+    checkpoint_interval : float
+        Seconds between two saved states; 0: as often as possible.
+    resume : path-like, optional
+        Go on from such a file, or from a certificate. Points, pairs, weights and number of
+        clusters must be the same. Settings that decide on the course (gap, bound, branching,
+        selection, seed, keep_proof) are taken from the file unless they are given; where one
+        differs, only labelling and bound are kept. Limits are those of this call.
     verbose : int
         0: silent. 1 or more: progress on standard error, live on a terminal, a line per second at
         most elsewhere, as in notebooks and log files.
@@ -110,6 +125,9 @@ def solve(
             start_labels=start_labels,
             start_centers=start_centers,
             stop=stop,
+            checkpoint=checkpoint,
+            checkpoint_interval=checkpoint_interval,
+            resume=resume,
             **changes,
         )
 

@@ -14,6 +14,7 @@ import numpy as np
 STREAMS = (
     "heuristics.start",  # starting centres, by trial
     "heuristics.population",  # parents and mutations, by number of starts
+    "heuristics.exchange",  # which centres are swapped, by trial
     "heuristics.sample",  # the sample of large data
     "heuristics.jitter",  # centres moved slightly
     "heuristics.template",  # for the example

@@ -36,7 +36,10 @@ def _imported(path: Path) -> set[str]:
 
 
 def test_every_command_of_the_readme_is_there():
-    names = "bounds certificates highdim incumbents lloyd many paper presolve root startup tree"
+    names = (
+        "bounds certainty certificates highdim incumbents limits lloyd many noise paper presolve "
+        "questions root startup tree"
+    )
     assert sorted(BENCHMARKS) == names.split()
     assert all(name == one.name for name, one in STUDIES.items())
 

@@ -14,6 +14,7 @@ from certikmeans.heuristics._template import Template
 from certikmeans.heuristics.base import AbstractHeuristic
 from certikmeans.heuristics.columns import ColumnSearch
 from certikmeans.heuristics.default import DefaultSearch
+from certikmeans.heuristics.exchange import Exchange, Exertion
 from certikmeans.heuristics.local_search import means_of
 from certikmeans.heuristics.population import Budget, Population
 from certikmeans.testing.contracts import check_heuristic, workshop_for
@@ -56,6 +57,7 @@ MAKERS = {
     Template: lambda problem, seed: Template(),
     DefaultSearch: lambda problem, seed: DefaultSearch(),
     Population: lambda problem, seed: Population(Budget(starts=4, offspring=8, patience=8)),
+    Exchange: lambda problem, seed: Exchange(Exertion(starts=4, patience=8, trials=60)),
     ColumnSearch: column_search,
 }
 

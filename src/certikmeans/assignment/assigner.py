@@ -111,6 +111,11 @@ class Assigner:
         tables = float(self._layout.tables.size.sum())
         return self._n_groups * n_clusters * n_axes + 2.0 * tables + _SEARCH_WORK * searches
 
+    @property
+    def searches(self) -> bool:
+        """Whether a step may have to search, which takes milliseconds for each component."""
+        return self._searches
+
     def with_hard_seconds(self, hard_seconds: float) -> Assigner:
         """Return an assigner for the same problem, prepared already, with another patience."""
         other = copy(self)

@@ -18,11 +18,13 @@ from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.check_arithmetic import scatter
 from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.format import Certificate
+from certikmeans.certificate.format_certainty import CertaintyClaim
 from certikmeans.certificate.leaves import CODES
 from certikmeans.errors import InputError
 from certikmeans.proof import CenterSplit, Leaf, PairSplit, Proof
 
 if TYPE_CHECKING:
+    from certikmeans.certainty import Certainty
     from certikmeans.problem import Problem
     from certikmeans.result import Result
 
@@ -39,7 +41,13 @@ _MOST_TO_AGREE = 10_000_000
 _MARGIN_FACTOR = 16.0
 
 
-def write_certificate(path: str | os.PathLike[str], problem: Problem, result: Result) -> None:
+def write_certificate(
+    path: str | os.PathLike[str],
+    problem: Problem,
+    result: Result,
+    *,
+    certainty: Certainty | None = None,
+) -> None:
     """Write what ``result`` claims about ``problem``, and its proof, to a file.
 
     Parameters
@@ -47,15 +55,18 @@ def write_certificate(path: str | os.PathLike[str], problem: Problem, result: Re
     path : path-like
         Replaced in one piece: a reader sees the old file or the whole new one.
     problem : Problem
+        What was solved.
     result : Result
         Of ``solve(problem, keep_proof=True)``.
+    certainty : Certainty, optional
+        Of ``result.certainty(slack)``: claimed in the file, too, and checked with it.
 
     Raises
     ------
     InputError
         If the result has no proof, or one that cannot be written.
     """
-    content = certificate_bytes(problem, result)
+    content = certificate_bytes(problem, result, certainty)
     try:
         write_atomically(path, content)
     except OSError as error:
@@ -65,14 +76,16 @@ def write_certificate(path: str | os.PathLike[str], problem: Problem, result: Re
         ) from error
 
 
-def certificate_bytes(problem: Problem, result: Result) -> bytes:
+def certificate_bytes(
+    problem: Problem, result: Result, certainty: Certainty | None = None
+) -> bytes:
     """Return the content of the file, which the checker accepts if it gets to the end of it.
 
     Where points differ by a few units in the last place, or a proof has numbers of very different
     sizes, the checker's rounding may take more than the margins here: then less is claimed.
     """
     try:
-        made = make_certificate(problem, result)
+        made = make_certificate(problem, result, certainty)
         content = form.encode(made)
         deadline = time.monotonic() + _SECONDS_TO_AGREE
         margin = _margin(problem, result)
@@ -95,7 +108,9 @@ def _agreed(problem: Problem, content: bytes, deadline: float) -> bool:
     return verdict.reason is not form.Reason.BOUND
 
 
-def make_certificate(problem: Problem, result: Result) -> Certificate:
+def make_certificate(
+    problem: Problem, result: Result, certainty: Certainty | None = None
+) -> Certificate:
     """Return the certificate of a result."""
     proof = result.proof
     if proof is None and result.infeasibility is not None:
@@ -148,6 +163,31 @@ def make_certificate(problem: Problem, result: Result) -> Certificate:
         lengths=np.array([len(row) for row in tree.rows], dtype=np.int64),
         multipliers=np.concatenate([np.empty(0), *tree.rows]),
         writer=f"certikmeans {__version__}",
+        certainty=None if certainty is None else _claim(proof, certainty),
+    )
+
+
+def _claim(proof: Proof, certainty: Certainty) -> CertaintyClaim:
+    """What the file says of every labelling that is nearly as good."""
+    claim = certainty.claim
+    if claim is None:
+        raise InputError(
+            "this certainty cannot be certified: the checker could not tell the clusters apart",
+            hint="leave it out, or ask for less slack",
+        )
+    if not (np.array_equal(claim.centre, proof.centre) and np.array_equal(claim.axes, proof.axes)):
+        raise InputError(
+            "certainty was derived in other coordinates than the proof",
+            hint="ask for both with the same number of threads of the linear algebra library",
+        )
+    return CertaintyClaim(
+        slack=claim.slack,
+        sigma=claim.sigma,
+        multipliers=claim.multipliers,
+        low=claim.low,
+        high=claim.high,
+        cluster=claim.cluster,
+        certain=claim.certain.astype(np.int64),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from certikmeans._version import __version__
+from certikmeans.cli.certainty import ask_command, certainty_command
 from certikmeans.cli.check import check_command
 from certikmeans.cli.demo import demo_command
 from certikmeans.cli.diagnose import diagnose_command
@@ -63,6 +64,20 @@ app.command(
     epilog=_CHECK_EPILOG,
     no_args_is_help=True,
 )(guarded(check_command))
+app.command(
+    "certainty",
+    cls=OnceCommand,
+    short_help="Which labels can be trusted, proven.",
+    epilog=_SOLVE_EPILOG,
+    no_args_is_help=True,
+)(guarded(certainty_command))
+app.command(
+    "ask",
+    cls=OnceCommand,
+    short_help="Which pairs to ask an expert for.",
+    epilog=_SOLVE_EPILOG,
+    no_args_is_help=True,
+)(guarded(ask_command))
 app.command(
     "diagnose",
     cls=OnceCommand,

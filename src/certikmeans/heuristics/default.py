@@ -1,4 +1,4 @@
-"""The default heuristic: a population, on a sample first where the data are large."""
+"""The default heuristic: few or many clusters, on a sample first where the data are large."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from certikmeans.assignment import assigner_for
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, Labels, Workshop
+from certikmeans.heuristics.exchange import Exchange, Exertion
+from certikmeans.heuristics.local_search import means_of
 from certikmeans.heuristics.population import Budget, Population
 from certikmeans.heuristics.sampling import draw_sample
 from certikmeans.news import Unheard
@@ -28,6 +30,11 @@ JITTER = 0.05
 # about LLOYD_STEPS assignment steps.
 LLOYD_STEPS = 30
 WORK = 6e9
+# From here on, a population of whole labellings takes longer than swaps and regions: with more
+# clusters, and with some where a local search takes milliseconds.
+FEW_CLUSTERS = 10
+FEWER_CLUSTERS = 5
+LONG_STEP = 300_000
 
 
 def default_budget(workshop: Workshop) -> Budget:
@@ -41,9 +48,26 @@ def default_budget(workshop: Workshop) -> Budget:
     )
 
 
+def default_exertion(workshop: Workshop) -> Exertion:
+    """More patience where trials are cheap, and where there are more clusters to try."""
+    affordable = WORK / (LLOYD_STEPS * workshop.assigner.step_work)
+    patience = int(np.clip(affordable / 4, 16, 60 + 4 * workshop.problem.n_clusters))
+    return Exertion(
+        starts=int(np.clip(affordable / 16, 4, 8)), patience=patience, trials=100 * patience
+    )
+
+
+def has_many_clusters(workshop: Workshop) -> bool:
+    """Whether swaps find more than a population in the same time."""
+    n_clusters = workshop.problem.n_clusters
+    return n_clusters > FEW_CLUSTERS or (
+        n_clusters > FEWER_CLUSTERS and workshop.assigner.step_work > LONG_STEP
+    )
+
+
 @final
 class DefaultSearch(AbstractHeuristic):
-    """Trivial cases at once; otherwise `Population`, by way of a sample if need be."""
+    """Trivial cases at once; else `Population` or `Exchange`, by way of a sample if need be."""
 
     name: ClassVar[str] = "default"
 
@@ -55,6 +79,8 @@ class DefaultSearch(AbstractHeuristic):
             labels = np.arange(problem.n_groups)
             workshop.news.offer(labels, "one group per cluster")
             return labels
+        if problem.n_groups <= LARGE and has_many_clusters(workshop):
+            return Exchange(default_exertion(workshop)).search(workshop)
         if problem.n_groups <= LARGE or workshop.finished():
             return Population(default_budget(workshop)).search(workshop)
         starts = (*workshop.starts, *self._centers_from_sample(workshop))
@@ -71,8 +97,11 @@ class DefaultSearch(AbstractHeuristic):
             witness=witness,
             news=Unheard(),
         )
-        optima = Population(default_budget(small)).best_of_run(small)
-        rivals = [one.centers for one in optima if one.cost <= CLOSE * optima[0].cost]
+        if has_many_clusters(small):
+            rivals = [means_of(sample.problem, Exchange(default_exertion(small)).search(small))]
+        else:
+            optima = Population(default_budget(small)).best_of_run(small)
+            rivals = [one.centers for one in optima if one.cost <= CLOSE * optima[0].cost]
         return rivals[:POLISHED] + _jittered(rivals[0], sample.problem, workshop.seed)
 
 

@@ -8,7 +8,7 @@ from certikmeans.heuristics.default import DefaultSearch
 from certikmeans.heuristics.local_search import LocalSearch
 
 # Of a time limit, heuristics get at most this much, so that there is time for a proof.
-HEURISTICS_SHARE = 0.5
+HEURISTICS_SHARE = 0.2
 
 
 def find_labelling(workshop: Workshop, patient: Assigner, starts: tuple[Centers, ...]) -> None:

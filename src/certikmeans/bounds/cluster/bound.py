@@ -10,6 +10,7 @@ look alike, and one subproblem does.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
@@ -240,6 +241,10 @@ def _climb(
         most_rounds = MOST_ROUNDS
     bundle = None
     statistics = None
+    before: _Kept | None = None if root is None else root.kept
+    if before is not None:
+        start, hopeful = before.start, before.hopeful
+        best.restore(*before.best)
     while True:
         if bundle is None:
             # At the root clusters are where their means are, and their box is not a given.
@@ -255,7 +260,17 @@ def _climb(
                 doubt_after,
             )
             bundle.statistics = bundle.statistics if statistics is None else statistics
-        outcome = bundle.run(start.aim, stop, pause_if_unreachable=hopeful, most_rounds=most_rounds)
+            if before is not None:
+                bundle.restore(before.bundle)
+                before = None
+        here = functools.partial(_kept, start, best, bundle, hopeful)
+        outcome = bundle.run(
+            start.aim,
+            stop,
+            pause_if_unreachable=hopeful,
+            most_rounds=most_rounds,
+            on_round=functools.partial(_nothing if root is None else root.keep, here),
+        )
         best.keep(bundle)
         if outcome is not Outcome.UNREACHABLE or root is None or not hopeful:
             break
@@ -282,6 +297,25 @@ def _climb(
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kept:
+    """What the bound needs to go on between two rounds of the bundle."""
+
+    start: _Start
+    best: tuple[float, Vector | None, float]
+    bundle: dict[str, Any]
+    hopeful: bool
+
+
+def _kept(start: _Start, best: _Best, bundle: LevelBundle, hopeful: bool) -> _Kept:
+    return _Kept(start, best.kept(), bundle.kept(), hopeful)
+
+
+def _nothing(state: Callable[[], Any]) -> None:
+    """Nodes are not saved before they are done."""
+
+
+@final
 class _Best:
     """The best bound over all incumbents: it never goes down."""
 
@@ -295,6 +329,14 @@ class _Best:
         if value > self._told:
             self._told = value
             self._on_bound(value)
+
+    def kept(self) -> tuple[float, Vector | None, float]:
+        return self.value, self._lam, self._told
+
+    def restore(self, value: float, lam: Vector | None, told: float) -> None:
+        self.value, self._lam, self._told = value, lam, told
+        if told > 0.0:
+            self._on_bound(told)
 
     def keep(self, bundle: LevelBundle) -> None:
         if bundle.proven > self.value:

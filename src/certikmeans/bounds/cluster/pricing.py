@@ -26,6 +26,7 @@ from certikmeans.kernels.pricing.ascent import ascend
 from certikmeans.kernels.pricing.instance import Instance
 from certikmeans.kernels.pricing.search import Finds, OpenBoxes, Rules, Searched, search_boxes
 from certikmeans.problem import ReducedProblem
+from certikmeans.problem.tables import column_ranges
 from certikmeans.stop import StopSignal
 
 CLIMBS = 8  # ascents between two looks at the clock
@@ -59,7 +60,7 @@ class Region:
         allowed: NDArray[np.bool_] | None = None,
     ) -> Region:
         """Box of a centre. Means never leave the box of all points: its faces are no walls."""
-        least, most = reduced.points.min(axis=0), reduced.points.max(axis=0)
+        least, most = column_ranges(reduced.points)
         low, high = np.maximum(low, least), np.minimum(high, most)
         walls = np.stack([np.where(low > least, low, -np.inf), np.where(high < most, high, np.inf)])
         return cls(low, high, walls, allowed)
@@ -67,7 +68,7 @@ class Region:
     @classmethod
     def everywhere(cls, reduced: ReducedProblem) -> Region:
         """All of it: the mean of any set lies in the box that holds all points."""
-        return cls.of(reduced, reduced.points.min(axis=0), reduced.points.max(axis=0))
+        return cls.of(reduced, *column_ranges(reduced.points))
 
     def clamp(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """Nearest places inside the walls."""

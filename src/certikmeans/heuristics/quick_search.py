@@ -1,0 +1,110 @@
+"""A local search for trials among many clusters: what a trial takes hardly grows with them."""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.assignment import Assigner
+from certikmeans.heuristics.base import Centers, Labels, Workshop
+from certikmeans.heuristics.local_search import (
+    LLOYD_ITERATIONS,
+    LONGEST_CHAIN,
+    ROUNDING_SHARE,
+    LocalOptimum,
+)
+from certikmeans.kernels.graph.links import Links
+from certikmeans.kernels.lloyd.chain_moves import ChainLimits, Clusters
+from certikmeans.kernels.lloyd.near_moves import cost_of, improve_nearby, label_greedily
+from certikmeans.problem import ReducedProblem
+
+# A group may move to so many clusters around its own.
+NEAREST = 16
+PASSES = 20
+ROUNDS = 3
+
+
+@final
+class QuickSearch:
+    """Lloyd, then moves between neighbouring clusters until they are at rest.
+
+    Where components of cannot-links take a search for their cheapest labels, any proper labels
+    that are near will do: chain moves go on from there.
+    """
+
+    def __init__(self, problem: ReducedProblem, assigner: Assigner) -> None:
+        self._problem = problem
+        self._assigner = assigner
+        scatter = problem.weights @ np.einsum("ij,ij->i", problem.points, problem.points)
+        self._links = Links(problem.graph.indptr, problem.graph.neighbors)
+        self._limits = ChainLimits(
+            least_gain=ROUNDING_SHARE * float(scatter),
+            longest=min(LONGEST_CHAIN, problem.n_groups),
+            passes=PASSES,
+        )
+
+    def from_centers(self, centers: Centers, workshop: Workshop) -> LocalOptimum:
+        """Descend from ``centers``; stops early, with a proper labelling, when asked to."""
+        problem, assigner = self._problem, self._assigner
+        labels = np.empty(problem.n_groups, dtype=np.int64)
+        if assigner.searches and label_greedily(
+            problem.points, self._links, problem.graph.n_linked, centers, labels
+        ):
+            return self._at_rest(labels, centers.copy(), 1)[0]
+        rest = assigner.lloyd(
+            centers,
+            labels,
+            1 if assigner.searches else LLOYD_ITERATIONS,
+            executor=workshop.executor,
+            stop=workshop.stop,
+        )
+        return self._at_rest(rest.labels, rest.centers, rest.iterations)[0]
+
+    def patiently(self, found: LocalOptimum, workshop: Workshop) -> LocalOptimum:
+        """Alternate cheapest labels, however long they take, with moves, until both are at rest."""
+        for _ in range(ROUNDS):
+            rest = self._assigner.lloyd(
+                found.centers,
+                found.labels.copy(),
+                LLOYD_ITERATIONS,
+                executor=workshop.executor,
+                stop=workshop.stop,
+            )
+            better, moves = self._at_rest(rest.labels, rest.centers, rest.iterations)
+            found = min(found, better, key=lambda one: one.cost)
+            if moves == 0 or found is not better or workshop.stop.cause() is not None:
+                break
+        return found
+
+    def _at_rest(self, labels: Labels, means: Centers, iterations: int) -> tuple[LocalOptimum, int]:
+        """Move groups until no move gains; also returns how many moves that took."""
+        problem = self._problem
+        n_clusters = problem.n_clusters
+        clusters = Clusters(
+            counts=np.empty(n_clusters, dtype=np.int64),
+            masses=np.empty(n_clusters),
+            sums=np.empty((n_clusters, problem.n_axes)),
+        )
+        total = 0
+        for _ in range(ROUNDS):
+            moves = improve_nearby(
+                problem.points, problem.weights, self._links, self._limits,
+                _neighbours(means), clusters, means, labels,
+            )  # fmt: skip
+            total += moves
+            if moves == 0:
+                break
+        costs = np.empty(n_clusters)
+        cost = cost_of(problem.points, problem.weights, means, labels, costs)
+        return LocalOptimum(labels, means, float(cost), iterations), total
+
+
+def _neighbours(centers: Centers) -> NDArray[np.int64]:
+    """For every centre, the nearest ones, itself among them, in no order."""
+    if len(centers) <= NEAREST + 1:
+        return np.tile(np.arange(len(centers)), (len(centers), 1))
+    squares = np.einsum("ij,ij->i", centers, centers)
+    apart = squares[:, None] + squares[None, :] - 2.0 * (centers @ centers.T)
+    return np.ascontiguousarray(np.argpartition(apart, NEAREST, axis=1)[:, : NEAREST + 1])
