@@ -183,6 +183,18 @@ def test_events_tell_the_story_in_order(blobs):
     assert started == finished == ["presolve", "heuristics", "bounds"]
 
 
+def test_rounding_that_exceeds_the_cost_is_said_and_ends_the_run():
+    # The two heavy points are a hair apart: what they cost together is below one rounding error
+    # of their weights times the distance of the others.
+    points, weights = [[0.0], [1e-9], [1.0], [2.0]], [1e12, 1e12, 1.0, 1.0]
+    result = solve(Problem.from_data(points, 3, weights=weights))
+    assert result.stop_reason is StopReason.ROUNDING
+    assert result.status is Status.FEASIBLE
+    assert 0.0 < result.cost < 1e-6
+    assert 0.0 <= result.lower_bound <= result.cost
+    assert "similar size" in result.advice
+
+
 def test_time_in_listeners_does_not_count(blobs, monkeypatch):
     clock = SimpleNamespace(now=0.0)  # ticks at every look, and jumps in the listener
     told = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from copy import copy
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,7 +88,8 @@ class Assigner:
             problem.graph, problem.n_clusters, np.asarray(witness, dtype=np.int64)
         )
         self._geometry = build_geometry(problem, self._layout)
-        self._links = self._layout if problem.graph.n_linked else None
+        # Without links, kernels are compiled without what solves them.
+        self._links: Any = self._layout if problem.graph.n_linked else None
         self._hard_seconds = hard_seconds
         self._n_chunks = len(self._geometry.chunk_vertex) - 1
         self._tasks = _tasks(self._n_chunks, problem)
