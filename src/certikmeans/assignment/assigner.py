@@ -291,7 +291,7 @@ class Assigner:
         rows = np.empty((self._n_chunks, n_clusters * (n_axes + 1) + EXTRAS))
         pending = np.zeros(len(self._slots), dtype=np.bool_)
         before = labels.copy() if self._searches else labels
-        rest = (self._geometry, self._links, centers, labels, rows, pending)
+        rest: tuple[Any, ...] = (self._geometry, self._links, centers, labels, rows, pending)
         if executor is None or len(self._tasks) == 1:
             assign_chunks(0, self._n_chunks, *rest)
         else:
