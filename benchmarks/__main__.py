@@ -8,7 +8,7 @@ import pkgutil
 from collections.abc import Callable, Sequence
 
 from benchmarks import studies
-from benchmarks.micro import lloyd, noise, presolving, startup
+from benchmarks.micro import lloyd, noise, presolving
 from benchmarks.studies.paper import run as paper
 from benchmarks.study import Study
 
@@ -26,7 +26,6 @@ MICRO: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
     "lloyd": ("one Lloyd step with exact assignment against scikit-learn's", lloyd.main),
     "noise": ("pairs of which 2 %% are wrong: how many have to go", noise.main),
     "presolve": ("reading the problem and presolve at 1,500,000 points", presolving.main),
-    "startup": ("time of --help and of the import", startup.main),
 }
 BENCHMARKS = {
     **{name: (study.what, study.main) for name, study in STUDIES.items()},

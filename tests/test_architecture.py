@@ -115,6 +115,7 @@ def test_pages_stay_short(path):
 def test_kernels_are_plain_compiled_functions(path):
     text = path.read_text()
     assert not re.search(r"fastmath\s*=\s*True|parallel\s*=\s*True|jitclass", text)
+    assert "from numba" not in text, "njit is that of certikmeans.compiling.dispatch"
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef):
             decorators = {ast.unparse(decorator) for decorator in node.decorator_list}

@@ -183,11 +183,23 @@ def test_events_tell_the_story_in_order(blobs):
     assert started == finished == ["presolve", "heuristics", "bounds"]
 
 
+def test_rounding_that_exceeds_the_cost_is_said_and_ends_the_run():
+    # The two heavy points are a hair apart: what they cost together is below one rounding error
+    # of their weights times the distance of the others.
+    points, weights = [[0.0], [1e-9], [1.0], [2.0]], [1e12, 1e12, 1.0, 1.0]
+    result = solve(Problem.from_data(points, 3, weights=weights))
+    assert result.stop_reason is StopReason.ROUNDING
+    assert result.status is Status.FEASIBLE
+    assert 0.0 < result.cost < 1e-6
+    assert 0.0 <= result.lower_bound <= result.cost
+    assert "similar size" in result.advice
+
+
 def test_time_in_listeners_does_not_count(blobs, monkeypatch):
     clock = SimpleNamespace(now=0.0)  # ticks at every look, and jumps in the listener
     told = 0
 
-    def perf_counter():
+    def now():
         clock.now += 1e-3
         return clock.now
 
@@ -197,7 +209,7 @@ def test_time_in_listeners_does_not_count(blobs, monkeypatch):
             told += 1
             clock.now += 1000.0
 
-    monkeypatch.setattr(events, "time", SimpleNamespace(perf_counter=perf_counter))
+    monkeypatch.setattr(events, "CLOCK", SimpleNamespace(now=now, lost=lambda: 0.0))
     result = solve(blobs, callbacks=[slow])
     assert told == 3
     assert clock.now > 3000.0

@@ -33,6 +33,7 @@ class Ending:
     attempts: tuple[Attempt, ...] = ()
     evidence: tuple[AbstractEvidence, ...] = ()  # about the whole, for certainty
     first_points: NDArray[np.int64] | None = None  # of the groups it is about
+    rounding: bool = False  # a bound was not asked: its rounding exceeds the cost
 
 
 def conclude(
@@ -94,5 +95,7 @@ def _verdict(board: Board, ending: Ending, stop: StopSignal) -> tuple[Status, St
             return status, StopReason.TIME_LIMIT
         case StopCause.INTERRUPTED:
             return status, StopReason.INTERRUPTED
+        case None if ending.rounding:
+            return status, StopReason.ROUNDING
         case None:
             return status, StopReason.METHODS_EXHAUSTED

@@ -70,10 +70,15 @@ def prove(
 ) -> Ending:
     """Raise the bound of the whole; if that does not close the gap, grow a tree."""
     board, course, keep_proof = around.board, around.course, around.options.keep_proof
+    swamped = False
     while not board.finished() or (keep_proof and not course.attempts):
         request = policy.next(board.gap)
         if request is None:
             break
+        at_stake = board.cost - presolved.reduced.offset
+        if not board.gap_reached() and request.bound.rounding(presolved.reduced) >= at_stake:
+            swamped = True
+            continue
         course.begin(request.bound.name, policy.left)
         course.mark()
         try:
@@ -85,7 +90,7 @@ def prove(
     base = policy.for_the_tree(course.asked)
     if base is None or (board.finished() and course.tree_before() is None):
         proof = _proof_without_tree(presolved, around)
-        return Ending(proof=proof, attempts=tuple(course.attempts))
+        return Ending(rounding=swamped, proof=proof, attempts=tuple(course.attempts))
     with around.timer.stage("search"):
         return _grow(presolved, setting, base, around)
 

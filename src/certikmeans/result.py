@@ -134,6 +134,11 @@ class Result:
                 )
             case StopReason.NODE_LIMIT:
                 return "the tree was still growing: raise the node limit, and set a time limit"
+            case StopReason.ROUNDING:
+                return (
+                    "rounding swallows every bound: bring weights and coordinates to a similar "
+                    "size, and subtract what they have in common"
+                )
             case StopReason.METHODS_EXHAUSTED:
                 return (
                     "no bound can be raised further in reasonable time: accept the gap, or make "

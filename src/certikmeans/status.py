@@ -27,6 +27,7 @@ class StopReason(StrEnum):
     INTERRUPTED = "interrupted"
     NODE_LIMIT = "node_limit"
     WORKER_FAILED = "worker_failed"
+    ROUNDING = "rounding"
     METHODS_EXHAUSTED = "methods_exhausted"
     PROVEN_INFEASIBLE = "proven_infeasible"
 
@@ -49,6 +50,8 @@ _REASON_SENTENCES = {
     StopReason.INTERRUPTED: "the run was interrupted",
     StopReason.NODE_LIMIT: "the node limit was reached",
     StopReason.WORKER_FAILED: "a worker failed; what was proven before stays proven",
+    StopReason.ROUNDING: "rounding errors are as large as the cost: weights or coordinates differ "
+    "by too many orders of magnitude",
     StopReason.METHODS_EXHAUSTED: "every part is as proven as rounding allows",
     StopReason.PROVEN_INFEASIBLE: "the pairs contradict each other",
 }

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import Assigner, plan
+from certikmeans.kernels.assignment.layout import SEARCH
 from tests.assignment.helpers import (
     SHAPES,
     any_proper_labelling,
@@ -113,6 +114,17 @@ def test_cliques_of_groups_with_tails(seed):
     costs = rng.random((n, n_clusters))
     answer = Assigner(problem, any_proper_labelling(problem.graph, n_clusters)).assign_costs(costs)
     check_against_oracle(problem, answer, costs)
+
+
+@pytest.mark.parametrize("shape", ["cycle", "wheel"])
+@pytest.mark.parametrize("seed", range(10))
+def test_large_cores_are_laid_out_without_sets_and_solved_alike(seed, shape, monkeypatch):
+    problem, witness, centers = draw(seed, shape)
+    monkeypatch.setattr(plan, "_LARGE_CORE", 2)
+    monkeypatch.setattr(plan, "_NEARLY_A_TREE", 0.0)
+    large = Assigner(problem, witness)
+    assert large._layout.cores.method.tolist() == [SEARCH]
+    check_against_oracle(problem, large.assign(centers), exact_costs(problem, centers))
 
 
 def near(graph, v):

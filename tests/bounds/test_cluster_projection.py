@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog, minimize
+from scipy.optimize import linprog, minimize, nnls
 
+from certikmeans.bounds.cluster import projection
 from certikmeans.bounds.cluster.projection import project
 
 
@@ -92,3 +93,17 @@ def test_starting_on_the_bounds_moves():
         np.array([[1.0, -2.0, 1.0]]), np.array([1.0]), np.zeros(3), np.zeros(3), np.ones(3), 1e-9
     )
     assert np.allclose(found.point, [0.5, 0.0, 0.5])
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12, 16])
+@pytest.mark.parametrize("seed", range(8))
+def test_few_variables_have_the_least_that_the_library_finds(n, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, n + 3))
+    matrix, linear = rows @ rows.T + 1e-3 * np.eye(n), rng.normal(size=n)
+    found = projection._least_of_few(matrix, linear)
+    factor = np.linalg.cholesky(matrix)
+    expected, _ = nnls(factor.T, np.linalg.solve(factor, linear))
+    assert found is not None
+    assert (found >= 0.0).all()
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)

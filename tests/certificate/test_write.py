@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from certikmeans import Problem, solve
 from certikmeans.certificate import check_certificate
 from certikmeans.certificate import format as form
-from certikmeans.certificate.write import make_certificate, write_certificate
+from certikmeans.certificate.check_pricing import Limits
+from certikmeans.certificate.write import certificate_bytes, make_certificate, write_certificate
 from certikmeans.errors import InputError
 from certikmeans.proof import Leaf, Proof
 from tests.published import published, stated
@@ -108,3 +110,36 @@ def test_what_no_reader_would_take_is_not_written(tmp_path, monkeypatch):
     assert not target.exists()
     write_certificate(target, problem, result)
     assert target.exists()
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_points_a_few_units_apart_give_certificates_that_are_accepted(seed):
+    rng = np.random.default_rng(seed)
+    unit = 2.0**-26  # near 1e8, floats are this far apart
+    points = 1e8 + unit * rng.integers(0, 4, size=(7, 2))
+    points[:2] += 3.0
+    problem = Problem.from_data(points, 3, cannot_link=[(0, 1)])
+    result = solve(problem, keep_proof=True, node_limit=5)
+    verdict = check_certificate(points, certificate_bytes(problem, result))
+    assert verdict.accepted, verdict.message
+    assert verdict.lower_bound <= result.lower_bound
+
+
+def test_a_claim_that_the_checker_does_not_follow_is_lowered(monkeypatch):
+    points = np.random.default_rng(1).normal(size=(12, 2))
+    problem = Problem.from_data(points, 3)
+    result = solve(problem, keep_proof=True)
+    claimed = form.decode(certificate_bytes(problem, result), points.shape).lower_bound
+    bold = replace(result.proof, lower_bound=result.cost * (1.0 - 1e-12))  # more than was proven
+    daring = SimpleNamespace(proof=bold, infeasibility=None, labels=result.labels, cost=result.cost)
+    content = certificate_bytes(problem, daring)
+    verdict = check_certificate(points, content)
+    assert verdict.accepted, verdict.message
+    assert 0.0 < verdict.lower_bound < result.cost
+    assert claimed > 0.0
+
+
+def test_small_files_get_small_limits():
+    limits = Limits()
+    assert limits.for_size(300).boxes == 900_000
+    assert limits.for_size(10**9).boxes == limits.boxes == 20_000_000

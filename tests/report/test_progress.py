@@ -6,20 +6,27 @@ import io
 import os
 
 import pytest
+from rich.console import Console
 
+from certikmeans.compiling.listening import Compiling
 from certikmeans.events import (
     BoundImproved,
+    BoundProgress,
+    Emitter,
     Finished,
     HeuristicProgress,
     IncumbentFound,
+    Meter,
     PresolveDone,
     StageFinished,
     StageStarted,
 )
 from certikmeans.problem import Problem
 from certikmeans.report.progress import (
+    FIRST_RUN,
     LiveProgress,
     PlainProgress,
+    ProgressState,
     SilentProgress,
     progress_on,
 )
@@ -123,3 +130,51 @@ def test_silence():
         progress.announce("stopping")
         progress.restore_terminal()
     assert stream.getvalue() == ""
+
+
+def test_a_bound_at_work_is_seen():
+    state = ProgressState()
+    state.update(StageStarted(1.0, "bounds"))
+    assert state.activity() == "bounds"
+    state.update(BoundProgress(1.5, "cluster", {"boxes": 12_000, "climbs": 40}))
+    assert state.activity() == "bounds: cluster, 12,000 boxes, 40 climbs"
+    state.update(StageStarted(2.0, "bounds"))
+    assert state.activity() == "bounds"
+
+
+def test_starts_without_a_budget_are_counted():
+    state = ProgressState()
+    state.update(StageStarted(0.0, "heuristics"))
+    state.update(HeuristicProgress(0.1, 5, 0))
+    assert state.activity() == "heuristics: 5 starts"
+
+
+def test_compiling_is_said_once_on_a_stream(tmp_path):
+    path = tmp_path / "log"
+    with path.open("w") as stream, PlainProgress(stream) as progress:
+        for number in (1, 2, 3):
+            progress.compiling(Compiling("lloyd", number))
+    assert path.read_text().splitlines() == [FIRST_RUN]
+
+
+def test_compiling_is_counted_on_a_terminal_until_the_run_goes_on():
+    live = LiveProgress(Console(file=io.StringIO(), force_terminal=True, width=120))
+    live.compiling(Compiling("lloyd", 7))
+    assert "compiling kernel 7 (lloyd)" in live.render().plain
+    live(StageStarted(1.0, "bounds"))
+    assert "compiling" not in live.render().plain
+
+
+def test_a_meter_adds_up_and_speaks_seldom(monkeypatch):
+    told = []
+    emitter = Emitter([told.append])
+    monkeypatch.setattr(Emitter, "seconds", property(lambda self: now[0]))
+    now = [0.0]
+    meter = Meter(emitter, "cluster")
+    for now[0] in (0.1, 0.2, 0.3, 0.4, 0.6):
+        meter(boxes=10)
+    meter(climbs=1)
+    assert [(event.seconds, event.done) for event in told] == [
+        (0.3, {"boxes": 30}),
+        (0.6, {"boxes": 50}),
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from copy import copy
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,7 +88,8 @@ class Assigner:
             problem.graph, problem.n_clusters, np.asarray(witness, dtype=np.int64)
         )
         self._geometry = build_geometry(problem, self._layout)
-        self._links = self._layout if problem.graph.n_linked else None
+        # Without links, kernels are compiled without what solves them.
+        self._links: Any = self._layout if problem.graph.n_linked else None
         self._hard_seconds = hard_seconds
         self._n_chunks = len(self._geometry.chunk_vertex) - 1
         self._tasks = _tasks(self._n_chunks, problem)
@@ -290,7 +291,7 @@ class Assigner:
         rows = np.empty((self._n_chunks, n_clusters * (n_axes + 1) + EXTRAS))
         pending = np.zeros(len(self._slots), dtype=np.bool_)
         before = labels.copy() if self._searches else labels
-        rest = (self._geometry, self._links, centers, labels, rows, pending)
+        rest: tuple[Any, ...] = (self._geometry, self._links, centers, labels, rows, pending)
         if executor is None or len(self._tasks) == 1:
             assign_chunks(0, self._n_chunks, *rest)
         else:

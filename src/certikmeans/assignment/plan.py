@@ -36,6 +36,10 @@ _CHEAP_ELIMINATION = 30_000
 # The largest table that elimination may use, with its vertex: 8 MB.
 _LARGEST_TABLE = 1_000_000
 _LARGEST_TABLES = 4_000_000
+# Larger cores are laid out without sets: they are searched, and edges do for a cover by cliques.
+# Unless they are hardly more than trees: then elimination is worth the time that its order takes.
+_LARGE_CORE = 20_000
+_NEARLY_A_TREE = 1.2  # edges per vertex
 
 IntArray = NDArray[np.int64]
 
@@ -58,6 +62,11 @@ class _Rows:
     def add(self, row: Iterable[int]) -> None:
         self.values.extend(row)
         self.starts.append(len(self.values))
+
+    def add_many(self, lengths: IntArray, values: IntArray) -> None:
+        """Add rows of these lengths, one after the other in ``values``."""
+        self.starts.extend((len(self.values) + np.cumsum(lengths)).tolist())
+        self.values.extend(values.tolist())
 
 
 @final
@@ -88,6 +97,11 @@ class _CoreBuilder:
         self.peel.add(removed.tolist())
         self.anchor.extend(anchors.tolist())
         vertices = np.setdiff1d(np.arange(last - first), removed)
+        if len(vertices) > _LARGE_CORE and method is None:
+            links = _links_inside(indptr, neighbors, first, last, vertices)
+            if len(links) > 2 * _NEARLY_A_TREE * len(vertices):
+                self._add_large(vertices, links)
+                return
         name = {int(v): i for i, v in enumerate(vertices)}
         adjacency = []
         for v in vertices + first:
@@ -109,6 +123,26 @@ class _CoreBuilder:
             self.link.add(sorted(near_places))
         self._add_tables(linked, order, entries)
         self._add_cliques(linked if chosen == SEARCH else [])
+
+    def _add_large(self, vertices: IntArray, links: IntArray) -> None:
+        """Add a core that is searched, given its edges in both directions as places in it."""
+        n = len(vertices)
+        order = np.lexsort((np.arange(n), -np.bincount(links[:, 0], minlength=n)))
+        place = np.empty(n, dtype=np.int64)
+        place[order] = np.arange(n)
+        links = place[links]
+        links = links[np.lexsort((links[:, 1], links[:, 0]))]
+        edges = links[links[:, 0] < links[:, 1]]
+        nothing = np.zeros(n, dtype=np.int64)
+        self.method.append(SEARCH)
+        self.core.add(vertices[order].tolist())
+        self.link.add_many(np.bincount(links[:, 0], minlength=n), links[:, 1])
+        self.table_size.append(0)
+        self.table_start.extend(nothing.tolist())
+        self.scope.add_many(nothing, nothing[:0])
+        self.child.add_many(nothing, nothing[:0])
+        self.member.add_many(np.full(len(edges), 2), edges.ravel())
+        self.cliques.append(len(self.member.starts) - 1)
 
     def _choose(self, adjacency: Adjacency, order: EliminationOrder | None) -> int:
         n_core = len(adjacency)
@@ -176,6 +210,19 @@ class _CoreBuilder:
             size=_frozen(self.table_size),
         )
         return cores, tables
+
+
+def _links_inside(
+    indptr: IntArray, neighbors: IntArray, first: int, last: int, vertices: IntArray
+) -> IntArray:
+    """Links between some vertices of a component, in both directions, as places among them."""
+    place = np.full(last - first, -1)
+    place[vertices] = np.arange(len(vertices))
+    degrees = np.diff(indptr[first : last + 1])
+    tails = place[np.repeat(np.arange(last - first), degrees)]
+    heads = place[neighbors[indptr[first] : indptr[last]] - first]
+    inside = (tails >= 0) & (heads >= 0)
+    return np.stack([tails[inside], heads[inside]], axis=1)
 
 
 def build_layout(

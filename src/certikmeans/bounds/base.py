@@ -165,6 +165,13 @@ class AbstractBound(ABC, Generic[State]):
         """Why the bound cannot be had for this problem, in a clause; None: it can."""
         return None
 
+    def rounding(self, problem: ReducedProblem) -> float:
+        """Return what this bound takes off for rounding at the least.
+
+        Where that is as much as a labelling costs, there is no point in asking.
+        """
+        return 0.0
+
     def kernels(self) -> Sequence[Any]:
         """Return the compiled functions that an evaluation calls and that take long to compile.
 

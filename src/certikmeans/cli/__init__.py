@@ -15,8 +15,14 @@ from certikmeans.cli.certainty import ask_command, certainty_command
 from certikmeans.cli.check import check_command
 from certikmeans.cli.demo import demo_command
 from certikmeans.cli.diagnose import diagnose_command
-from certikmeans.cli.exits import end_on_sigterm, guarded, occupy_closed_streams
+from certikmeans.cli.exits import (
+    end_on_sigterm,
+    guarded,
+    occupy_closed_streams,
+    show_warnings_plainly,
+)
 from certikmeans.cli.generate import generate_command
+from certikmeans.cli.memory import one_thread_if_limited
 from certikmeans.cli.once import OnceCommand
 from certikmeans.cli.solve import solve_command
 from certikmeans.cli.warm_up import warm_up_command
@@ -115,4 +121,6 @@ def main() -> None:
     """Run the command line."""
     occupy_closed_streams()
     end_on_sigterm()
+    show_warnings_plainly()
+    one_thread_if_limited()
     app(prog_name="certikmeans")

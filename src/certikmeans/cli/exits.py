@@ -9,10 +9,11 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable
 from enum import IntEnum
 from types import FrameType
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import typer
 
@@ -51,6 +52,19 @@ def exit_code_of(status: Status) -> ExitCode:
             return ExitCode.INFEASIBLE
         case _:
             raise AssertionError(f"no exit code for status {status!r}")
+
+
+def show_warnings_plainly() -> None:
+    """Have our own warnings look like everything else on standard error."""
+    usual = warnings.showwarning
+
+    def show(message: Any, category: type[Warning], *more: Any, **others: Any) -> None:
+        if category.__module__.startswith("certikmeans"):
+            to_stderr(f"warning: {message}\n")
+        else:
+            usual(message, category, *more, **others)
+
+    warnings.showwarning = show
 
 
 def guarded(command: Callable[P, ExitCode]) -> Callable[P, None]:

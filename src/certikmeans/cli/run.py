@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from certikmeans._atomic import write_atomically
 from certikmeans.cli.exits import ExitCode, exit_code_of, show_error, to_stderr, to_stdout
+from certikmeans.cli.memory import take_buffers_if_limited
 from certikmeans.errors import CertikmeansError, InputError
 from certikmeans.stop import StopSignal
 
@@ -137,6 +138,8 @@ def run_and_deliver(
     ExitCode
         What was proven, unless an output could not be written.
     """
+    take_buffers_if_limited()
+
     from certikmeans.compiling.listening import watched
     from certikmeans.report.progress import progress_on
     from certikmeans.report.trace import Trace

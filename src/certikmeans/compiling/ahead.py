@@ -8,6 +8,7 @@ but time: whoever needs a kernel that is not there compiles it.
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -45,6 +46,14 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def _may_start() -> bool:
+    """Whether Python can be started, by a process that is nobody's worker."""
+    name = Path(sys.executable or "").name.lower()
+    is_python = name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)
+    is_worker = os.environ.get(_INSIDE) or multiprocessing.parent_process() is not None
+    return is_python and not is_worker
+
+
 @final
 class Ahead:
     """A process that compiles, or none where that would not help.
@@ -61,7 +70,7 @@ class Ahead:
         self._process: subprocess.Popen[bytes] | None = None
         self._kernels = tuple(kernels)
         wanted = kernels and not any(is_kept(kernel) for kernel in kernels)
-        if not wanted or cores() < 2 or not sys.executable or os.environ.get(_INSIDE):
+        if not wanted or cores() < 2 or not _may_start():
             return
         paths = os.pathsep.join(path for path in sys.path if path)
         with contextlib.suppress(OSError):

@@ -5,6 +5,9 @@ Where neither can be written (an image with read-only packages and no home), it 
 the function. A directory in the temporary one is used instead, private to the user.
 """
 
+# numba's own types do not tell what is adjusted here.
+# mypy: disable-error-code="no-untyped-call, attr-defined, misc"
+
 from __future__ import annotations
 
 import os

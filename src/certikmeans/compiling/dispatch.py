@@ -14,6 +14,9 @@ All of this stands on parts of numba that may change. Where they are not as expe
 compiled by numba's own ``njit``: the same results, later.
 """
 
+# numba's own types do not tell what is adjusted here.
+# mypy: disable-error-code="no-untyped-call, attr-defined, misc"
+
 from __future__ import annotations
 
 import os
@@ -49,7 +52,7 @@ class _Unfinished:
     """Stands for the machine code that a helper does not have; no two are equal."""
 
 
-class _HelperLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
+class _HelperLibrary(codegen.JITCodeLibrary):
     """Code that waits for being linked into a caller: neither optimised nor made executable."""
 
     def _optimize_final_module(self) -> None:
@@ -59,7 +62,7 @@ class _HelperLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
 
-class _KernelCompiler(compiler.Compiler):  # type: ignore[misc]
+class _KernelCompiler(compiler.Compiler):
     """numba's compiler, which stops before machine code where a helper is compiled."""
 
     def compile_extra(self, func: Any) -> Any:
@@ -75,7 +78,7 @@ class _KernelCompiler(compiler.Compiler):  # type: ignore[misc]
         return made._replace(entry_point=entry)
 
 
-class _KernelCache(FunctionCache):  # type: ignore[misc]
+class _KernelCache(FunctionCache):
     """Keeps what can be called."""
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -83,7 +86,7 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
             super().save_overload(sig, data)
 
 
-class _KernelDispatcher(registry.CPUDispatcher):  # type: ignore[misc]
+class _KernelDispatcher(registry.CPUDispatcher):
     """Finds or compiles the code for the types at hand; knows who asks for it."""
 
     def __init__(

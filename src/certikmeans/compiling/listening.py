@@ -1,5 +1,8 @@
 """Who wants to know that a kernel is being compiled; numba tells."""
 
+# numba's own types do not tell what is adjusted here.
+# mypy: disable-error-code="no-untyped-call, attr-defined, misc"
+
 from __future__ import annotations
 
 import threading
@@ -67,7 +70,7 @@ def listen_to_numba() -> None:
     """Stop the clock while one of our kernels is compiled, and tell who watches."""
     from numba.core import event
 
-    class Listener(event.Listener):  # type: ignore[misc]
+    class Listener(event.Listener):
         def on_start(self, event: Any) -> None:
             if _is_ours(event):
                 _here.depth = getattr(_here, "depth", 0) + 1

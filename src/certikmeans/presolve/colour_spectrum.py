@@ -62,7 +62,7 @@ def _clustered(
     squares = np.einsum("ij,ij->i", places, places)
 
     def away(centre: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.maximum(squares - 2.0 * places @ centre + centre @ centre, 0.0)
+        return np.asarray(np.maximum(squares - 2.0 * places @ centre + centre @ centre, 0.0))
 
     centres = [places[rng.integers(len(places))]]
     nearest = away(centres[0])

@@ -32,6 +32,7 @@ from certikmeans.bounds.cluster.columns import (
 from certikmeans.bounds.cluster.families import families_of
 from certikmeans.bounds.cluster.multipliers import multiplier_space
 from certikmeans.bounds.cluster.pricing import DOUBT_AFTER, Column, Pricer
+from certikmeans.bounds.cluster.pricing_error import pricing_error
 from certikmeans.bounds.cluster.starts import cost_about, means_in_order, settle, spread
 from certikmeans.bounds.one_centre import cost_about_one_centre
 from certikmeans.kernels.pricing.ascent import ascend
@@ -117,6 +118,11 @@ class ClusterBound(AbstractBound[ClusterState]):
 
     name: ClassVar[str] = "cluster"
     suggests_pairs: ClassVar[bool] = True
+
+    def rounding(self, problem: ReducedProblem) -> float:
+        """Return what pricing takes off, once per cluster."""
+        nothing = np.zeros(problem.n_groups)
+        return problem.n_clusters * pricing_error(problem.points, problem.weights, nothing)
 
     def kernels(self) -> Sequence[Any]:
         """Return the two that pricing consists of."""

@@ -19,8 +19,6 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, solve_triangular
-from scipy.optimize import nnls
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -30,6 +28,8 @@ NEWTON_STEPS = 40
 DAMPING, LEAST_DAMPING = 1e-2, 1e-9
 ARMIJO = 1e-4
 SHORTEST = 1e-9
+FEW = 16  # variables that numpy is good enough for
+SETTLED = 1e-13
 
 
 @final
@@ -166,11 +166,48 @@ def _newton_step(
     active = rows[moving]
     curvature = (active * free) @ active.T
     curvature[np.diag_indices_from(curvature)] += damping
-    factor = np.tril(cho_factor(curvature, lower=True)[0])
-    goal = solve_triangular(factor, slope[moving] + curvature @ mu[moving], lower=True)
     step = np.zeros(len(mu))
-    step[moving] = nnls(factor.T, goal, maxiter=10 * len(mu) + 30)[0] - mu[moving]
+    step[moving] = _least(curvature, slope[moving] + curvature @ mu[moving]) - mu[moving]
     return step
+
+
+def _least(matrix: Matrix, linear: Vector) -> Vector:
+    """The least of ``1/2 x' matrix x - linear' x`` over ``x >= 0``; the matrix is positive."""
+    if len(linear) <= FEW:
+        found = _least_of_few(matrix, linear)
+        if found is not None:
+            return found
+    # Loaded where it is needed: that takes longer than a small run.
+    from scipy.linalg import cho_factor, solve_triangular
+    from scipy.optimize import nnls
+
+    factor = np.tril(cho_factor(matrix, lower=True)[0])
+    goal = solve_triangular(factor, linear, lower=True)
+    return np.asarray(nnls(factor.T, goal, maxiter=10 * len(linear) + 30)[0])
+
+
+def _least_of_few(matrix: Matrix, linear: Vector) -> Vector | None:
+    """The same by the method of Lawson and Hanson; None where it goes in circles."""
+    n = len(linear)
+    np.linalg.cholesky(matrix)  # raises where the matrix is not positive
+    x, free = np.zeros(n), np.zeros(n, dtype=np.bool_)
+    for _ in range(3 * n + 3):
+        rise = np.where(free, 0.0, linear - matrix @ x)
+        if not rise.max(initial=0.0) > SETTLED * float(np.abs(linear).max(initial=0.0)):
+            return x
+        free[int(np.argmax(rise))] = True
+        while True:
+            trial = np.zeros(n)
+            trial[free] = np.linalg.solve(matrix[np.ix_(free, free)], linear[free])
+            blocked = free & (trial <= 0.0)
+            if not blocked.any():
+                break
+            shares = x[blocked] / (x[blocked] - trial[blocked])
+            x = np.maximum(x + float(shares.min()) * (trial - x), 0.0)
+            free[np.flatnonzero(blocked)[int(np.argmin(shares))]] = False
+            x[~free] = 0.0
+        x = trial
+    return None
 
 
 def _line_search(dual: _Dual, here: _Position, step: Vector) -> _Position | None:

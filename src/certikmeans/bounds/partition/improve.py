@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from multiprocessing import parent_process
 from typing import final
@@ -14,6 +13,7 @@ from certikmeans.bounds.partition.compact import CompactMultipliers, CompactStar
 from certikmeans.bounds.sdp.admm import Admm
 from certikmeans.bounds.sdp.model import SdpModel
 from certikmeans.bounds.sdp.safe import safe_bound
+from certikmeans.compiling.clock import CLOCK
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
@@ -55,7 +55,7 @@ def improve_part(task: PartTask) -> PartAnswer:
 
 
 def _improve(task: PartTask) -> PartAnswer:
-    began = time.perf_counter()
+    began = CLOCK.now()
     problem = task.problem
     n = problem.n_groups
     if problem.n_clusters >= n:  # every group may be its own centre
@@ -68,7 +68,7 @@ def _improve(task: PartTask) -> PartAnswer:
         if floor >= value:
             value, proof = floor, none
         if problem.n_clusters == 1 or model.total <= 0.0:  # that is the cost itself
-            return PartAnswer(value, proof, None, 0, time.perf_counter() - began, ended=True)
+            return PartAnswer(value, proof, None, 0, CLOCK.now() - began, ended=True)
     admm = Admm(model, None if task.start is None else task.start.full())
     now = None
     while admm.iterations < task.iterations and value < task.target:
@@ -82,5 +82,5 @@ def _improve(task: PartTask) -> PartAnswer:
         if not math.isfinite(residual):
             break
     start = None if now is None else CompactStart.of(admm.state)
-    seconds = time.perf_counter() - began
+    seconds = CLOCK.now() - began
     return PartAnswer(value, proof, start, admm.iterations, seconds, ended=start is None)

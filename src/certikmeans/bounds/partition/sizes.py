@@ -7,14 +7,13 @@ part wants a number of iterations that hardly depends on its size; so all parts 
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from certikmeans.bounds.partition.anticlusters import anticlusters
 from certikmeans.bounds.partition.parts import part_of
 from certikmeans.bounds.sdp.admm import Admm
 from certikmeans.bounds.sdp.model import SdpModel
+from certikmeans.compiling.clock import CLOCK
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
@@ -49,9 +48,9 @@ def seconds_per_iteration(problem: ReducedProblem, labels: np.ndarray, stop: Sto
         return NO_TIME
     admm = Admm(model)
     admm.climb(PROBE_ITERATIONS, stop)  # compiles what is not compiled yet
-    began = time.perf_counter()
+    began = CLOCK.now()
     admm.climb(PROBE_ITERATIONS, stop)
-    taken = time.perf_counter() - began
+    taken = CLOCK.now() - began
     return float(taken / PROBE_ITERATIONS * (PROBE / max(len(rows), 1)) ** POWER)
 
 

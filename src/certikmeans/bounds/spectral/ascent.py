@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.spectral.closed_form import Borders, SpectralProof, borders_of
@@ -219,6 +217,8 @@ class _Model:
 
     def _largest(self, matrix: Floats, smoothing: float) -> tuple[Floats, Floats]:
         """All eigenvalues that have a share, and perhaps some more."""
+        from scipy.linalg import eigh
+
         order = len(matrix)
         wanted = 2 * self.rank + 10
         if order > 4 * wanted:
@@ -251,6 +251,8 @@ def _climb(
     steps: int,
     stop: Callable[[], bool],
 ) -> SpectralEvidence | None:
+    from scipy.optimize import minimize  # takes longer to load than a small run takes
+
     n_gains = begun.gains.size
     x = np.append(np.ldexp(begun.gains, -2 * frame.exponent).ravel(), begun.amounts) / model.scale
     bounds = [(0.0, None)] * n_gains + [(None, None)] * len(begun.amounts)
