@@ -20,7 +20,14 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.assignment import Assigner
 from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
-from certikmeans.bounds.cluster.bundle import MOST_ROUNDS, Aim, LevelBundle, Outcome
+from certikmeans.bounds.cluster.bundle import (
+    FEW_CLUSTERS,
+    MOST_ROUNDS,
+    PATIENCE,
+    Aim,
+    LevelBundle,
+    Outcome,
+)
 from certikmeans.bounds.cluster.columns import (
     column_of,
     columns_of,
@@ -42,8 +49,10 @@ from certikmeans.stop import StopSignal
 MARGIN = 0.01
 # How far beyond the bound asked for the cuts are asked to be, in units of the gap asked for.
 BEYOND = 0.75
-# Rounds of the bundle in a node: a split gains more than many small steps.
+# Rounds of the bundle in a node: a split gains more than many small steps. With many clusters a
+# round moves little, and the bundle goes on for as long as so many rounds bring it closer.
 ROUNDS_IN_A_NODE = 60
+PATIENCE_IN_A_NODE = 12
 # Where another bound waits, exact pricing has to show progress from so many boxes on: those that
 # many looks at a group make, but no fewer than so many.
 DOUBT_SOON, LOOKS_SOON = 5_000, 1e7
@@ -220,11 +229,14 @@ def _climb(
     reduced, families = pricer.reduced, families_of(pricer.reduced, part)
     best = _Best(lambda value: None if root is None else root.news.prove(value, "cluster"))
     doubt_after: float = DOUBT_AFTER
-    most_rounds, hopeful = ROUNDS_IN_A_NODE, root is not None
+    most_rounds, patience, hopeful = MOST_ROUNDS, PATIENCE, root is not None
+    if root is None:
+        few = reduced.n_clusters <= FEW_CLUSTERS
+        most_rounds = ROUNDS_IN_A_NODE if few else MOST_ROUNDS
+        patience = PATIENCE if few else PATIENCE_IN_A_NODE
     if root is not None:
         soon = max(DOUBT_SOON, LOOKS_SOON / reduced.n_groups)
         doubt_after = soon if root.in_a_hurry else np.inf
-        most_rounds = MOST_ROUNDS
     bundle = None
     statistics = None
     while True:
@@ -242,7 +254,13 @@ def _climb(
                 doubt_after,
             )
             bundle.statistics = bundle.statistics if statistics is None else statistics
-        outcome = bundle.run(start.aim, stop, pause_if_unreachable=hopeful, most_rounds=most_rounds)
+        outcome = bundle.run(
+            start.aim,
+            stop,
+            pause_if_unreachable=hopeful,
+            most_rounds=most_rounds,
+            patience=patience,
+        )
         best.keep(bundle)
         if outcome is not Outcome.UNREACHABLE or root is None or not hopeful:
             break

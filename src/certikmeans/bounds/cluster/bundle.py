@@ -143,16 +143,17 @@ class LevelBundle:
         *,
         pause_if_unreachable: bool = False,
         most_rounds: int = MOST_ROUNDS,
+        patience: int = PATIENCE,
     ) -> Outcome:
         """Raise the proven bound to ``aim.goal``, or as far as is worth while.
 
-        At most ``most_rounds`` rounds, and for as long as it comes closer.
+        At most ``most_rounds`` rounds, and for as long as ``patience`` rounds bring it closer.
         """
         began = time.monotonic()
         self._level = min(self._level, aim.level)
         reserved = True
         outcome = None
-        progress = _Progress(PATIENCE)
+        progress = _Progress(patience)
         for _ in range(most_rounds):
             if stop.cause() is not None:
                 outcome = Outcome.STOPPED
