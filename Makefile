@@ -2,24 +2,46 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help install demo test test-slow check format bench-smoke clean clean-kernels
+.PHONY: help install demo test test-slow check format bench-smoke docs gallery dist release-check \
+	clean clean-kernels
 
 help:
-	@echo "make demo        install, then solve the bundled example with progress and a picture"
-	@echo "make test        install, then run the tests"
-	@echo "make test-slow   the long proofs and sweeps"
-	@echo "make check       ruff, mypy, fast tests"
-	@echo "make bench-smoke the benchmarks on small data, to see that they run"
+	@echo "make demo          install, then solve the bundled example with progress and a picture"
+	@echo "make test          install, then run the tests"
+	@echo "make test-slow     the long proofs and sweeps"
+	@echo "make check         ruff, mypy, fast tests, documentation"
+	@echo "make docs          build the documentation into build/site, warnings as errors"
+	@echo "make gallery       run the examples and write them up in docs/gallery"
+	@echo "make bench-smoke   the benchmarks on small data, to see that they run"
+	@echo "make dist          wheel and source archive in dist/"
+	@echo "make release-check install both in fresh environments and run the demo there"
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.venv:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
-demo: install
+# What the demo needs, and no more: its first run is not to wait for linters.
+$(VENV)/.installed-demo: pyproject.toml | $(VENV)/.venv
+	$(PIP) --editable '.[plot]'
+	touch $@
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/.venv
+	$(PIP) --editable '.[dev]'
+	touch $@ $(VENV)/.installed-demo
+
+$(VENV)/.installed-docs: pyproject.toml $(VENV)/.installed
+	$(PIP) --editable '.[docs]'
+	touch $@
+
+$(VENV)/.installed-release: pyproject.toml | $(VENV)/.venv
+	$(PIP) 'build>=1.2' 'twine>=6'
+	touch $@
+
+demo: $(VENV)/.installed-demo
 	$(BIN)/certikmeans demo --output-dir demo-output
 
 test: install
@@ -28,7 +50,7 @@ test: install
 test-slow: install
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
-check: install
+check: install docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -38,13 +60,30 @@ format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The variable silences an announcement of the theme's authors.
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
+
+gallery: install
+	$(BIN)/python -m tools.gallery
+
 bench-smoke: install
 	$(BIN)/python -m benchmarks smoke
+
+dist: $(VENV)/.installed-release
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m tools.release_check --contents
+
+release-check: dist
+	$(BIN)/python -m tools.release_check
 
 # numba's cache does not notice that a kernel called by another file has changed.
 clean-kernels:
 	find src -name '*.nb[ci]' -delete
 
 clean:
-	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache
-	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf $(VENV) demo-output build dist .mypy_cache .ruff_cache .pytest_cache
+	find src tests benchmarks tools -name __pycache__ -prune -exec rm -rf {} +

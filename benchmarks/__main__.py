@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+import pkgutil
 from collections.abc import Callable, Sequence
 
-from benchmarks.micro import lloyd, presolving, startup
-from benchmarks.studies import bounds, certificates, highdim, incumbents, many, root, tree
+from benchmarks import studies
+from benchmarks.micro import lloyd, noise, presolving, startup
 from benchmarks.studies.paper import run as paper
 from benchmarks.study import Study
 
-STUDIES: dict[str, Study] = {
-    module.STUDY.name: module.STUDY
-    for module in (bounds, certificates, highdim, incumbents, many, paper, root, tree)
-}
+
+def _studies() -> dict[str, Study]:
+    """Every module of `benchmarks.studies` that has one, and the paper's."""
+    names = sorted(module.name for module in pkgutil.iter_modules(studies.__path__))
+    modules = [importlib.import_module(f"benchmarks.studies.{name}") for name in names]
+    found = [module.STUDY for module in (*modules, paper) if hasattr(module, "STUDY")]
+    return {study.name: study for study in sorted(found, key=lambda study: study.name)}
+
+
+STUDIES = _studies()
 MICRO: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
     "lloyd": ("one Lloyd step with exact assignment against scikit-learn's", lloyd.main),
+    "noise": ("pairs of which 2 %% are wrong: how many have to go", noise.main),
     "presolve": ("reading the problem and presolve at 1,500,000 points", presolving.main),
     "startup": ("time of --help and of the import", startup.main),
 }

@@ -37,7 +37,7 @@ NARROW: dict[str, dict[str, set[str]]] = {
     "solver": {"bounds": {"bounds.base"}},
     "options": {"bounds": {"bounds.registry"}},
     "cli": {"bounds": {"bounds.registry"}},
-    "warming": {"bounds": {"bounds.registry"}},
+    "warming": {"bounds": {"bounds.base", "bounds.registry"}},
     "testing": {"bounds": {"bounds.base"}},
     "events": {"problem": {"problem"}},
 }

@@ -57,3 +57,11 @@ def standardised_wine(directory: Path | None = None) -> Built:
 
     data, classes = load_wine(return_X_y=True)
     return Built(Problem.from_data(StandardScaler().fit_transform(data), 3), classes, "none")
+
+
+def blobs(n: int, d: int, k: int, spread: float = 4.0, directory: Path | None = None) -> Built:
+    """Round clusters of scikit-learn's ``make_blobs``, seed 0; no pairs."""
+    from sklearn.datasets import make_blobs
+
+    points, classes = make_blobs(n, d, centers=k, cluster_std=spread, random_state=0)
+    return Built(Problem.from_data(points, k), classes, "none")

@@ -13,9 +13,15 @@ from benchmarks.solvers.base import AbstractSolver, Answer, tiny_problem
 from certikmeans import Problem
 
 if TYPE_CHECKING:
-    from certikmeans.baselines import BLPKMCC, COPKMeans, EncodeKMeansPost, SensitivityCoreset
+    from certikmeans.baselines import (
+        BLPKMCC,
+        COPKMeans,
+        EncodeKMeansPost,
+        PCKMeans,
+        SensitivityCoreset,
+    )
 
-    Baseline = COPKMeans | EncodeKMeansPost | BLPKMCC | SensitivityCoreset
+    Baseline = COPKMeans | EncodeKMeansPost | BLPKMCC | PCKMeans | SensitivityCoreset
 
 RESTARTS = 100
 
@@ -118,3 +124,16 @@ class Coreset(Heuristic):
         from certikmeans.baselines import SensitivityCoreset
 
         return SensitivityCoreset(n_clusters, n_init=RESTARTS, time_limit=limit, random_state=seed)
+
+
+@final
+class PairsAtAPrice(Heuristic):
+    """PCKMeans, which may break pairs; ten restarts, and a pair costs a hundred."""
+
+    name: ClassVar[str] = "PCKMeans"
+
+    def make(self, n_clusters: int, limit: float, seed: int) -> Baseline:
+        """With restarts."""
+        from certikmeans.baselines import PCKMeans
+
+        return PCKMeans(n_clusters, w=100.0, n_init=10, time_limit=limit, random_state=seed)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from certikmeans._version import __version__
 
 if TYPE_CHECKING:
+    from certikmeans.asking import Conversation
+    from certikmeans.certainty import Certainty
     from certikmeans.certificate.check import check_certificate
     from certikmeans.certificate.write import write_certificate
     from certikmeans.choosing import Elbow, elbow
@@ -36,9 +38,11 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BoundError": "errors",
+    "Certainty": "certainty",
     "CertikmeansError": "errors",
     "ConstrainedKMeans": "estimator",
     "Constraints": "problem.constraints",
+    "Conversation": "asking",
     "Elbow": "choosing",
     "InfeasibleError": "errors",
     "InputError": "errors",
@@ -63,9 +67,11 @@ _HOMES = {
 
 __all__ = [
     "BoundError",
+    "Certainty",
     "CertikmeansError",
     "ConstrainedKMeans",
     "Constraints",
+    "Conversation",
     "Elbow",
     "InfeasibleError",
     "InputError",

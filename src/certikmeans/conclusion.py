@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certikmeans.board import Board
+from certikmeans.certainty.basis import Basis
 from certikmeans.errors import WorkerError
 from certikmeans.options import Options
 from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.problem import Problem
-from certikmeans.proof import Proof
+from certikmeans.proof import AbstractEvidence, Proof
 from certikmeans.result import Attempt, Result
 from certikmeans.status import Status, StopReason
 from certikmeans.stop import StopCause, StopSignal
@@ -29,6 +31,8 @@ class Ending:
     failure: WorkerError | None = None
     proof: Proof | None = None
     attempts: tuple[Attempt, ...] = ()
+    evidence: tuple[AbstractEvidence, ...] = ()  # about the whole, for certainty
+    first_points: NDArray[np.int64] | None = None  # of the groups it is about
 
 
 def conclude(
@@ -63,6 +67,15 @@ def conclude(
         failure=None if ending.failure is None else ending.failure.message,
         proof=ending.proof,
         attempts=ending.attempts,
+        basis=None if board.labels is None else _basis(problem, options, ending, seconds),
+    )
+
+
+def _basis(problem: Problem, options: Options, ending: Ending, seconds: dict[str, float]) -> Basis:
+    """What certainty can begin from, should somebody ask."""
+    spent = seconds.get("bounds", 0.0) + seconds.get("search", 0.0)
+    return Basis(
+        problem, ending.evidence, ending.first_points, options.seed, options.n_threads, spent
     )
 
 

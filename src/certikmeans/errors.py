@@ -69,3 +69,11 @@ class BoundError(CertikmeansError, RuntimeError):
 
 class WorkerError(CertikmeansError):
     """A task of the executor raised, or its worker died. What was proven before stays proven."""
+
+
+class CompilingWarning(UserWarning):
+    """Kernels are being compiled: once per installation, outside of every time limit."""
+
+
+class CacheWarning(UserWarning):
+    """Compiled kernels cannot be kept where they belong."""

@@ -173,6 +173,8 @@ class ConstrainedKMeans(
         start_centers: ArrayLike | None = None,
         executor: Executor | None = None,
         stop: StopSignal | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: str | os.PathLike[str] | None = None,
     ) -> ConstrainedKMeans:
         """Find the best labelling that respects the pairs, and bound the optimum from below.
 
@@ -208,6 +210,10 @@ class ConstrainedKMeans(
             Runs bounds and nodes of the tree: processes, machines. By default threads.
         stop : StopSignal, optional
             ``stop.interrupt()``, called from elsewhere, ends `fit` with what is known.
+        checkpoint : path-like, optional
+            Save the state of the run to this file, every minute and at the end.
+        resume : path-like, optional
+            Go on from such a file, or from a certificate, of the same samples and pairs.
 
         Returns
         -------
@@ -251,6 +257,8 @@ class ConstrainedKMeans(
             start_labels=start_labels,
             start_centers=start_centers,
             stop=stop,
+            checkpoint=checkpoint,
+            resume=resume,
         )
         warn_about_gap(self.result_, self._run.options.gap)
         return self

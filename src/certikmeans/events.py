@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from certikmeans.compiling.clock import CLOCK
+from certikmeans.compiling.listening import kernels_compiled
 from certikmeans.result import Result
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something happened ``seconds`` after the start, time spent in listeners left out."""
+    """Something happened ``seconds`` after the start.
+
+    Time spent in listeners is left out, and so is time in which kernels were compiled.
+    """
 
     seconds: float
 
@@ -66,6 +70,15 @@ class PresolveDone(Event):
 
 @final
 @dataclass(frozen=True, slots=True)
+class KernelsCompiled(Event):
+    """The stage had to compile kernels first, off the clock: once per installation."""
+
+    kernels: int
+    compile_seconds: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class IncumbentFound(Event):
     """A better labelling was found."""
 
@@ -89,6 +102,15 @@ class BoundStatistics(Event):
 
     source: str
     numbers: dict[str, float]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BoundProgress(Event):
+    """A bound is at work: ``done`` says how much of what it did so far."""
+
+    source: str
+    done: dict[str, int]
 
 
 @final
@@ -129,6 +151,20 @@ class NodeClosed(Event):
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
+class SafePoint(Event):
+    """The state of the run fits together: it could be saved, and another run go on from it.
+
+    ``essence`` and ``state`` return it, as `certikmeans.course` says, while the event is told.
+    ``last`` where nothing more will come: the run is over.
+    """
+
+    essence: Callable[[], object]
+    state: Callable[[], object]
+    last: bool = False
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class Finished(Event):
     """The run ended with ``result``. Always the last event."""
@@ -137,11 +173,12 @@ class Finished(Event):
 
 
 Listener = Callable[[Event], None]
+_SECONDS_BETWEEN_NEWS = 0.25
 
 
 @final
 class Emitter:
-    """Passes events to listeners and keeps their time out of the clock.
+    """Passes events to listeners and keeps their time out of the clock, and that of compiling.
 
     An error raised by a listener ends the run: a certificate or checkpoint that
     cannot be written is not something to pass over in silence.
@@ -149,22 +186,41 @@ class Emitter:
 
     def __init__(self, listeners: Iterable[Listener] = ()) -> None:
         self._listeners = tuple(listeners)
-        self._started = time.perf_counter()
+        self._started = CLOCK.now()
         self._in_listeners = 0.0
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start, without those spent in listeners."""
-        return time.perf_counter() - self._started - self._in_listeners
+        """Seconds since the start, without those spent in listeners or in compiling."""
+        return CLOCK.now() - self._started - self._in_listeners
 
     def emit(self, event: Event) -> None:
         """Hand ``event`` to every listener, in order."""
-        began = time.perf_counter()
+        began = CLOCK.now()
         try:
             for listener in self._listeners:
                 listener(event)
         finally:
-            self._in_listeners += time.perf_counter() - began
+            self._in_listeners += CLOCK.now() - began
+
+
+@final
+class Meter:
+    """Adds up what a bound does, and tells it a few times a second."""
+
+    def __init__(self, emitter: Emitter, source: str) -> None:
+        self._emitter, self._source = emitter, source
+        self._done: dict[str, int] = {}
+        self._told = emitter.seconds
+
+    def __call__(self, **done: int) -> None:
+        """Count what was done, by its name."""
+        for name, count in done.items():
+            self._done[name] = self._done.get(name, 0) + count
+        now = self._emitter.seconds
+        if now - self._told >= _SECONDS_BETWEEN_NEWS:
+            self._told = now
+            self._emitter.emit(BoundProgress(now, self._source, dict(self._done)))
 
 
 @final
@@ -179,10 +235,14 @@ class Timer:
     def stage(self, name: str) -> Iterator[None]:
         """Time a stage, however it ends."""
         self._emitter.emit(StageStarted(self._emitter.seconds, name))
+        kernels, lost = kernels_compiled(), CLOCK.lost()
         try:
             with self.counted(name):
                 yield
         finally:
+            kernels, lost = kernels_compiled() - kernels, CLOCK.lost() - lost
+            if kernels:
+                self._emitter.emit(KernelsCompiled(self._emitter.seconds, kernels, lost))
             self._emitter.emit(StageFinished(self._emitter.seconds, name))
 
     @contextmanager

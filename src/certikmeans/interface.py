@@ -6,16 +6,22 @@ that place, for Python; for the command line it is `cli.run`.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+import warnings
 from collections.abc import Iterable
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, final
 
 from certikmeans import solver
+from certikmeans.checkpoint.saving import USUAL_INTERVAL
+from certikmeans.compiling.listening import Compiling, watched
+from certikmeans.errors import CompilingWarning
 from certikmeans.events import Listener
 from certikmeans.options import Options, whole_number
 from certikmeans.problem import Problem
-from certikmeans.report.progress import progress_on
+from certikmeans.report.progress import FIRST_RUN, progress_on
 from certikmeans.result import Result
 from certikmeans.stop import StopSignal
 
@@ -29,6 +35,9 @@ def solve(
     start_labels: Any = None,
     start_centers: Any = None,
     stop: StopSignal | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_interval: float = USUAL_INTERVAL,
+    resume: str | os.PathLike[str] | None = None,
     verbose: int = 0,
     **changes: Any,
 ) -> Result:
@@ -43,8 +52,8 @@ def solve(
     gap : float
         Stop as soon as ``(cost - lower_bound) / cost`` is proven to be at most this.
     time_limit : float, optional
-        Seconds for the whole run. What is known by then is returned. Counts compilation, where
-        the kernels were never compiled on this machine: see `warm_up`.
+        Seconds for the whole run. What is known by then is returned. Compilation, where kernels
+        were never compiled on this machine, does not count.
     bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "spectral"}
         Which lower bound to compute. ``auto`` asks one after the other, by what it sees: the
         spectral floor, then with few axes ``cluster``, with many ``spectral``, ``sdp`` or
@@ -74,6 +83,16 @@ def solve(
     stop : StopSignal, optional
         ``stop.interrupt()``, called from a callback, another thread or a signal handler,
         ends the run with what is known.
+    checkpoint : path-like, optional
+        Save the state of the run to this file, once per interval and at the end. Killed at any
+        moment, a run leaves the last whole state.
+    checkpoint_interval : float
+        Seconds between two saved states; 0: as often as possible.
+    resume : path-like, optional
+        Go on from such a file, or from a certificate. Points, pairs, weights and number of
+        clusters must be the same. Settings that decide on the course (gap, bound, branching,
+        selection, seed, keep_proof) are taken from the file unless they are given; where one
+        differs, only labelling and bound are kept. Limits are those of this call.
     verbose : int
         0: silent. 1 or more: progress on standard error, live on a terminal, a line per second at
         most elsewhere, as in notebooks and log files.
@@ -93,7 +112,11 @@ def solve(
     >>> result.labels
     array([0, 0, 0, 1])
     """
-    with progress_on(sys.stderr, quiet=verbosity(verbose) == 0) as progress:
+    quiet = verbosity(verbose) == 0
+    with (
+        progress_on(sys.stderr, quiet=quiet) as progress,
+        watched(_warn_once if quiet else progress.compiling),
+    ):
         return solver.solve(
             problem,
             options=options,
@@ -102,8 +125,34 @@ def solve(
             start_labels=start_labels,
             start_centers=start_centers,
             stop=stop,
+            checkpoint=checkpoint,
+            checkpoint_interval=checkpoint_interval,
+            resume=resume,
             **changes,
         )
+
+
+@final
+class _WarningOnce:
+    """Warns of the first kernel that is compiled: a call that says nothing seems to hang."""
+
+    def __init__(self) -> None:
+        self._done = False
+
+    def __call__(self, news: Compiling) -> None:
+        if self._done:
+            return
+        self._done = True
+        # Where warnings are errors, a run must not depend on what was compiled before.
+        with contextlib.suppress(CompilingWarning):
+            warnings.warn(
+                f"{FIRST_RUN}; certikmeans.warm_up() does it ahead, verbose=1 shows how far it is",
+                CompilingWarning,
+                stacklevel=2,
+            )
+
+
+_warn_once = _WarningOnce()
 
 
 def verbosity(verbose: Any) -> int:

@@ -78,6 +78,11 @@ class Policy:
         """The bound that needs no labelling, and hardly any time."""
         return None if self._forced is not None else make_bound(FLOOR)
 
+    def compiled_first(self) -> AbstractBound[Any] | None:
+        """The first bound of the plan that needs kernels of its own."""
+        fit = (one.bound for one in self._plan if one.bound.obstacle(self._problem) is None)
+        return next((bound for bound in fit if bound.kernels()), None)
+
     def next(self, gap: float) -> Request | None:
         """The bound to ask next, with this gap left; None: none."""
         while self._plan:
@@ -85,6 +90,20 @@ class Policy:
             if gap > request.least_gap and request.bound.obstacle(self._problem) is None:
                 return request
         return None
+
+    @property
+    def left(self) -> int:
+        """How many bounds of the plan have not had their turn."""
+        return len(self._plan)
+
+    def skip_to(self, left: int) -> None:
+        """Leave out those that had their turn in a run before."""
+        self._plan = self._plan[len(self._plan) - min(left, len(self._plan)) :]
+
+    def named(self, name: str) -> AbstractBound[Any]:
+        """The bound that was asked in a run before."""
+        same = self._forced is not None and self._forced.name == name
+        return self._forced if same and self._forced is not None else make_bound(name)
 
     def for_the_tree(self, asked: Sequence[Asked]) -> Asked | None:
         """The one that the tree goes on from: the best that pays there; ties go to the earlier."""

@@ -48,9 +48,12 @@ class AbstractEvidence(ABC):
     slack : float
         The share of the scatter of the points by which solver and checker may come to different
         values, because they round differently. A certificate claims so much less.
+    says_more : bool
+        Whether certainty can be derived from it, so that it is kept with the result.
     """
 
     slack: ClassVar[float] = 0.0
+    says_more: ClassVar[bool] = False
 
     @abstractmethod
     def renumbered(self, order: NDArray[np.int64]) -> AbstractEvidence:
@@ -75,6 +78,8 @@ class AbstractEvidence(ABC):
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupMultipliers(AbstractEvidence):
     """One multiplier per group: the cluster bound's."""
+
+    says_more: ClassVar[bool] = True
 
     values: NDArray[np.float64]  # (n_groups,)
 

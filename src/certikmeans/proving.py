@@ -5,27 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import final
 
 from certikmeans.board import TRIVIAL, Board
-from certikmeans.bounds.base import Root, Setting
+from certikmeans.bounds.base import BoundResult, Root, Setting
+from certikmeans.compiling.ahead import Ahead
 from certikmeans.conclusion import Ending
+from certikmeans.course import Course
 from certikmeans.errors import WorkerError
-from certikmeans.events import BoundStatistics, Emitter, Timer
-from certikmeans.execution import Crew
+from certikmeans.events import BoundStatistics, Emitter, Meter, Timer
+from certikmeans.execution import Crew, Far
 from certikmeans.news import Cluster
 from certikmeans.options import Options
 from certikmeans.policy import Asked, Policy, Request
 from certikmeans.presolve.pipeline import Presolved
 from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import Leaf, Proof
+from certikmeans.proof import AbstractEvidence, Leaf, Proof
 from certikmeans.result import Attempt
 from certikmeans.search.loop import Search
 from certikmeans.search.tree import chosen_branching, make_worker
 from certikmeans.search.upper import stated_leaf
 from certikmeans.stop import StopSignal
 from certikmeans.tolerances import target_bound
+
+# Evidence for less than this share of the best bound says nothing beyond it.
+NEAR_THE_BEST = 0.9
 
 
 @final
@@ -38,57 +43,51 @@ class Surroundings:
     emitter: Emitter
     timer: Timer
     stop: StopSignal
-    executor: Executor | None
+    executor: Executor | None  # threads
+    far: Far | None
     recombine: Callable[[Sequence[Cluster]], None]
-
-
-@final
-@dataclass(slots=True, eq=False)
-class History:
-    """What was asked so far, and how it went."""
-
-    asked: list[Asked] = field(default_factory=list)
-    attempts: list[Attempt] = field(default_factory=list)
+    course: Course
+    ahead: Ahead
 
 
 def look_first(
     presolved: Presolved, setting: Setting, policy: Policy, around: Surroundings
-) -> History:
+) -> None:
     """Ask the bound that needs no labelling."""
-    history, bound = History(), policy.before_heuristics()
-    if bound is not None and around.stop.cause() is None:
+    bound = policy.before_heuristics()
+    if bound is not None and not around.course.asked and around.stop.cause() is None:
         began = around.emitter.seconds
         whole = Subproblem.root(presolved.reduced)
         found = bound.evaluate(bound.prepare(setting), whole, math.inf, around.stop)
-        _note(presolved, Asked(bound, found), began, "it takes one look", around, history)
-    return history
+        _note(presolved, Asked(bound, found), began, "it takes one look", around)
 
 
 def prove(
     presolved: Presolved,
     setting: Setting,
     policy: Policy,
-    history: History,
     around: Surroundings,
 ) -> Ending:
     """Raise the bound of the whole; if that does not close the gap, grow a tree."""
-    board, keep_proof = around.board, around.options.keep_proof
-    while not board.finished() or (keep_proof and not history.attempts):
+    board, course, keep_proof = around.board, around.course, around.options.keep_proof
+    while not board.finished() or (keep_proof and not course.attempts):
         request = policy.next(board.gap)
         if request is None:
             break
+        course.begin(request.bound.name, policy.left)
+        course.mark()
         try:
             with around.timer.stage("bounds"):
-                _ask(presolved, setting, request, around, history)
+                _ask(presolved, setting, request, around)
         except WorkerError as failure:
-            proof = _proof_without_tree(presolved, history, around)
-            return Ending(failure=failure, proof=proof, attempts=tuple(history.attempts))
-    base = policy.for_the_tree(history.asked)
-    if base is None or board.finished():
-        proof = _proof_without_tree(presolved, history, around)
-        return Ending(proof=proof, attempts=tuple(history.attempts))
+            proof = _proof_without_tree(presolved, around)
+            return Ending(failure=failure, proof=proof, attempts=tuple(course.attempts))
+    base = policy.for_the_tree(course.asked)
+    if base is None or (board.finished() and course.tree_before() is None):
+        proof = _proof_without_tree(presolved, around)
+        return Ending(proof=proof, attempts=tuple(course.attempts))
     with around.timer.stage("search"):
-        return _grow(presolved, setting, base, history, around)
+        return _grow(presolved, setting, base, around)
 
 
 def _ask(
@@ -96,35 +95,43 @@ def _ask(
     setting: Setting,
     request: Request,
     around: Surroundings,
-    history: History,
 ) -> None:
     """Have the whole bounded, in this thread: the bound may use the executor."""
-    board, emitter, bound = around.board, around.emitter, request.bound
+    board, emitter, bound, course = around.board, around.emitter, request.bound, around.course
+    if bound.kernels():
+        around.ahead.wait(around.stop.cause)
     began = emitter.seconds
     view = board.seen_from(presolved)
     cutoff = presolved.reduce_bound(target_bound(board.cost, around.options.gap))
     stop = around.stop.within(request.share * around.stop.remaining)
     root = Root(
-        view, around.executor, around.recombine, around.options.n_threads, request.in_a_hurry
+        view,
+        around.executor,
+        around.recombine,
+        around.options.n_threads,
+        request.in_a_hurry,
+        around.far,
+        kept=course.kept_for(bound.name),
+        keep=lambda state: course.keep(bound.name, state),
+        on_work=Meter(emitter, bound.name),
     )
     state = bound.prepare(setting)
     whole = Subproblem.root(presolved.reduced)
     found = Crew().map(lambda part: bound.evaluate(state, part, cutoff, stop, None, root), [whole])[
         0
     ]
+    if around.stop.cause() is None:
+        course.ended()
+    else:
+        course.cut_short()
     outcome = "it could not be raised further"
     if stop.cause() is not None:
         outcome = "time was up"
-    _note(presolved, Asked(bound, found), began, outcome, around, history)
+    _note(presolved, Asked(bound, found), began, outcome, around)
 
 
 def _note(
-    presolved: Presolved,
-    one: Asked,
-    began: float,
-    outcome: str,
-    around: Surroundings,
-    history: History,
+    presolved: Presolved, one: Asked, began: float, outcome: str, around: Surroundings
 ) -> None:
     """Tell what a bound has proven, and remember it."""
     board, emitter, found, name = around.board, around.emitter, one.found, one.bound.name
@@ -135,24 +142,29 @@ def _note(
         emitter.emit(BoundStatistics(emitter.seconds, name, numbers))
     if board.gap_reached():
         outcome = "the gap was reached"
-    history.asked.append(one)
-    history.attempts.append(Attempt(name, value, began, emitter.seconds, outcome))
+    around.course.asked.append(one)
+    around.course.attempts.append(Attempt(name, value, began, emitter.seconds, outcome))
 
 
 def _grow(
     presolved: Presolved,
     setting: Setting,
     base: Asked,
-    history: History,
     around: Surroundings,
 ) -> Ending:
     """Branch and bound until the gap is proven or something stops it."""
-    options, board = around.options, around.board
+    options, board, course = around.options, around.board, around.course
     branching = chosen_branching(options.branching, base.bound, presolved.reduced.n_groups)
     worker = make_worker(branching, presolved, base.bound, setting)
-    search = Search(worker, board, options, around.emitter, Crew(around.executor))
-    known, leaf = _best_known(presolved, history, options.keep_proof)
-    search.begin(worker.root(base.found, around.stop), known, leaf)
+    crew = Crew(around.executor, around.far, options.n_threads)
+    search = Search(worker, board, options, around.emitter, crew, course.mark)
+    before = course.tree_before()
+    if before is not None:
+        search.go_on(before)
+    else:
+        known, leaf = _best_known(presolved, course.asked, options.keep_proof)
+        search.begin(worker.root(base.found, around.stop), known, leaf)
+    course.search = search
     failure, limited = None, False
     try:
         limited = search.run(around.stop)
@@ -161,24 +173,36 @@ def _grow(
     proof = None
     if options.keep_proof:
         proof = Proof(search.lower_bound, presolved.centre, presolved.axes, search.proof_nodes())
-    return Ending(search.nodes, limited, None, failure, proof, tuple(history.attempts))
+    return Ending(search.nodes, limited, None, failure, proof, tuple(course.attempts))
 
 
-def _best_known(presolved: Presolved, history: History, keep_proof: bool) -> tuple[float, Leaf]:
+def root_evidence(asked: Sequence[Asked]) -> tuple[AbstractEvidence, ...]:
+    """What of the evidence about the whole can say more than a bound, the best of each kind."""
+    values = [one.found.value for one in asked]
+    kept: dict[str, BoundResult] = {}
+    for one in sorted(asked, key=lambda one: one.found.value):
+        evidence = one.found.leaf.evidence
+        near = one.found.value >= NEAR_THE_BEST * max(values) > 0.0
+        if evidence is not None and evidence.says_more and near:
+            kept[one.found.leaf.kind] = one.found
+    return tuple(found.leaf.evidence for found in kept.values() if found.leaf.evidence is not None)
+
+
+def _best_known(
+    presolved: Presolved, asked: Sequence[Asked], keep_proof: bool
+) -> tuple[float, Leaf]:
     """The best bound of the whole so far, and what proves it."""
     value, leaf = presolved.restore_bound(0.0), Leaf(TRIVIAL)
-    for one in history.asked:
+    for one in asked:
         found = presolved.restore_bound(one.found.value)
         if found > value:
             value, leaf = found, one.found.leaf
     return value, stated_leaf(presolved, leaf, keep_proof)
 
 
-def _proof_without_tree(
-    presolved: Presolved, history: History, around: Surroundings
-) -> Proof | None:
+def _proof_without_tree(presolved: Presolved, around: Surroundings) -> Proof | None:
     """What a run that grows no tree can show."""
     if not around.options.keep_proof:
         return None
-    value, leaf = _best_known(presolved, history, True)
+    value, leaf = _best_known(presolved, around.course.asked, True)
     return Proof(value, presolved.centre, presolved.axes, (leaf,))

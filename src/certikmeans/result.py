@@ -17,9 +17,12 @@ from certikmeans._version import __version__
 from certikmeans.errors import InputError
 from certikmeans.proof import Proof
 from certikmeans.status import Status, StopReason
+from certikmeans.stop import StopSignal
 from certikmeans.tolerances import relative_gap
 
 if TYPE_CHECKING:
+    from certikmeans.certainty import Basis, Certainty
+    from certikmeans.certainty.questions import Question
     from certikmeans.presolve.infeasible import InfeasibilityProof
 
 
@@ -83,6 +86,8 @@ class Result:
         The bounds that were asked at the root, in order.
     version : str
         Of certikmeans.
+    basis : Basis or None
+        The problem and multipliers, for `certainty` and `questions`.
     """
 
     status: Status
@@ -106,6 +111,7 @@ class Result:
     proof: Proof | None = None  # what a certificate needs, where it was asked for
     attempts: tuple[Attempt, ...] = ()  # the bounds that were asked at the root, in order
     version: str = field(default=__version__)
+    basis: Basis | None = None  # what certainty begins from; never written to files
 
     @property
     def gap(self) -> float:
@@ -135,6 +141,70 @@ class Result:
                 )
             case _:
                 return None
+
+    def certainty(self, slack: float = 1e-3, *, stop: StopSignal | None = None) -> Certainty:
+        """Say what is true of *every* labelling that costs at most ``(1 + slack)`` times ours.
+
+        Proven, as the bound is, with rounding accounted for: which points are grouped as here,
+        where the others can be, where the centres are. It takes at most about as long as the
+        proof took. Where nothing follows, ``reason`` says why.
+
+        Parameters
+        ----------
+        slack : float
+            0.001: labellings within 0.1 %. With 0, all that are no worse.
+        stop : StopSignal, optional
+            Ends it early, with less.
+
+        Examples
+        --------
+        >>> from certikmeans import Problem, solve
+        >>> points = [[0.0], [1.0], [2.0], [5.6], [9.0], [10.0], [11.0]]
+        >>> sure = solve(Problem.from_data(points, 2)).certainty(slack=0.05)
+        >>> sure.certain
+        array([ True,  True,  True, False,  True,  True,  True])
+        >>> sure.most_elsewhere
+        1
+        """
+        from certikmeans.certainty.finding import find_certainty
+
+        share = float(slack)
+        if not 0.0 <= share <= 1e6:
+            raise InputError(
+                f"slack: {slack!r} is not a number of at least 0",
+                hint="0.001 speaks of all labellings within 0.1 % of the cost",
+            )
+        basis, labels = self._known()
+        return find_certainty(basis, labels, self.cost, share, stop)
+
+    def questions(
+        self, most: int = 10, *, slack: float = 1e-3, stop: StopSignal | None = None
+    ) -> tuple[Question, ...]:
+        """Return the pairs whose answer decides most, best first: what to ask an expert next.
+
+        A point that may be elsewhere, in some labelling within ``slack`` of the cost, is paired
+        with a point that stands for a cluster. `Conversation` takes the answers.
+        """
+        from certikmeans.certainty.questions import find_questions
+
+        sure = self.certainty(slack, stop=stop)
+        basis, labels = self._known()
+        assert self.centers is not None
+        return find_questions(basis.problem, labels, self.centers, sure, int(most))
+
+    def _known(self) -> tuple[Basis, NDArray[np.int64]]:
+        """What certainty needs, or why there is none."""
+        if self.labels is None:
+            raise InputError(
+                "certainty is about a labelling, and there is none",
+                hint="see status and stop_reason",
+            )
+        if self.basis is None:
+            raise InputError(
+                "this result does not know its problem: it was read from a file",
+                hint="solve again, with start_labels=result.labels if that takes long",
+            )
+        return self.basis, self.labels
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; numbers keep full precision, infinities become None."""

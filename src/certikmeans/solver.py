@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -12,7 +13,12 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from certikmeans.assignment import Assigner, assigner_for
 from certikmeans.board import TRIVIAL, Board
 from certikmeans.bounds.base import Setting
+from certikmeans.checkpoint.resuming import Resumed
+from certikmeans.checkpoint.resuming import resume as resumed_from
+from certikmeans.checkpoint.saving import USUAL_INTERVAL, CheckpointWriter
+from certikmeans.compiling.ahead import Ahead
 from certikmeans.conclusion import Ending, conclude
+from certikmeans.course import Course
 from certikmeans.errors import InputError
 from certikmeans.events import (
     Emitter,
@@ -22,6 +28,7 @@ from certikmeans.events import (
     PresolveDone,
     Timer,
 )
+from certikmeans.execution.accepting import Accepted, accepted
 from certikmeans.heuristics.base import Centers, Labels, Workshop
 from certikmeans.heuristics.columns import ColumnSearch
 from certikmeans.heuristics.finding import find_labelling
@@ -33,7 +40,7 @@ from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import Presolved, presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.start import checked_start_centers, checked_start_labels
-from certikmeans.proving import Surroundings, look_first, prove
+from certikmeans.proving import Surroundings, look_first, prove, root_evidence
 from certikmeans.result import Result
 from certikmeans.stop import StopSignal
 
@@ -42,11 +49,14 @@ def solve(
     problem: Problem,
     options: Options | None = None,
     *,
-    executor: Executor | None = None,
+    executor: Any = None,
     callbacks: Iterable[Listener] = (),
     start_labels: Any = None,
     start_centers: Any = None,
     stop: StopSignal | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_interval: float = USUAL_INTERVAL,
+    resume: str | os.PathLike[str] | Resumed | None = None,
     **changes: Any,
 ) -> Result:
     """Find the best labelling that respects every pair, and prove how good it is.
@@ -70,10 +80,21 @@ def solve(
             hint="solve(Problem.from_data(X, n_clusters=3, must_link=[(0, 1)])); "
             "ConstrainedKMeans takes arrays",
         )
+    workers = accepted(executor)
     options = (Options() if options is None else options).changed(**changes)
     start = _Start(
         checked_start_labels(problem, start_labels), checked_start_centers(problem, start_centers)
     )
+    before: Resumed | None = None
+    if isinstance(resume, Resumed):
+        before = resume
+    elif resume is not None:
+        before = resumed_from(resume, problem, options)
+    if before is not None:
+        options = before.options
+    if checkpoint is not None:
+        saved = CheckpointWriter(checkpoint, problem, options, checkpoint_interval)
+        callbacks = (*callbacks, saved)
     if stop is None:
         stop = StopSignal(options.time_limit)
     elif options.time_limit is not None:
@@ -82,8 +103,12 @@ def solve(
     timer, board = Timer(emitter), Board(problem, options.gap, emitter, stop)
     with ThreadPoolExecutor(options.n_threads, "certikmeans") as pool:
         threads = pool if options.n_threads > 1 else None
-        run = _Run(problem, options, start, board, emitter, timer, stop, threads, executor)
-        ending = run.through_all_stages()
+        run = _Run(problem, options, start, board, emitter, timer, stop, threads, workers, before)
+        try:
+            ending = run.through_all_stages()
+        finally:
+            if workers.far is not None:
+                workers.far.close()
     result = conclude(problem, options, board, ending, stop, timer.seconds())
     emitter.emit(Finished(emitter.seconds, result))
     return result
@@ -111,13 +136,17 @@ class _Run:
     timer: Timer
     stop: StopSignal
     threads: Executor | None  # share memory with the heuristics
-    executor: Executor | None  # may run bounds and nodes instead
+    workers: Accepted  # may run bounds and nodes instead
+    before: Resumed | None  # what a run before has found out
 
     def through_all_stages(self) -> Ending:
         """Presolve, heuristics, bounds, search; whatever ends them early, say what is known."""
         board, start = self.board, self.start
         if start.labels is not None:
             board.offer(start.labels, "start labels")
+        labels = self._labels_before()
+        if labels is not None and self.before is not None:
+            board.offer(labels, RESUMED, self.before.essence.iterations)
         with self.timer.stage("presolve"):
             presolved = presolve(self.problem, self.stop)
         if isinstance(presolved, InfeasibilityProof):
@@ -129,9 +158,10 @@ class _Run:
         _refuse(policy.obstacle())
         # What must-links cost inside their groups is a bound already.
         board.prove(presolved.restore_bound(0.0), TRIVIAL)
+        course = self._course(presolved, policy)
         witness = presolved.witness
-        if witness is None and start.labels is not None:
-            witness = presolved.reduce_labels(start.labels)
+        if witness is None and board.labels is not None:
+            witness = presolved.reduce_labels(board.labels)
         if witness is None:
             return Ending()
         assigner = assigner_for(presolved.reduced, witness)
@@ -140,13 +170,50 @@ class _Run:
         setting = Setting(
             presolved.reduced, assigner, options.gap, options.seed, options.keep_proof
         )
-        around = self._surroundings(presolved, workshop)
-        with self.timer.counted("bounds"):
-            history = look_first(presolved, setting, policy, around)
-        with self.timer.stage("heuristics"):
-            find_labelling(workshop, assigner, _starts(presolved, start))
-        with threadpool_limits(limits=1):  # small products: more threads get in the way
-            return prove(presolved, setting, policy, history, around)
+        ahead = _compile_ahead(policy, presolved)
+        around = self._surroundings(presolved, workshop, course, ahead)
+        try:
+            with self.timer.counted("bounds"):
+                look_first(presolved, setting, policy, around)
+            course.mark()
+            if not course.heuristics_done:
+                with self.timer.stage("heuristics"):
+                    find_labelling(workshop, assigner, _starts(presolved, start))
+                course.heuristics_done = self.stop.cause() is None
+                course.mark()
+            with threadpool_limits(limits=1):  # small products: more threads get in the way
+                ending = prove(presolved, setting, policy, around)
+        finally:
+            ahead.end()
+        course.mark(last=True)
+        ending = replace(
+            ending, evidence=root_evidence(course.asked), first_points=presolved.first_points
+        )
+        return self._with_better_proof(ending)
+
+    def _with_better_proof(self, ending: Ending) -> Ending:
+        """The proof that this run began with stands where it shows more."""
+        before, now = None if self.before is None else self.before.proof, ending.proof
+        if before is None or now is None or now.lower_bound >= before.lower_bound:
+            return ending
+        return replace(ending, proof=before)
+
+    def _labels_before(self) -> Labels | None:
+        """The labelling of the run before; that it respects every pair is not taken on trust."""
+        if self.before is None:
+            return None
+        return checked_start_labels(self.problem, self.before.essence.labels)
+
+    def _course(self, presolved: Presolved, policy: Policy) -> Course:
+        """The course of the run before, as far as it holds."""
+        before = self.before
+        course = Course(self.board, self.emitter, None if before is None else before.state)
+        course.take_up(policy)
+        if before is not None and (before.proof is not None or not self.options.keep_proof):
+            self.board.prove(before.essence.lower, before.essence.source)  # else see below
+        for one in course.asked:
+            self.board.prove(presolved.restore_bound(one.found.value), one.bound.name)
+        return course
 
     def _workshop(self, presolved: Presolved, assigner: Assigner, witness: Labels) -> Workshop:
         emitter = self.emitter
@@ -164,7 +231,9 @@ class _Run:
             ),
         )
 
-    def _surroundings(self, presolved: Presolved, workshop: Workshop) -> Surroundings:
+    def _surroundings(
+        self, presolved: Presolved, workshop: Workshop, course: Course, ahead: Ahead
+    ) -> Surroundings:
         view = self.board.seen_from(presolved)
 
         def recombine(clusters: Sequence[Cluster]) -> None:
@@ -176,9 +245,25 @@ class _Run:
             self.emitter,
             self.timer,
             self.stop,
-            self.executor or self.threads,
+            self.workers.threads or self.threads,
+            self.workers.far,
             recombine,
+            course,
+            ahead,
         )
+
+
+RESUMED = "run before"  # who is credited with its labelling
+
+
+def _compile_ahead(policy: Policy, presolved: Presolved) -> Ahead:
+    """Have the kernels of the first bound compiled meanwhile, where they never were."""
+    bound = policy.compiled_first()
+    if bound is None:
+        return Ahead("", ())
+    linked = presolved.reduced.graph.n_linked > 0
+    task = f"from certikmeans.warming import compile_bound; compile_bound({bound.name!r}, {linked})"
+    return Ahead(task, bound.kernels())
 
 
 def _refuse(obstacle: str | None) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from enum import StrEnum
+
+from certikmeans.compiling.clock import CLOCK
 
 
 class StopCause(StrEnum):
@@ -19,6 +20,7 @@ class StopSignal:
 
     Long loops ask ``cause()`` often and wind up with the best they have when it is not None.
     Compiled kernels do a bounded amount of work per call, so that the loop around them can ask.
+    Time in which kernels are compiled does not count.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ class StopSignal:
     """
 
     def __init__(self, time_limit_seconds: float | None = None) -> None:
-        self._started = time.monotonic()
+        self._started = CLOCK.now()
         self._deadline = None if time_limit_seconds is None else self._started + time_limit_seconds
         self._interrupted = threading.Event()
 
@@ -48,21 +50,21 @@ class StopSignal:
         """Why to stop now, or None to go on."""
         if self._interrupted.is_set():
             return StopCause.INTERRUPTED
-        if self._deadline is not None and time.monotonic() >= self._deadline:
+        if self._deadline is not None and CLOCK.now() >= self._deadline:
             return StopCause.TIME_LIMIT
         return None
 
     @property
     def elapsed(self) -> float:
         """Seconds since construction."""
-        return time.monotonic() - self._started
+        return CLOCK.now() - self._started
 
     @property
     def remaining(self) -> float:
         """Seconds left before the deadline: infinite without one, never negative."""
         if self._deadline is None:
             return float("inf")
-        return max(0.0, self._deadline - time.monotonic())
+        return max(0.0, self._deadline - CLOCK.now())
 
     def __reduce__(self) -> tuple[type[StopSignal], tuple[float | None]]:
         """Sent to another process, a signal keeps its deadline; it can no longer be pulled."""

@@ -21,6 +21,7 @@ STREAMS = (
     "bounds.cluster.bundle",  # where ascents of the pricing start
     "bounds.partition.anticlusters",  # the order in which groups are dealt out
     "bounds.sdp.vectors",  # directions to begin with
+    "presolve.colours",  # where eigenvectors and clusters of a graph begin
     "noise.walk",  # moves that mend pairs
     "noise.start",  # where labels grow from
 )

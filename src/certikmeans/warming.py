@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import final
 
 import numpy as np
 
-from certikmeans.bounds.registry import BOUNDS as REGISTERED
+from certikmeans.assignment import assigner_for
+from certikmeans.bounds.base import Root, Setting
+from certikmeans.bounds.registry import make_bound
 from certikmeans.certificate import check_certificate
 from certikmeans.certificate.write import certificate_bytes
 from certikmeans.errors import InputError
 from certikmeans.generate import random_pairs
+from certikmeans.news import Labels, Unheard
 from certikmeans.options import BOUNDS, BRANCHINGS, check_choice
-from certikmeans.policy import ALWAYS_ENDS
+from certikmeans.presolve.pipeline import Presolved, presolve
 from certikmeans.problem import Problem
+from certikmeans.problem.subproblem import Subproblem
 from certikmeans.solver import solve
+from certikmeans.stop import StopSignal
 
 _TRIANGLE_WITH_TAIL = [(0, 5), (5, 10), (10, 0), (10, 3)]  # a cycle and a tree are two methods
 
@@ -24,9 +30,11 @@ def warm_up(bounds: Iterable[str] | None = None) -> None:
 
     Solves tiny problems through every compiled path: with and without pairs of each kind,
     every bound at a root and in a tree with each branching, and the checker of certificates.
-    Call it before timing anything, or where a time limit must not count compilation: at the
-    start of a server, in a worker before its first task. It takes a minute or so where the
-    kernels were never compiled, and a few seconds in a process where they were.
+    Time limits do not count compilation, but a first run takes longer: call it when an image is
+    built, at the
+    start of a server, in a worker before its first task. It takes half a minute or so where the
+    kernels were never compiled, and a few seconds in a process where they were. On the command
+    line: ``certikmeans warm-up``.
 
     Parameters
     ----------
@@ -62,15 +70,36 @@ def warm_up(bounds: Iterable[str] | None = None) -> None:
                 continue
 
 
-def usual_bounds(asked: str, n_features: int) -> tuple[str, ...]:
-    """The bounds that a run is likely to need: with few features, fewer.
+def compile_bound(name: str, linked: bool) -> None:
+    """Compile what one bound calls at the root of an ordinary problem, and nothing else.
 
-    >>> usual_bounds("auto", 2)
-    ('cluster',)
+    Parameters
+    ----------
+    name : str
+        As `solve` takes it.
+    linked : bool
+        With cannot-links.
     """
-    if asked in REGISTERED:
-        return (asked,)
-    return ("cluster",) if n_features <= ALWAYS_ENDS else ("cluster", "sdp", "partition")
+    problem = _easy_problems()[1 if linked else 0]
+    done = presolve(problem, StopSignal())
+    assert isinstance(done, Presolved)
+    assert done.witness is not None
+    setting = Setting(done.reduced, assigner_for(done.reduced, done.witness))
+    bound, whole = make_bound(name), Subproblem.root(done.reduced)
+    root = Root(_Known(done.witness))
+    bound.evaluate(bound.prepare(setting), whole, np.inf, StopSignal(), None, root)
+
+
+@final
+class _Known(Unheard):
+    """A labelling, told by nobody."""
+
+    def __init__(self, labels: Labels) -> None:
+        self._labels = labels
+
+    def labels(self) -> Labels:
+        """Return the labelling."""
+        return self._labels
 
 
 def _easy_problems() -> tuple[Problem, ...]:

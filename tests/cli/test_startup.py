@@ -26,7 +26,7 @@ def test_nothing_heavy_is_imported_before_a_command_runs(tmp_path):
 def test_help_names_every_command(tmp_path):
     done = run("--help", cwd=tmp_path)
     assert done.returncode == 0
-    assert {"solve", "check", "diagnose", "generate", "demo"} <= set(done.stdout.split())
+    assert {"solve", "check", "diagnose", "generate", "demo", "warm-up"} <= set(done.stdout.split())
 
 
 def test_help_of_solve_lists_the_options_and_exit_codes(tmp_path):
@@ -74,7 +74,7 @@ def test_help_of_check_lists_the_exit_codes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", [(), ("solve",), ("check",), ("diagnose",), ("generate",), ("demo",)]
+    "command", [(), ("solve",), ("check",), ("diagnose",), ("generate",), ("demo",), ("warm-up",)]
 )
 def test_short_help(tmp_path, command):
     short, long = (run(*command, option, cwd=tmp_path) for option in ("-h", "--help"))

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certikmeans.kernels.cells import _split_at_rank, median_cells
+from certikmeans.kernels.cells import (
+    _split_at_rank,
+    find_cells,
+    median_cells,
+    median_splits,
+)
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -40,3 +45,38 @@ def test_cells_partition_the_rows(seed):
         for cell in range(5, 5 + count):
             members = points[cells == cell]
             assert len(members) <= most or (members == members[0]).all()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_cells_of_a_sample_hold_all_points_and_about_as_many_each(seed):
+    rng = np.random.default_rng(seed)
+    n, d = 4000, int(rng.integers(1, 4))
+    points = rng.normal(size=(n, d))
+    rows = np.sort(rng.choice(n, size=3000, replace=False))
+    cells = np.full(n, -1, dtype=np.int64)
+    splits = median_splits(points, rows[::2].copy(), 60)
+    count = find_cells(points, rows, splits, 5, cells)
+    assert (cells[rows] >= 5).all()
+    assert (cells[rows] < 5 + count).all()
+    assert (np.delete(cells, rows) == -1).all()
+    sizes = np.bincount(cells[rows] - 5, minlength=count)
+    assert sizes.max() <= 4 * 60
+    for cell in np.unique(cells[rows]):
+        inside = points[cells == cell]
+        assert (np.ptp(inside, axis=0) <= np.ptp(points, axis=0)).all()
+
+
+def test_splits_of_equal_points_end():
+    points = np.zeros((100, 2))
+    splits = median_splits(points, np.arange(100), 10)
+    cells = np.empty(100, dtype=np.int64)
+    assert find_cells(points, np.arange(100), splits, 0, cells) == 1
+    assert (cells == 0).all()
+
+
+def test_splits_of_a_few_distinct_points_put_equal_ones_together():
+    points = np.repeat([[0.0], [1.0]], [900, 100], axis=0)
+    splits = median_splits(points, np.arange(1000), 50)
+    cells = np.empty(1000, dtype=np.int64)
+    find_cells(points, np.arange(1000), splits, 0, cells)
+    assert len(np.unique(cells[:900])) == len(np.unique(cells[900:])) == 1

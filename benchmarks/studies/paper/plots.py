@@ -18,12 +18,21 @@ SHOWN = (
     Instance("Hemi", "CL"),
     Instance("Skin_8", "ML+CL"),
 )
-COLOURS = {OURS: "C0", GROUPED: "C1", "scip": "C3", "sdp": "C2"}
+COLOURS = {OURS: "#0072B2", GROUPED: "#E69F00", "scip": "#CC79A7", "sdp": "#009E73"}
+SPOKEN = {
+    OURS: "certikmeans",
+    GROUPED: "the paper's bound, in our tree",
+    "scip": "SCIP on the cone program",
+    "sdp": "semidefinite relaxation",
+    "cop-kmeans": "COP-k-means",
+    "blpkm-cc": "BLPKM-CC",
+}
+WIDTHS = {OURS: 3.0}
 FLOOR = 1e-7  # a proven gap of zero still needs a place on a logarithmic axis
 
 
 def gap_against_time(found: Found, path: Path) -> bool:
-    """Draw one panel per instance that has rows; False if none has."""
+    """Draw one panel per instance that has rows, one legend for all; False if none has."""
     shown = [one for one in SHOWN if (one.name, OURS) in found]
     if not shown:
         return False
@@ -31,13 +40,23 @@ def gap_against_time(found: Found, path: Path) -> bool:
     rows = (len(shown) + 1) // 2
     columns = min(2, len(shown))
     figure, panels = plt.subplots(
-        rows, columns, figsize=(5.4 * columns, 3.9 * rows), layout="constrained", squeeze=False
+        rows,
+        columns,
+        figsize=(5.0 * columns, 3.0 * rows + 0.8),
+        layout="constrained",
+        squeeze=False,
     )
     for axes, instance in zip(panels.flat, shown, strict=False):
         _panel(axes, instance, found)
     for axes in list(panels.flat)[len(shown) :]:
         axes.set_visible(False)
-    figure.savefig(path, dpi=120)
+    drawn = {
+        label: handle
+        for axes in panels.flat
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(drawn.values(), drawn.keys(), loc="outside lower center", ncols=3, fontsize=8)
+    figure.savefig(path, dpi=100)
     plt.close(figure)
     return True
 
@@ -47,22 +66,22 @@ def _panel(axes: Any, instance: Instance, found: Found) -> None:
         row = found.get((instance.name, solver))
         times, gaps = _curve(row)
         if times:
-            marker = "o" if len(times) <= 5 else None
-            axes.plot(
-                times, gaps, color=colour, marker=marker, label=solver, drawstyle="steps-post"
-            )
+            style = {"color": colour, "lw": WIDTHS.get(solver, 1.6)}
+            axes.plot(times, gaps, label=SPOKEN[solver], drawstyle="steps-post", **style)
             axes.plot(times[-1], gaps[-1], color=colour, marker="o")
     bound = best_bound(instance, found)
     for i, name in enumerate(HEURISTIC_NAMES):
         row = found.get((instance.name, name))
         if row is not None and row.feasible and bound is not None:
             gap = max(FLOOR, relative_gap(row.cost, bound) or 0.0)
-            axes.axhline(gap, color="0.35", lw=1, ls=(0, (1 + i, 2)), label=f"{name} (no proof)")
-    axes.axhline(1e-3, color="0.8", lw=3, zorder=0)
+            label = f"{SPOKEN.get(name, name)} (proves nothing)"
+            axes.axhline(gap, color="0.35", lw=1, ls=(0, (1 + i, 2)), label=label)
+    axes.axhline(1e-3, color="0.85", lw=4, zorder=0, label="0.1 %, what was asked for")
     axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="gap", title=instance.name)
     axes.xaxis.set_minor_formatter("")
+    axes.xaxis.set_major_formatter(lambda seconds, _: f"{seconds:g}")
+    axes.yaxis.set_major_formatter(lambda gap, _: f"{100 * gap:g} %")
     axes.grid(visible=True, alpha=0.3)
-    axes.legend(fontsize=7)
 
 
 def _curve(row: Row | None) -> tuple[list[float], list[float]]:
@@ -90,12 +109,12 @@ def time_against_n(found: Found, path: Path) -> bool:
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(6.2, 4.2), layout="constrained")
     drawn = 0
-    for solver, colour in ((OURS, "C0"), (GROUPED, "C1")):
+    for solver, colour in ((OURS, COLOURS[OURS]), (GROUPED, COLOURS[GROUPED])):
         rows = [found.get((Instance(name, "ML").name, solver)) for name in names]
         timed = [row for row in rows if row is not None and row.seconds is not None]
         for closed in (True, False):
             part = [row for row in timed if (row.gap is not None and row.gap <= 1e-3) == closed]
-            label = solver if closed else f"{solver}, limit reached"
+            label = SPOKEN[solver] + ("" if closed else ", limit reached")
             sizes = [row.sizes.n_points for row in part if row.sizes is not None]
             style = "o-" if closed else "v"
             if part:

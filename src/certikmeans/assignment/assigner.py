@@ -88,6 +88,7 @@ class Assigner:
             problem.graph, problem.n_clusters, np.asarray(witness, dtype=np.int64)
         )
         self._geometry = build_geometry(problem, self._layout)
+        self._links = self._layout if problem.graph.n_linked else None
         self._hard_seconds = hard_seconds
         self._n_chunks = len(self._geometry.chunk_vertex) - 1
         self._tasks = _tasks(self._n_chunks, problem)
@@ -259,7 +260,7 @@ class Assigner:
         geometry = self._geometry
         if self._n_chunks == 1 and not self._searches:
             cost, iterations = lloyd(
-                geometry, self._layout, max_iterations, tolerance, labels, means
+                geometry, self._links, max_iterations, tolerance, labels, means
             )
             return LloydRun(labels, means, cost, iterations, True)
         cost, iteration, action = np.inf, 0, GO_ON
@@ -289,7 +290,7 @@ class Assigner:
         rows = np.empty((self._n_chunks, n_clusters * (n_axes + 1) + EXTRAS))
         pending = np.zeros(len(self._slots), dtype=np.bool_)
         before = labels.copy() if self._searches else labels
-        rest = (self._geometry, self._layout, centers, labels, rows, pending)
+        rest = (self._geometry, self._links, centers, labels, rows, pending)
         if executor is None or len(self._tasks) == 1:
             assign_chunks(0, self._n_chunks, *rest)
         else:

@@ -3,8 +3,8 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.distance import squared_distance
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from certikmeans.assignment import Assigner
 from certikmeans.errors import BoundError
+from certikmeans.execution import Far
 from certikmeans.news import Cluster, News
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
@@ -47,6 +48,10 @@ class Setting:
     keep_proof: bool = False  # claim only what the checker of certificates can repeat
 
 
+def untold(**done: int) -> None:
+    """Tell nobody what was done."""
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Root:
@@ -57,13 +62,23 @@ class Root:
     news : News
         What is known, and where to tell more.
     executor : concurrent.futures.Executor, optional
-        The bound is alone: it may use it.
+        Threads. The bound is alone: it may use them.
     n_threads : int
         How many tasks it runs at a time.
     recombine : callable
         Looks for a better labelling among clusters, the best first; tells it to the news.
     in_a_hurry : bool
         Whether another bound waits: give up soon where nothing moves.
+    far : Far, optional
+        Workers elsewhere, for tasks that are worth the journey.
+    kept : object
+        Where a run before has left this bound: the last that it told to ``keep``. None: nowhere.
+    keep : callable
+        Told, at moments when all fits together, a function that returns what the bound needs to
+        go on from there: plain data and objects of this package. A bound that takes no longer
+        than a coffee need not care.
+    on_work : callable
+        Told what was done, by the names of its arguments (``boxes=40``), as often as one likes.
     """
 
     news: News
@@ -71,6 +86,10 @@ class Root:
     recombine: Callable[[Sequence[Cluster]], None] = lambda clusters: None
     n_threads: int = 1
     in_a_hurry: bool = False
+    far: Far | None = None
+    kept: Any = None
+    keep: Callable[[Callable[[], Any]], None] = lambda state: None
+    on_work: Callable[..., None] = untold
 
 
 @final
@@ -144,6 +163,13 @@ class AbstractBound(ABC, Generic[State]):
     def obstacle(self, problem: ReducedProblem) -> str | None:
         """Why the bound cannot be had for this problem, in a clause; None: it can."""
         return None
+
+    def kernels(self) -> Sequence[Any]:
+        """Return the compiled functions that an evaluation calls and that take long to compile.
+
+        A run that finds none of them on disk has them compiled while it is busy with other things.
+        """
+        return ()
 
     @abstractmethod
     def prepare(self, setting: Setting) -> State:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check_arithmetic import Floats, Ints, scatter
+from certikmeans.certificate.check_certain import check_certainty
 from certikmeans.certificate.check_leaves import LeafChecker
 from certikmeans.certificate.check_parts import Cuts, Stated, collapse
 from certikmeans.certificate.check_pricing import Limits
@@ -38,7 +39,21 @@ class Verdict:
 
     the labels respect every pair of the certificate, they cost at most ``cost``, and every
     labelling that respects all pairs costs at least ``lower_bound``; or, where both are
-    infinite, no labelling respects all pairs.
+    infinite, no labelling respects all pairs. With ``details["certainty"]``, what the file says of
+    every labelling within its slack is true as well.
+
+    Attributes
+    ----------
+    accepted : bool
+        Whether the claim is proven for the points given.
+    reason : Reason
+        Why not, as a word.
+    message : str
+        The same in a sentence.
+    cost, lower_bound : float or None
+        What the certificate claims; None if it could not be read.
+    details : dict
+        Sizes, and how much work the check was.
     """
 
     accepted: bool
@@ -99,6 +114,7 @@ def check_certificate(
             _check_labels(stated, certificate)
             _check_cost(stated, certificate)
             _check_bound(stated, certificate, limits or Limits(), details)
+            check_certainty(stated, certificate, limits or Limits(), details)
         reason, message = Reason.ACCEPTED, "the claim is proven for these points"
     except Refusal as refusal:
         reason, message = refusal.reason, refusal.message
@@ -231,6 +247,7 @@ def _check_bound(
     """
     if not np.all(np.abs(certificate.multipliers) <= LARGEST_MULTIPLIER):
         raise Refusal(Reason.FIELD, "a multiplier is not a number of reasonable size")
+    limits = limits.for_size(certificate.n_points + len(certificate.multipliers))
     ends = np.cumsum(certificate.lengths)
     root = collapse(stated, Cuts(), certificate.lower_bound)
     checker = LeafChecker(stated, root, certificate.labels, certificate.lower_bound, limits)

@@ -10,7 +10,7 @@ import math
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -31,13 +31,25 @@ PROBE_EVERY = 4
 @final
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much the checker is ready to do; beyond that nothing is accepted."""
+    """How much the checker is ready to do; beyond that nothing is accepted.
+
+    Small files may ask for less than large ones: honest ones need a few boxes per number, and
+    a file of two kilobytes must not keep anybody waiting.
+    """
 
     boxes: int = 20_000_000
+    boxes_to_begin_with: int = 300_000
+    boxes_per_number: int = 2_000  # of points, and of numbers in the certificate
     matrix_work: float = 5e11  # cubes of the orders of the matrices, over all leaves
     pending_entries: int = 1 << 28
     threads: int = min(4, os.cpu_count() or 1)
     deadline: float = math.inf  # by `time.monotonic`
+
+    def for_size(self, numbers: int) -> Limits:
+        """Return the limits for a certificate and points of so many numbers in all."""
+        return replace(
+            self, boxes=min(self.boxes, self.boxes_to_begin_with + self.boxes_per_number * numbers)
+        )
 
 
 @final

@@ -18,8 +18,15 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.certificate.format_certainty import (
+    CertaintyClaim,
+    certainty_layout,
+    claim_problem,
+)
+
 MAGIC = b"certikm\n"
 VERSION = 1
+WITH_CERTAINTY = 2  # the version of files that claim more than a bound
 LARGEST_HEADER = 1 << 16
 LARGEST_PAYLOAD = 1 << 31
 # A small file cannot ask for much memory: so much, and more for what is given or paid for.
@@ -48,6 +55,7 @@ class Reason(StrEnum):
     COST = "cost"
     TREE = "tree"
     BOUND = "bound"
+    CERTAINTY = "certainty"
     LIMIT = "limit"
 
 
@@ -85,6 +93,7 @@ class Certificate:
     lengths: NDArray[np.int64]  # of the rows of multipliers
     multipliers: NDArray[np.float64]  # the rows, one after the other
     writer: str = ""
+    certainty: CertaintyClaim | None = None
 
 
 def hash_points(points: NDArray[np.float64]) -> str:
@@ -134,6 +143,7 @@ def _layout(header: dict[str, Any]) -> list[tuple[str, str, int]]:
         ("values", "<f8", nodes),
         ("lengths", "<i4", header["n_rows"]),
         ("multipliers", "<f8", header["n_multipliers"]),
+        *certainty_layout(header),
     ]
 
 
@@ -158,6 +168,8 @@ def encode(certificate: Certificate) -> bytes:
         "pairs_sha256": c.pairs_sha256,
         "writer": c.writer,
     }
+    if c.certainty is not None:
+        header["certainty"] = c.certainty.header()
     if _payload_size(_layout(header)) > LARGEST_PAYLOAD:
         raise Refusal(Reason.TOO_LARGE, "the arrays of the certificate are too large")
     arrays: dict[str, NDArray[Any]] = {
@@ -176,10 +188,13 @@ def encode(certificate: Certificate) -> bytes:
         "lengths": c.lengths,
         "multipliers": c.multipliers,
     }
+    if c.certainty is not None:
+        arrays |= c.certainty.arrays()
     payload = b"".join(_shuffled(arrays[name].astype(kind)) for name, kind, _ in _layout(header))
     header["payload_sha256"] = hashlib.sha256(payload).hexdigest()
     text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
-    start = _PREFIX.pack(MAGIC, VERSION, len(text)) + text
+    version = VERSION if c.certainty is None else WITH_CERTAINTY
+    start = _PREFIX.pack(MAGIC, version, len(text)) + text
     content = start + zlib.compress(payload, 6)
     if len(payload) > _most_memory(c.n_points, len(content)):
         content = start + zlib.compress(payload, 0)
@@ -232,8 +247,9 @@ def _read_header(content: bytes) -> tuple[dict[str, Any], int]:
     magic, version, length = _PREFIX.unpack_from(content)
     if magic != MAGIC:
         raise Refusal(Reason.DAMAGED, "the file does not begin as a certificate does")
-    if version != VERSION:
-        raise Refusal(Reason.VERSION, f"version {version}; this program reads version {VERSION}")
+    if version not in (VERSION, WITH_CERTAINTY):
+        known = f"{VERSION} and {WITH_CERTAINTY}"
+        raise Refusal(Reason.VERSION, f"version {version}; this program reads versions {known}")
     if length > LARGEST_HEADER or _PREFIX.size + length > len(content):
         raise Refusal(Reason.DAMAGED, "the header is longer than the file or than allowed")
     try:
@@ -241,6 +257,8 @@ def _read_header(content: bytes) -> tuple[dict[str, Any], int]:
     except (ValueError, RecursionError) as error:
         raise Refusal(Reason.DAMAGED, "the header is not JSON") from error
     expected = {*_COUNTS, *_FLAGS, *_TEXTS, *_NUMBERS}
+    if version == WITH_CERTAINTY:
+        expected |= {"certainty"}
     if not isinstance(header, dict) or set(header) != expected:
         raise Refusal(Reason.FIELD, "the header does not have the fields of this version")
     for name in _COUNTS:
@@ -251,6 +269,10 @@ def _read_header(content: bytes) -> tuple[dict[str, Any], int]:
         raise Refusal(Reason.FIELD, "a flag is neither true nor false")
     if any(not isinstance(header[name], str) for name in _TEXTS):
         raise Refusal(Reason.FIELD, "a text is not a text")
+    if version == WITH_CERTAINTY:
+        problem = claim_problem(header["certainty"], header["labelled"], LARGEST_COUNT)
+        if problem is not None:
+            raise Refusal(Reason.FIELD, problem)
     for name in _NUMBERS:
         header[name] = _number(header[name], name, infinite=not header["labelled"])
     return header, _PREFIX.size + length
@@ -325,6 +347,7 @@ def _assemble(header: dict[str, Any], arrays: dict[str, Any]) -> Certificate:
         lengths=lengths,
         multipliers=arrays["multipliers"],
         writer=header["writer"],
+        certainty=CertaintyClaim.read(header, arrays),
     )
 
 

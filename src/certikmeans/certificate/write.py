@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +14,17 @@ from numpy.typing import NDArray
 from certikmeans._atomic import write_atomically
 from certikmeans._version import __version__
 from certikmeans.certificate import format as form
+from certikmeans.certificate.check import check_certificate
+from certikmeans.certificate.check_arithmetic import scatter
+from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.format import Certificate
+from certikmeans.certificate.format_certainty import CertaintyClaim
 from certikmeans.certificate.leaves import CODES
 from certikmeans.errors import InputError
 from certikmeans.proof import CenterSplit, Leaf, PairSplit, Proof
 
 if TYPE_CHECKING:
+    from certikmeans.certainty import Certainty
     from certikmeans.problem import Problem
     from certikmeans.result import Result
 
@@ -28,9 +35,19 @@ LEAST_COST = 1e-199  # unless it is 0
 BOUND_MARGIN = 1e-9
 # Rounding is proportional to the scatter of the data, which can be far larger than the cost.
 SCATTER_MARGIN = 256 * 2.0**-52
+# Whether the checker agrees is tried out where that takes a moment.
+_SECONDS_TO_AGREE = 2.0
+_MOST_TO_AGREE = 10_000_000
+_MARGIN_FACTOR = 16.0
 
 
-def write_certificate(path: str | os.PathLike[str], problem: Problem, result: Result) -> None:
+def write_certificate(
+    path: str | os.PathLike[str],
+    problem: Problem,
+    result: Result,
+    *,
+    certainty: Certainty | None = None,
+) -> None:
     """Write what ``result`` claims about ``problem``, and its proof, to a file.
 
     Parameters
@@ -38,15 +55,18 @@ def write_certificate(path: str | os.PathLike[str], problem: Problem, result: Re
     path : path-like
         Replaced in one piece: a reader sees the old file or the whole new one.
     problem : Problem
+        What was solved.
     result : Result
         Of ``solve(problem, keep_proof=True)``.
+    certainty : Certainty, optional
+        Of ``result.certainty(slack)``: claimed in the file, too, and checked with it.
 
     Raises
     ------
     InputError
         If the result has no proof, or one that cannot be written.
     """
-    content = certificate_bytes(problem, result)
+    content = certificate_bytes(problem, result, certainty)
     try:
         write_atomically(path, content)
     except OSError as error:
@@ -56,17 +76,41 @@ def write_certificate(path: str | os.PathLike[str], problem: Problem, result: Re
         ) from error
 
 
-def certificate_bytes(problem: Problem, result: Result) -> bytes:
-    """Return the content of the file."""
+def certificate_bytes(
+    problem: Problem, result: Result, certainty: Certainty | None = None
+) -> bytes:
+    """Return the content of the file, which the checker accepts if it gets to the end of it.
+
+    Where points differ by a few units in the last place, or a proof has numbers of very different
+    sizes, the checker's rounding may take more than the margins here: then less is claimed.
+    """
     try:
-        return form.encode(make_certificate(problem, result))
+        made = make_certificate(problem, result, certainty)
+        content = form.encode(made)
+        deadline = time.monotonic() + _SECONDS_TO_AGREE
+        margin = _margin(problem, result)
+        while made.lower_bound > 0.0 and not _agreed(problem, content, deadline):
+            margin *= _MARGIN_FACTOR
+            made = replace(made, lower_bound=max(0.0, made.lower_bound - margin))
+            content = form.encode(made)
+        return content
     except form.Refusal as refusal:
         raise InputError(
             refusal.message, hint="ask for a larger gap or fewer nodes: every leaf takes room"
         ) from refusal
 
 
-def make_certificate(problem: Problem, result: Result) -> Certificate:
+def _agreed(problem: Problem, content: bytes, deadline: float) -> bool:
+    """Whether the checker has nothing to say against the bound, as far as it gets in time."""
+    if not problem.points.size * problem.n_clusters < _MOST_TO_AGREE:
+        return True
+    verdict = check_certificate(problem.points, content, limits=Limits(deadline=deadline))
+    return verdict.reason is not form.Reason.BOUND
+
+
+def make_certificate(
+    problem: Problem, result: Result, certainty: Certainty | None = None
+) -> Certificate:
     """Return the certificate of a result."""
     proof = result.proof
     if proof is None and result.infeasibility is not None:
@@ -91,6 +135,11 @@ def make_certificate(problem: Problem, result: Result) -> Certificate:
     cost = math.inf if infeasible else result.cost * (1.0 + COST_MARGIN)
     if cost > 0.0:
         cost += LEAST_COST
+    if not infeasible:
+        assert result.labels is not None
+        spent = scatter(problem.points, problem.weights, result.labels, problem.n_clusters)
+        if math.isfinite(spent.above):  # as the checker sees it
+            cost = max(cost, spent.above)
     lower = math.inf if infeasible else max(0.0, proof.lower_bound - _margin(problem, result))
     tree = _Tree(proof)
     return Certificate(
@@ -114,6 +163,31 @@ def make_certificate(problem: Problem, result: Result) -> Certificate:
         lengths=np.array([len(row) for row in tree.rows], dtype=np.int64),
         multipliers=np.concatenate([np.empty(0), *tree.rows]),
         writer=f"certikmeans {__version__}",
+        certainty=None if certainty is None else _claim(proof, certainty),
+    )
+
+
+def _claim(proof: Proof, certainty: Certainty) -> CertaintyClaim:
+    """What the file says of every labelling that is nearly as good."""
+    claim = certainty.claim
+    if claim is None:
+        raise InputError(
+            "this certainty cannot be certified: the checker could not tell the clusters apart",
+            hint="leave it out, or ask for less slack",
+        )
+    if not (np.array_equal(claim.centre, proof.centre) and np.array_equal(claim.axes, proof.axes)):
+        raise InputError(
+            "certainty was derived in other coordinates than the proof",
+            hint="ask for both with the same number of threads of the linear algebra library",
+        )
+    return CertaintyClaim(
+        slack=claim.slack,
+        sigma=claim.sigma,
+        multipliers=claim.multipliers,
+        low=claim.low,
+        high=claim.high,
+        cluster=claim.cluster,
+        certain=claim.certain.astype(np.int64),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from certikmeans._version import __version__
+from certikmeans.cli.certainty import ask_command, certainty_command
 from certikmeans.cli.check import check_command
 from certikmeans.cli.demo import demo_command
 from certikmeans.cli.diagnose import diagnose_command
@@ -18,6 +19,7 @@ from certikmeans.cli.exits import end_on_sigterm, guarded, occupy_closed_streams
 from certikmeans.cli.generate import generate_command
 from certikmeans.cli.once import OnceCommand
 from certikmeans.cli.solve import solve_command
+from certikmeans.cli.warm_up import warm_up_command
 
 __all__ = ["app", "main"]
 
@@ -57,6 +59,20 @@ app.command(
     no_args_is_help=True,
 )(guarded(check_command))
 app.command(
+    "certainty",
+    cls=OnceCommand,
+    short_help="Which labels can be trusted, proven.",
+    epilog=_SOLVE_EPILOG,
+    no_args_is_help=True,
+)(guarded(certainty_command))
+app.command(
+    "ask",
+    cls=OnceCommand,
+    short_help="Which pairs to ask an expert for.",
+    epilog=_SOLVE_EPILOG,
+    no_args_is_help=True,
+)(guarded(ask_command))
+app.command(
     "diagnose",
     cls=OnceCommand,
     short_help="Find contradictions among pairs, and which to remove.",
@@ -71,6 +87,9 @@ app.command(
 )(guarded(generate_command))
 app.command("demo", cls=OnceCommand, short_help="Solve a bundled example and draw a picture.")(
     guarded(demo_command)
+)
+app.command("warm-up", cls=OnceCommand, short_help="Compile everything now.")(
+    guarded(warm_up_command)
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shlex
 import signal
@@ -15,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from certikmeans._atomic import write_atomically
 from certikmeans.cli.exits import ExitCode, exit_code_of, show_error, to_stderr, to_stdout
-from certikmeans.errors import CertikmeansError
+from certikmeans.errors import CertikmeansError, InputError
 from certikmeans.stop import StopSignal
 
 if TYPE_CHECKING:
+    from certikmeans.certainty import Certainty
+    from certikmeans.checkpoint.resuming import Resumed
     from certikmeans.options import Options
     from certikmeans.problem import Problem
     from certikmeans.report.progress import AbstractProgress
@@ -83,11 +86,38 @@ class Delivery:
     labels_file: Path | None = None
     report_file: Path | None = None
     check_command: str | None = None
+    certainty: float | None = None  # the slack; None: not asked for
 
     def files(self) -> list[Path]:
         """Return the files to be written."""
         every = (self.json_file, self.labels_file, self.picture_file, self.certificate_file)
         return [path for path in (*every, self.report_file) if path is not None]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """Where the state of the run goes, and where it comes from."""
+
+    file: Path | None = None
+    interval_seconds: float = 60.0
+    resume: Path | None = None
+
+    def files(self) -> list[Path]:
+        """Return the file to be written, if any."""
+        return [] if self.file is None else [self.file]
+
+    def check(self) -> None:
+        """Refuse what cannot be, before any time is spent."""
+        if not 0.0 <= self.interval_seconds < math.inf:
+            raise InputError(
+                f"--checkpoint-every: {self.interval_seconds} is not a number of seconds",
+                hint="60 saves the state once a minute",
+            )
+        if self.resume is not None:
+            from certikmeans.checkpoint.file import recognised
+
+            recognised(self.resume)
 
 
 def run_and_deliver(
@@ -98,6 +128,7 @@ def run_and_deliver(
     start_labels: Any = None,
     classes: Any = None,
     feature_names: tuple[str, ...] | None = None,
+    saving: Saving | None = None,
 ) -> ExitCode:
     """Solve, then write the files in the order of their worth, and standard output last.
 
@@ -106,42 +137,58 @@ def run_and_deliver(
     ExitCode
         What was proven, unless an output could not be written.
     """
-    if _kernels_are_new():
-        if not delivery.quiet:
-            to_stderr("first run: compiling takes a minute; later runs start at once\n")
-        from certikmeans.warming import usual_bounds, warm_up
-
-        warm_up(usual_bounds(options.bound, problem.n_features))
-
+    from certikmeans.compiling.listening import watched
     from certikmeans.report.progress import progress_on
     from certikmeans.report.trace import Trace
     from certikmeans.solver import solve
 
-    trace, stop = Trace(), StopSignal()
+    trace, stop, saving = Trace(), StopSignal(), saving or Saving()
+    before = None
+    if saving.resume is not None:
+        before = _resumed(saving.resume, problem, options, delivery.quiet)
+        options = before.options
     progress = progress_on(sys.stderr, quiet=delivery.quiet)
     with Interrupts(stop, progress):
-        with progress:
+        with progress, watched(progress.compiling):
             result = solve(
                 problem,
                 options,
                 callbacks=(trace, progress),
                 start_labels=start_labels,
                 stop=stop,
+                checkpoint=saving.file,
+                checkpoint_interval=saving.interval_seconds,
+                resume=before,
             )
-        run = _Finished(problem, options, result, trace, feature_names)
+        sure = None
+        if delivery.certainty is not None and result.labels is not None:
+            sure = result.certainty(delivery.certainty, stop=stop)
+        run = _Finished(problem, options, result, trace, feature_names, sure)
         written = _deliver(run, delivery, _agreement(result, classes))
     return exit_code_of(result.status) if written else ExitCode.BAD_INPUT
 
 
-def _kernels_are_new() -> bool:
-    """Whether compiled code would be kept beside the package, and there is none yet."""
-    from importlib.util import find_spec
+def solve_with_progress(
+    problem: Problem, options: Options, start_labels: Any, quiet: bool
+) -> Result:
+    """Solve, for commands that write no files."""
+    from certikmeans.report.progress import progress_on
+    from certikmeans.solver import solve
 
-    spec = find_spec("certikmeans.kernels")
-    if spec is None or spec.origin is None:
-        return False
-    folder = Path(spec.origin).parent
-    return os.access(folder, os.W_OK) and not any(folder.rglob("__pycache__/*.nbi"))
+    stop = StopSignal()
+    progress = progress_on(sys.stderr, quiet=quiet)
+    with Interrupts(stop, progress), progress:
+        return solve(problem, options, callbacks=(progress,), start_labels=start_labels, stop=stop)
+
+
+def _resumed(path: Path, problem: Problem, options: Options, quiet: bool) -> Resumed:
+    """Read the state of a run before, and say what it is good for."""
+    from certikmeans.checkpoint.resuming import resume
+
+    before = resume(path, problem, options)
+    if not quiet:
+        to_stderr(f"{path}: {before.describe()}\n")
+    return before
 
 
 @final
@@ -154,6 +201,7 @@ class _Finished:
     result: Result
     trace: Trace
     feature_names: tuple[str, ...] | None
+    certainty: Certainty | None = None
 
 
 def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> bool:
@@ -165,7 +213,7 @@ def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> boo
     from certikmeans.report.summary import summarise
 
     problem, options, result, trace = run.problem, run.options, run.result, run.trace
-    document = _document(result, options, agreement)
+    document = _document(run, agreement)
     saved, bug = _save_files(run, delivery, document, agreement)
     if result.failure is not None:
         show_error(result.failure)
@@ -184,6 +232,10 @@ def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> boo
             requested_gap=options.gap,
             agreement=agreement,
         )
+        if run.certainty is not None:
+            from certikmeans.report.certain import certainty_lines
+
+            text = "\n".join([text, "", *certainty_lines(run.certainty)])
         to_stdout(f"{text}\n")
     if bug is not None:
         raise bug
@@ -201,12 +253,16 @@ def _save_files(
 
         assert delivery.picture_file is not None
         kind = picture_format(delivery.picture_file)
-        return picture(problem, result, trace, kind, run.feature_names)
+        return picture(problem, result, trace, kind, run.feature_names, run.certainty)
 
     def certify() -> bytes:
         from certikmeans.certificate.write import certificate_bytes
 
-        return certificate_bytes(problem, result)
+        sure = run.certainty
+        if sure is not None and sure.claim is None:
+            to_stderr("the certificate is about the bound: certainty has no proof to write\n")
+            sure = None
+        return certificate_bytes(problem, result, sure)
 
     def report(certified: bool) -> bytes:
         from certikmeans.report.html import report_html
@@ -223,6 +279,7 @@ def _save_files(
             command=shlex.join(["certikmeans", *sys.argv[1:]]),
             check=delivery.check_command,
             certified=certified,
+            certainty=run.certainty,
         ).encode()
 
     saved: list[Path] = []
@@ -268,16 +325,18 @@ def _save(path: Path, content: Callable[[], bytes | None], quiet: bool) -> bool:
     return True
 
 
-def _document(result: Result, options: Options, agreement: float | None) -> str:
+def _document(run: _Finished, agreement: float | None) -> str:
     import json
 
     document = {
-        **result.to_dict(),
-        "options": options.to_dict(),
+        **run.result.to_dict(),
+        "options": run.options.to_dict(),
         "points_counted_from": 0,  # here, whatever the files of pairs do
     }
     if agreement is not None:
         document["adjusted_rand_index"] = agreement
+    if run.certainty is not None:
+        document["certainty"] = run.certainty.to_dict()
     return json.dumps(document, allow_nan=False) + "\n"
 
 

@@ -41,7 +41,7 @@ from certikmeans.options import (
 
 if TYPE_CHECKING:
     from certikmeans.cli.inputs import Inputs
-    from certikmeans.cli.run import Delivery
+    from certikmeans.cli.run import Delivery, Saving
 
 DataPath = Annotated[
     Path,
@@ -158,6 +158,44 @@ ReportFile = Annotated[
         help="Write a page to look at: picture, progress, clusters, pairs, what is proven.",
     ),
 ]
+DEFAULT_SLACK = "0.001"
+Slack = Annotated[
+    str,
+    typer.Option(
+        metavar="S",
+        rich_help_panel=PROOF,
+        help="Certainty speaks of all labellings that cost up to this share more than the one "
+        "found: 0.001, or with a percent sign, 0.1%.",
+    ),
+]
+WithCertainty = Annotated[
+    bool,
+    typer.Option(
+        "--certainty",
+        rich_help_panel=PROOF,
+        help="Say what is true of every labelling that is nearly as good (see --slack).",
+    ),
+]
+CheckpointFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="F",
+        rich_help_panel=OUTPUT,
+        help="Save the state of the run to this file at intervals and at the end, for --resume.",
+    ),
+]
+CheckpointEvery = Annotated[
+    float,
+    typer.Option(metavar="S", rich_help_panel=OUTPUT, help="Seconds between two saved states."),
+]
+ResumeFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="F",
+        rich_help_panel=LIMITS,
+        help="Go on from a state that --checkpoint has saved, or from a certificate.",
+    ),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", rich_help_panel=OUTPUT, help="No progress, no summary.")
 ]
@@ -185,11 +223,16 @@ def solve_command(
     node_limit: NodeLimit = DEFAULT_NODE_LIMIT,
     jobs: Jobs = None,
     seed: Seed = 0,
+    resume: ResumeFile = None,
     output: OutputFile = None,
     labels: LabelsFile = None,
     certificate: CertificateFile = None,
     plot: PlotFile = None,
     report: ReportFile = None,
+    certainty: WithCertainty = False,
+    slack: Slack = DEFAULT_SLACK,
+    checkpoint: CheckpointFile = None,
+    checkpoint_every: CheckpointEvery = 60.0,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> ExitCode:
@@ -213,7 +256,7 @@ def solve_command(
         _refuse_uncertified(options.bound)
 
     from certikmeans.cli.inputs import Inputs, PairFiles, load
-    from certikmeans.cli.run import Delivery, run_and_deliver
+    from certikmeans.cli.run import Delivery, Saving, run_and_deliver
 
     pairs = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
     inputs = Inputs(
@@ -237,8 +280,10 @@ def solve_command(
         labels_file=labels,
         report_file=report,
         check_command=inputs.check_command(certificate or Path("F")),
+        certainty=share_of(slack) if certainty else None,
     )
-    _check_before_reading(delivery, inputs)
+    saving = Saving(checkpoint, checkpoint_every, resume)
+    _check_before_reading(delivery, inputs, saving)
     loaded = load(inputs)
     if not quiet:
         to_stderr(f"{loaded.describe()}\n")
@@ -249,6 +294,7 @@ def solve_command(
         start_labels=loaded.start_labels,
         classes=loaded.classes,
         feature_names=loaded.feature_names,
+        saving=saving,
     )
 
 
@@ -266,15 +312,16 @@ def _refuse_uncertified(name: str) -> None:
     )
 
 
-def _check_before_reading(delivery: Delivery, inputs: Inputs) -> None:
+def _check_before_reading(delivery: Delivery, inputs: Inputs, saving: Saving) -> None:
     """Refuse outputs that cannot be made before any time is spent on them."""
     refuse_standard_input(inputs.named())
+    saving.check()
     if STANDARD_STREAM in delivery.files():
         raise InputError(
             "-: only --output can go to standard output",
             hint="name a file",
         )
-    check_outputs(delivery.files(), inputs.named())
+    check_outputs([*delivery.files(), *saving.files()], inputs.named())
     if delivery.picture_file is not None:
         from certikmeans.report.plots import picture_format, require_matplotlib
 

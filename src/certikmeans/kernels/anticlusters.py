@@ -1,7 +1,8 @@
 """Swaps that make parts of a cluster equal in their sums."""
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)

@@ -1,7 +1,10 @@
 """Cells of nearby points by median splits. Compiled; arrays in, arrays out."""
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)
@@ -73,3 +76,61 @@ def median_cells(
         stack[depth + 1] = half, last
         depth += 2
     return count
+
+
+class Splits(NamedTuple):
+    """A tree of median splits; a leaf is a cell."""
+
+    axis: np.ndarray  # (m,) int64, -1 at a leaf
+    at: np.ndarray  # (m,): smaller coordinates go to the left
+    left: np.ndarray  # (m,) int64: the child, the right one follows; at a leaf, its number
+    n_cells: int
+
+
+@njit(cache=True, nogil=True)
+def median_splits(
+    points,  # IN   (n, d) float64
+    rows,  # IN/OUT (m,) int64: the points whose medians are taken; reordered
+    most,  # IN   largest number of them in a cell, >= 1
+):
+    """Split as `median_cells` does, and keep the splits."""
+    room = max(1, 4 * (rows.size // most) + 4)
+    axes, at = np.full(room, -1, dtype=np.int64), np.zeros(room)
+    left = np.zeros(room, dtype=np.int64)
+    stack = np.empty((128, 3), dtype=np.int64)
+    stack[0] = 0, 0, rows.size
+    depth, count, n_cells = 1, 1, 0
+    while depth > 0:
+        depth -= 1
+        node, first, last = stack[depth]
+        axis = _widest_axis(points, rows, first, last) if last - first > most else -1
+        if axis < 0 or count + 2 > room:
+            left[node] = n_cells
+            n_cells += 1
+            continue
+        half = (first + last) // 2
+        _split_at_rank(points[:, axis], rows, first, last, half)
+        axes[node], at[node], left[node] = axis, points[rows[half], axis], count
+        stack[depth] = count, first, half
+        stack[depth + 1] = count + 1, half, last
+        count += 2
+        depth += 2
+    return Splits(axes, at, left, n_cells)
+
+
+@njit(cache=True, nogil=True)
+def find_cells(
+    points,  # IN   (n, d) float64
+    rows,  # IN   (m,) int64
+    splits,  # IN   Splits
+    first_cell,  # IN   number of the first cell
+    cells,  # OUT  (n,) int64: cell of every point in ``rows``
+):
+    """Follow the splits; returns the number of cells."""
+    for i in range(rows.size):
+        node = 0
+        while splits.axis[node] >= 0:
+            right = points[rows[i], splits.axis[node]] >= splits.at[node]
+            node = splits.left[node] + (1 if right else 0)
+        cells[rows[i]] = first_cell + splits.left[node]
+    return splits.n_cells

@@ -1,8 +1,8 @@
 """Cost of a labelling, rounded up. Compiled; arrays in, numbers out."""
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.rounding import EPS, UNDERFLOW
 
 
@@ -28,7 +28,8 @@ def labelling_cost(
     for i in range(n_points):
         k = labels[i]
         if sizes[k] == 0.0:
-            centers[k] = points[i]
+            for j in range(n_features):  # element by element: slices take long to compile
+                centers[k, j] = points[i, j]
         masses[k] += weights[i]
         sizes[k] += 1.0
     # From the first member to the mean, so that equal points have their mean exactly; then
@@ -44,7 +45,8 @@ def labelling_cost(
                 centers[k, j] += shift[k, j] / masses[k]
     for k in range(centers.shape[0]):
         if masses[k] == 0.0:
-            centers[k] = centers[labels[0]]
+            for j in range(n_features):
+                centers[k, j] = centers[labels[0], j]
 
     signed = np.zeros(centers.shape)
     absolute = np.zeros(centers.shape)

@@ -1,6 +1,6 @@
 """Products with sparse rows, and their Gram matrix with weights. Compiled."""
 
-from numba import njit
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)

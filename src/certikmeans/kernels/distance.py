@@ -4,7 +4,7 @@ Arrays come whole, with the number of a row: a view per call would cost more tha
 `lloyd.nearest` has the version for many points at once, which vectorises.
 """
 
-from numba import njit
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)

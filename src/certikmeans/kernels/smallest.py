@@ -1,7 +1,8 @@
 """The two least values of a row. Compiled."""
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)

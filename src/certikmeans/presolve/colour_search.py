@@ -29,6 +29,7 @@ from certikmeans.kernels.colouring.search import (
     advance_tabu,
     start_tabu,
 )
+from certikmeans.presolve.colour_spectrum import spectral_colours
 from certikmeans.stop import StopSignal
 
 Answer = Literal["yes", "no", "undecided"]
@@ -43,6 +44,9 @@ _CLIQUE_SEEDS = 64
 # Tabu moves in phases, (sample, tenure): no setting is best for all sizes and densities. Chosen
 # by trial on random graphs with a hidden 3-colouring, 2000 to 100,000 vertices, degree 4 to 20.
 _TABU_PHASES = ((16, 60), (4, 10), (256, 60))
+
+# Slices of searches before a guess at the colouring is computed.
+_ROUNDS_WITHOUT_GUIDE = 8
 
 
 class SubGraph(NamedTuple):
@@ -174,11 +178,13 @@ class ExactSearch:
 class TabuSearch:
     """A heuristic that finds colourings of large graphs and cannot prove that there is none."""
 
-    def __init__(self, graph: SubGraph, n_colours: int) -> None:
+    def __init__(
+        self, graph: SubGraph, n_colours: int, start: NDArray[np.int64] | None = None
+    ) -> None:
         n = graph.size
         self._graph = graph
         self._state = TabuState(
-            colour=greedy_labels(graph, n_colours),
+            colour=greedy_labels(graph, n_colours) if start is None else start,
             counts=np.zeros((n, n_colours), dtype=np.int32),
             forbidden=np.zeros((n, n_colours), dtype=np.int64),
             clashing=np.zeros(n, dtype=np.int64),
@@ -229,6 +235,8 @@ class PieceSearch:
         self._n_colours = n_colours
         self._tabu = TabuSearch(graph, n_colours)
         self._exact = ExactSearch(graph, n_colours) if graph.size <= LARGEST_EXACT else None
+        self._guided: TabuSearch | None = None
+        self._rounds = 0
         self._ball_size = 256
         self._looked_for_cliques = False
         self.labels: NDArray[np.int64] | None = None  # after "yes", in the piece's numbering
@@ -248,10 +256,21 @@ class PieceSearch:
                 return answer
             if answer == "no":
                 return self._refuted_by(self._exact.touched)
-        if self._tabu.advance(SLICE) == "yes":
-            self.labels = self._tabu.labels
-            return "yes"
+        for tabu in self._searches():
+            if tabu.advance(SLICE) == "yes":
+                self.labels = tabu.labels
+                return "yes"
         return "undecided" if self._exact is not None else self._try_ball()
+
+    def _searches(self) -> list[TabuSearch]:
+        """The tabu search; where it does not come to an end soon, also one from a better start."""
+        self._rounds += 1
+        if self._rounds == _ROUNDS_WITHOUT_GUIDE:
+            graph = self.graph
+            guess = spectral_colours(graph.indptr, graph.neighbors, self._n_colours)
+            if guess is not None:
+                self._guided = TabuSearch(graph, self._n_colours, guess)
+        return [self._tabu] if self._guided is None else [self._guided, self._tabu]
 
     def _refuted_by(self, inside: NDArray[np.int64]) -> Answer:
         self.witness = self.graph.vertices[inside]

@@ -8,8 +8,6 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from certikmeans.kernels.colouring.obstructions import OddCycleScan, scan_for_odd_cycle
 from certikmeans.presolve.colour_search import SLICE, PieceSearch, SubGraph, find_clique
@@ -48,6 +46,8 @@ class _MustLinkPaths:
     """Shortest must-link paths inside some groups."""
 
     def __init__(self, problem: Problem, wanted: NDArray[np.bool_]) -> None:
+        from scipy.sparse import coo_array  # takes as long to load as a small run
+
         links = problem.must_link[wanted[problem.must_link[:, 0]]]
         self._points, ends = np.unique(links, return_inverse=True)
         ends = ends.reshape(-1, 2)
@@ -58,6 +58,8 @@ class _MustLinkPaths:
 
     def path(self, first: int, last: int) -> tuple[int, ...]:
         """Return the points from ``first`` to ``last`` of the same group."""
+        from scipy.sparse.csgraph import breadth_first_order
+
         if first == last:
             return (first,)
         # Predecessors are kept per end, because many paths share one.

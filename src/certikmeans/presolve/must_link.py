@@ -8,11 +8,10 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from certikmeans.kernels.graph.union import number_components
+from certikmeans.kernels.groups import Groups, cost_inside, fill_groups
 from certikmeans.presolve.steps import Joined
-from certikmeans.problem.numbering import number_by_appearance
 from certikmeans.rounding import UNIT, round_down, round_up
 
 
@@ -24,10 +23,9 @@ def must_link_groups(n_points: int, must_link: NDArray[np.int64]) -> NDArray[np.
     """
     if len(must_link) == 0:
         return np.arange(n_points)
-    ones = np.ones(len(must_link), dtype=np.int8)
-    links = coo_array((ones, (must_link[:, 0], must_link[:, 1])), shape=(n_points, n_points))
-    _, component = connected_components(links, directed=False)
-    return number_by_appearance(component)
+    component = np.empty(n_points, dtype=np.int64)
+    number_components(must_link, component)
+    return component
 
 
 @final
@@ -75,58 +73,29 @@ def collapse(
     (array([1., 9.]), array([2., 1.]), 2.0)
     """
     n_groups = int(group_of_point.max()) + 1
-    sizes = np.bincount(group_of_point, minlength=n_groups)
-    means = np.empty((n_groups, points.shape[1]))
-    if n_groups == len(points):
-        masses = np.empty(n_groups)
+    n_points, n_features = points.shape
+    if n_groups == n_points:
+        means, masses = np.empty((n_groups, n_features)), np.empty(n_groups)
         means[group_of_point], masses[group_of_point] = points, weights
         return Collapsed(means, masses, group_of_point, 0.0, 0.0, 0.0, 1.0)
 
-    masses = np.asarray(np.bincount(group_of_point, weights, n_groups), dtype=np.float64)
-    # A group that weighs nothing costs nothing; it is put where it would be with equal weights.
-    weightless = (masses == 0.0)[group_of_point]
-    counted = np.where(weightless, 1.0, weights) if weightless.any() else weights
-    divisors = np.bincount(group_of_point, counted, n_groups)
-    for j, column in enumerate(points.T):
-        means[:, j] = np.bincount(group_of_point, counted * column, minlength=n_groups) / divisors
-
-    shared = sizes[group_of_point] > 1
-    alone = ~shared
-    means[group_of_point[alone]] = points[alone]
-    masses[group_of_point[alone]] = weights[alone]
-
-    group, weight = group_of_point[shared], weights[shared]
-    away = points[shared] - means[group]
-    squares = weight[:, None] * away * away
-    offset = math.fsum(squares.ravel())
-    pull = _residual_pull(group, weight, away, sizes, n_groups)
-    largest = int(sizes.max())
+    groups = Groups(
+        means=np.zeros((n_groups, n_features)),
+        masses=np.zeros(n_groups),
+        sizes=np.zeros(n_groups, dtype=np.int64),
+    )
+    fill_groups(points, weights, group_of_point, groups)
+    offset, drift = cost_inside(points, weights, group_of_point, groups)
+    largest = int(groups.sizes.max())
     # |g|^2 / W, summed: the square of the averaging error and what the offset is too high by.
-    drift = round_up(math.fsum((pull / divisors[:, None]).ravel()), largest + 8)
+    drift = round_up(drift, largest + 12)
     whole = bool(np.all(weights == np.floor(weights)) and weights.sum() < 2.0**53)
     return Collapsed(
-        means=means,
-        weights=masses,
+        means=groups.means,
+        weights=groups.masses,
         group_of_point=group_of_point,
         offset=offset,
-        offset_below=max(0.0, round_down(offset, 8) - drift),
+        offset_below=max(0.0, round_down(offset, 12) - drift),
         averaging=round_up(math.sqrt(drift)),
         weight_factor=1.0 if whole else 1.0 + (largest + 4) * 2.0 * UNIT,
     )
-
-
-def _residual_pull(
-    group: NDArray[np.int64],
-    weight: NDArray[np.float64],
-    away: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    n_groups: int,
-) -> NDArray[np.float64]:
-    """Upper bounds on the squares of the coordinates of ``g``, one row per group."""
-    squared = np.empty((n_groups, away.shape[1]))
-    for j, column in enumerate(away.T):
-        tug = weight * column
-        signed = np.abs(np.bincount(group, tug, minlength=n_groups))
-        absolute = np.bincount(group, np.abs(tug), minlength=n_groups)
-        squared[:, j] = (signed + (sizes + 4) * 2.0 * UNIT * absolute) ** 2
-    return squared

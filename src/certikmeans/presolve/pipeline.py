@@ -23,6 +23,7 @@ from certikmeans.presolve.steps import AbstractRestore, LeftOut, Shifted
 from certikmeans.problem import Problem, ReducedProblem
 from certikmeans.problem.graph import ApartGraph
 from certikmeans.problem.rules import CannotLinks
+from certikmeans.problem.tables import row_blocks
 from certikmeans.rounding import UNIT, round_up
 from certikmeans.stop import StopSignal
 
@@ -85,9 +86,10 @@ class Presolved:
     @property
     def first_points(self) -> Labels:
         """Smallest original row of every group."""
-        rows, first = np.unique(self.row_of_point, return_index=True)
-        kept: Labels = first[rows < self.reduced.n_groups]
-        return kept
+        n_points = len(self.row_of_point)
+        first = np.empty(int(self.row_of_point.max()) + 1, dtype=np.int64)
+        first[self.row_of_point[::-1]] = np.arange(n_points - 1, -1, -1)  # the last one stands
+        return first[: self.reduced.n_groups]
 
     def merged(self, together: Pairs, apart: Pairs) -> Presolved | None:
         """The same with more pairs, of original points that weigh something.
@@ -237,7 +239,14 @@ def _centre(
     Any shift is exact in real arithmetic, and a difference is rounded once, so each
     coordinate errs by at most ``UNIT`` of itself: data far from the origin lose nothing.
     """
-    centre = np.average(points, axis=0, weights=weights)
-    centred = points - centre
-    norm = math.sqrt(float(np.sum(weights[:, None] * centred * centred)))
+    total, mass = np.zeros(points.shape[1]), 0.0
+    for rows in row_blocks(points):
+        total += np.sum(weights[rows, None] * points[rows], axis=0)
+        mass += float(np.sum(weights[rows]))
+    centre = total / mass
+    centred, square = np.empty_like(points), 0.0
+    for rows in row_blocks(points):
+        centred[rows] = points[rows] - centre
+        square += float(np.sum(weights[rows, None] * centred[rows] * centred[rows]))
+    norm = math.sqrt(square)
     return centred, Shifted(centre, round_up(2.0 * UNIT * round_up(norm, 2 * points.size)))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.presolve.steps import Turned
+from certikmeans.problem.tables import column_ranges, row_blocks
 from certikmeans.rounding import UNIT, round_up
 
 
@@ -31,7 +32,10 @@ def turn_to_principal_axes(
     axes = _principal_axes(points, weights)
     turned = np.ascontiguousarray(points @ axes)
     n_axes = axes.shape[1]
-    norm = round_up(math.sqrt(float(np.sum(weights[:, None] * points * points))), 2 * points.size)
+    square = 0.0
+    for rows in row_blocks(points):
+        square += float(np.sum(weights[rows, None] * points[rows] * points[rows]))
+    norm = round_up(math.sqrt(square), 2 * points.size)
     # |axes^T axes - I|_F, with the rounding of its own evaluation, bounds |axes|_2^2 - 1.
     defect = float(np.linalg.norm(axes.T @ axes - np.eye(n_axes)))
     defect = round_up(defect + (n_features + 4) * 2.0 * UNIT * (n_axes + 1))
@@ -44,18 +48,26 @@ def turn_to_principal_axes(
 def _principal_axes(
     points: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    scale = float(np.abs(points).max())
+    low, high = column_ranges(points)
+    scale, heaviest = float(max(-low.min(), high.max())), float(weights.max())
     if scale == 0.0:
         return np.eye(points.shape[1], 1)
-    scaled = points * (np.sqrt(weights / weights.max())[:, None] / scale)
+
+    def scaled(rows: slice) -> NDArray[np.float64]:
+        return points[rows] * (np.sqrt(weights[rows] / heaviest)[:, None] / scale)
+
     if points.shape[1] <= points.shape[0]:
-        variances, axes = np.linalg.eigh(scaled.T @ scaled)
+        gram = sum(scaled(rows).T @ scaled(rows) for rows in row_blocks(points))
+        variances, axes = np.linalg.eigh(gram)
         variances, axes = variances[::-1], axes[:, ::-1]
     else:
-        _, singular, right = np.linalg.svd(scaled, full_matrices=False)
+        _, singular, right = np.linalg.svd(scaled(slice(None)), full_matrices=False)
         variances, axes = singular**2, right.T
     # The covariance is known to rounding only, so smaller variances are noise in `variances`.
-    spread = np.sqrt(np.sum((scaled @ axes) ** 2, axis=0))
+    squares = np.zeros(axes.shape[1])
+    for rows in row_blocks(points):
+        squares += np.sum((scaled(rows) @ axes) ** 2, axis=0)
+    spread = np.sqrt(squares)
     noise = 8.0 * points.shape[1] * UNIT * math.sqrt(float(max(variances[0], 0.0)))
     kept = np.flatnonzero(spread > noise)
     if len(kept) == 0:

@@ -15,11 +15,21 @@ from certikmeans.errors import InputError
 from certikmeans.problem.graph import ApartGraph
 from certikmeans.problem.links import as_links, canonical_pairs
 from certikmeans.problem.rules import AbstractRules
+from certikmeans.problem.tables import column_ranges
+
+
+def _table(points: Any) -> NDArray[np.float64]:
+    """Copy the points, so that nobody can change them; not a file that is mapped read-only."""
+    mapped = isinstance(points, np.memmap) and points.mode == "r"
+    if mapped and points.dtype == np.float64 and points.flags.c_contiguous:
+        mapped_points: NDArray[np.float64] = points.view(np.ndarray)
+        return mapped_points
+    return np.array(points, dtype=np.float64, order="C", copy=True)
 
 
 def _checked_points(points: Any) -> NDArray[np.float64]:
     try:
-        array = np.array(points, dtype=np.float64, order="C", copy=True)
+        array = _table(points)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"points: not a table of numbers ({error})",
@@ -35,20 +45,20 @@ def _checked_points(points: Any) -> NDArray[np.float64]:
             f"points: the table is empty, its shape is {array.shape}",
             hint="at least one point and one feature are needed",
         )
-    bad = ~np.isfinite(array)
-    if bad.any():
-        row, column = (int(v) for v in np.argwhere(bad)[0])
+    low, high = column_ranges(array)
+    if not np.isfinite([low, high]).all():
+        row, column = (int(v) for v in np.argwhere(~np.isfinite(array))[0])
         raise InputError(
             f"points: row {row}, column {column} is {array[row, column]}",
             hint="remove or fill in missing and infinite values before clustering",
         )
-    if np.abs(array).max() > _LARGEST:
+    if max(-low.min(), high.max()) > _LARGEST:
         row, column = (int(v) for v in np.argwhere(np.abs(array) > _LARGEST)[0])
         raise InputError(
             f"points: row {row}, column {column} is {array[row, column]}: its square overflows",
             hint="rescale the feature",
         )
-    spread = float(np.ptp(array, axis=0).max())
+    spread = float((high - low).max())
     if 0.0 < spread < _SMALLEST:
         raise InputError(
             f"points: they differ by {spread} at most: squared distances underflow",
@@ -123,7 +133,8 @@ class Problem:
     Parameters
     ----------
     points : array-like of shape (n_points, n_features)
-        Finite numbers. Copied.
+        Finite numbers. Copied, unless it is a file of float64 that is mapped read-only
+        (``np.load(path, mmap_mode="r")``).
     n_clusters : int
         From 1 to n_points. Clusters may be empty in a solution.
     must_link, cannot_link : array-like of shape (m, 2) or Links, optional

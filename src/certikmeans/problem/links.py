@@ -113,8 +113,8 @@ def canonical_pairs(links: Links, n_points: int) -> NDArray[np.int64]:
            [0, 2]])
     """
     pairs = links.pairs
-    outside = ((pairs < 0) | (pairs >= n_points)).any(axis=1)
-    if outside.any():
+    if len(pairs) and (pairs.min() < 0 or pairs.max() >= n_points):
+        outside = ((pairs < 0) | (pairs >= n_points)).any(axis=1)
         row = int(np.flatnonzero(outside)[0])
         first, last = links.base, n_points - 1 + links.base
         count_from = ""
@@ -133,8 +133,11 @@ def canonical_pairs(links: Links, n_points: int) -> NDArray[np.int64]:
             f"{links.where(row)}: pair {links.shown(row)} links a point to itself",
             hint="remove the pair, or correct one of its two indices",
         )
-    low, high = pairs.min(axis=1, initial=n_points), pairs.max(axis=1, initial=0)
-    keys = np.unique(low * np.int64(n_points) + high)
-    distinct = np.stack([keys // n_points, keys % n_points], axis=1)
+    keys = np.minimum(pairs[:, 0], pairs[:, 1]) * np.int64(n_points)
+    keys += np.maximum(pairs[:, 0], pairs[:, 1])
+    keys.sort()
+    if (keys[1:] == keys[:-1]).any():
+        keys = keys[np.append(True, keys[1:] != keys[:-1])]
+    distinct = np.stack(np.divmod(keys, np.int64(n_points)), axis=1)
     distinct.flags.writeable = False
     return distinct

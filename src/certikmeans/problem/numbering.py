@@ -12,7 +12,20 @@ def number_by_appearance(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     >>> number_by_appearance(np.array([2, 2, 0, 1]))
     array([0, 0, 1, 2])
     """
-    _, first, compact = np.unique(labels, return_index=True, return_inverse=True)
+    n = len(labels)
+    if n == 0:
+        return labels.astype(np.int64)
+    if labels[0] == 0 and labels.min() == 0:
+        newest = np.maximum.accumulate(labels)
+        if (newest[1:] - newest[:-1] <= 1).all():
+            return labels.astype(np.int64)  # they are numbered like that already
+    low, high = int(labels.min()), int(labels.max())
+    if high - low >= 4 * n:  # few of many possible numbers
+        labels, low = np.unique(labels, return_inverse=True)[1], 0
+        high = int(labels.max())
+    first = np.full(high - low + 1, n, dtype=np.int64)
+    first[labels[::-1] - low] = np.arange(n - 1, -1, -1)  # of equal indices the last one counts
+    used = np.flatnonzero(first < n)
     rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[compact]
+    rank[used[np.argsort(first[used])]] = np.arange(len(used))
+    return rank[labels - low]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.problem.data import ReducedProblem
+from certikmeans.problem.tables import column_ranges
 
 
 @final
@@ -27,6 +28,6 @@ class Subproblem:
     @classmethod
     def root(cls, problem: ReducedProblem) -> Subproblem:
         """Every labelling: a mean of points lies in the bounding box of the points."""
-        low, high = problem.points.min(axis=0), problem.points.max(axis=0)
+        low, high = column_ranges(problem.points)
         boxes = (problem.n_clusters, 1)
         return cls(np.tile(low, boxes), np.tile(high, boxes))

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from certikmeans.certainty import Certainty
 from certikmeans.problem import Problem
 from certikmeans.report import curves, svg
+from certikmeans.report.certain import certainty_html
 from certikmeans.report.numbers import count, duration, percent, rounded_down, rounded_up
 from certikmeans.report.page_style import STYLE
 from certikmeans.report.palette import CANNOT_COLOUR, MUST_COLOUR, colour_of
@@ -36,6 +38,7 @@ def report_html(
     command: str | None = None,
     check: str | None = None,
     certified: bool = False,
+    certainty: Certainty | None = None,
 ) -> str:
     """Return a page about a run: what was found, what is proven, and how to check it.
 
@@ -59,6 +62,8 @@ def report_html(
         The command that made this run, and the one that checks its certificate.
     certified : bool
         Whether a certificate was written.
+    certainty : Certainty, optional
+        What is true of every labelling that is nearly as good.
 
     Returns
     -------
@@ -69,7 +74,8 @@ def report_html(
     sections = [
         _headline(result, agreement),
         _proof(result, check, certified),
-        _picture(problem, result, feature_names),
+        "" if certainty is None else _section("What is certain", certainty_html(certainty)),
+        _picture(problem, result, feature_names, certainty),
         _progress(result, trace, settings or {}),
         _clusters(problem, result, feature_names),
         _pairs(problem, result),
@@ -137,8 +143,13 @@ def _proof(result: Result, check: str | None, certified: bool) -> str:
     return _section("What is proven", text)
 
 
-def _picture(problem: Problem, result: Result, names: tuple[str, ...] | None) -> str:
-    drawn, notes = svg.clusters(problem, result, names, _WIDE)
+def _picture(
+    problem: Problem,
+    result: Result,
+    names: tuple[str, ...] | None,
+    certainty: Certainty | None = None,
+) -> str:
+    drawn, notes = svg.clusters(problem, result, names, _WIDE, certainty)
     legend = ""
     if len(problem.must_link):
         legend += f'<span style="color:{MUST_COLOUR}">&#9472; must-link</span>'

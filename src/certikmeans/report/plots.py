@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from certikmeans.errors import InputError, MissingExtraError
 from certikmeans.problem import Problem
+from certikmeans.report.certain import mark_certainty
 from certikmeans.report.numbers import count, percent, rounded_down, rounded_up
 from certikmeans.report.palette import (
     BOUND_COLOUR,
@@ -29,6 +30,8 @@ from certikmeans.result import Result
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from certikmeans.certainty import Certainty
 
 FORMATS = ("png", "pdf", "svg")
 MAX_POINTS = 20_000
@@ -74,6 +77,7 @@ def picture(
     trace: Trace,
     file_format: str = "png",
     feature_names: tuple[str, ...] | None = None,
+    certainty: Certainty | None = None,
 ) -> bytes:
     """Draw the run.
 
@@ -94,6 +98,8 @@ def picture(
         What to return.
     feature_names : tuple of str, optional
         Names for the axes, where they are features.
+    certainty : Certainty, optional
+        Rings the points in doubt, and frames where centres can be.
 
     Returns
     -------
@@ -108,7 +114,7 @@ def picture(
     figure = Figure(figsize=(13, 6.2), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, width_ratios=(1.35, 1.0))
-    notes = _draw_clusters(left, problem, result, feature_names)
+    notes = _draw_clusters(left, problem, result, feature_names, certainty)
     _draw_trace(right, result, trace)
     if notes:
         _caption(figure, notes)
@@ -122,6 +128,7 @@ def plot_clusters(
     result: Result,
     axes: Axes | None = None,
     feature_names: tuple[str, ...] | None = None,
+    certainty: Certainty | None = None,
 ) -> Axes:
     """Draw the points and pairs, the left half of `picture`, for a figure of the caller's.
 
@@ -135,6 +142,8 @@ def plot_clusters(
         Where to draw; by default in a new figure of pyplot.
     feature_names : tuple of str, optional
         Names for the axes, where they are features.
+    certainty : Certainty, optional
+        Rings the points in doubt, and frames where centres can be.
 
     Returns
     -------
@@ -142,7 +151,7 @@ def plot_clusters(
         What was drawn on.
     """
     axes = axes_or_new(axes)
-    notes = _draw_clusters(axes, problem, result, feature_names)
+    notes = _draw_clusters(axes, problem, result, feature_names, certainty)
     if notes:
         axes.set_title(f"{axes.get_title()}\n{'; '.join(notes)}", fontsize="medium")
     return axes
@@ -163,7 +172,11 @@ def _caption(figure: Figure, notes: list[str]) -> None:
 
 
 def _draw_clusters(
-    axes: Axes, problem: Problem, result: Result, names: tuple[str, ...] | None
+    axes: Axes,
+    problem: Problem,
+    result: Result,
+    names: tuple[str, ...] | None,
+    sure: Certainty | None = None,
 ) -> list[str]:
     rng = np.random.default_rng(_SEED)
     must, cannot = thinned_pairs(problem, rng)
@@ -192,6 +205,8 @@ def _draw_clusters(
         clusters = count(problem.n_clusters, "cluster")
         axes.set_title(f"{clusters}, cost {rounded_up(result.cost, 7)} ({result.status})")
     notes = list(view.notes)
+    if sure is not None:
+        notes.append(mark_certainty(axes, view, place, shown, sure))
     if len(shown) < problem.n_points:
         notes.append(f"{len(shown):,} of {count(problem.n_points, 'point')} drawn")
     n_pairs = len(problem.must_link) + len(problem.cannot_link)

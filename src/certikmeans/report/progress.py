@@ -11,8 +11,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO, final
 
+from certikmeans.compiling.listening import Compiling
 from certikmeans.events import (
     BoundImproved,
+    BoundProgress,
     Event,
     Finished,
     HeuristicProgress,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+FIRST_RUN = "first run: compiling takes a few seconds, outside of every time limit"
 _DIGITS = 8
 _SECONDS_BETWEEN_LINES = 1.0
 _REFRESHES_PER_SECOND = 8
@@ -54,6 +57,7 @@ class ProgressState:
         self.presolve: PresolveDone | None = None
         self.heuristic: HeuristicProgress | None = None
         self.tree: TreeProgress | None = None
+        self.bound: BoundProgress | None = None
         self.finished: Finished | None = None
 
     def update(self, event: Event) -> None:
@@ -61,6 +65,7 @@ class ProgressState:
         match event:
             case StageStarted():
                 self.stage = event.stage
+                self.bound = None
             case PresolveDone():
                 self.presolve = event
             case IncumbentFound():
@@ -71,6 +76,8 @@ class ProgressState:
                 self.heuristic = event
             case TreeProgress():
                 self.tree = event
+            case BoundProgress():
+                self.bound = event
             case Finished():
                 self.finished = event
                 self.cost = event.result.cost
@@ -83,11 +90,15 @@ class ProgressState:
         if self.finished is not None:
             return f"finished, {self.finished.result.status}"
         if self.stage == "heuristics" and self.heuristic is not None:
-            return (
-                f"heuristics: {self.heuristic.trials:,} of {count(self.heuristic.budget, 'start')}"
-            )
+            tried, budget = self.heuristic.trials, self.heuristic.budget
+            if budget < tried:  # a single descent has no budget
+                return f"heuristics: {count(tried, 'start')}"
+            return f"heuristics: {tried:,} of {count(budget, 'start')}"
         if self.stage == "search" and self.tree is not None:
             return f"tree: {count(self.tree.nodes, 'node')}, {self.tree.open_nodes:,} open"
+        if self.stage == "bounds" and self.bound is not None:
+            done = (f"{number:,} {what}" for what, number in self.bound.done.items())
+            return f"bounds: {self.bound.source}, {', '.join(done)}"
         return self.stage
 
     def sizes(self) -> str:
@@ -128,6 +139,10 @@ class AbstractProgress(ABC):
         """Show ``message`` soon. Called from a signal handler: must not wait for a lock."""
 
     @abstractmethod
+    def compiling(self, news: Compiling) -> None:
+        """Say that a kernel is being compiled. Called from any thread: must not wait for a lock."""
+
+    @abstractmethod
     def restore_terminal(self) -> None:
         """Undo what would outlive an abrupt end of the process."""
 
@@ -166,6 +181,9 @@ class SilentProgress(AbstractProgress):
     def announce(self, message: str) -> None:
         pass
 
+    def compiling(self, news: Compiling) -> None:
+        pass
+
     def restore_terminal(self) -> None:
         pass
 
@@ -194,6 +212,7 @@ class PlainProgress(AbstractProgress):
         self._stream: TextIO | None = stream
         self._clock = clock
         self._last_line = -math.inf
+        self._compiled = 0
         self._state = ProgressState()
 
     def __call__(self, event: Event) -> None:
@@ -216,6 +235,11 @@ class PlainProgress(AbstractProgress):
                 os.write(self._stream.fileno(), f"{message}\n".encode())
             except (OSError, ValueError):
                 self._stream = None
+
+    def compiling(self, news: Compiling) -> None:
+        self._compiled += 1
+        if self._compiled == 1:  # one line will do
+            self.announce(FIRST_RUN)
 
     def restore_terminal(self) -> None:
         pass
@@ -248,6 +272,7 @@ class LiveProgress(AbstractProgress):
         self._console = console
         self._state = ProgressState()
         self._message = ""
+        self._compiling = ""
         self._started = time.monotonic()
         self._live = Live(
             get_renderable=self.render,
@@ -271,6 +296,8 @@ class LiveProgress(AbstractProgress):
         for line in (self._state.sizes(), self._state.values()):
             if line:
                 text.append(f"\n            {line}")
+        if self._compiling:
+            text.append(f"\n            {self._compiling}")
         if self._message:
             text.append(f"\n{self._message}", style="bold")
         return text
@@ -281,10 +308,14 @@ class LiveProgress(AbstractProgress):
         return self
 
     def __call__(self, event: Event) -> None:
+        self._compiling = ""
         self._state.update(event)
 
     def announce(self, message: str) -> None:
         self._message = message
+
+    def compiling(self, news: Compiling) -> None:
+        self._compiling = str(news)
 
     def restore_terminal(self) -> None:
         # The live display hides the cursor.

@@ -38,6 +38,17 @@ class Projection:
         across = (centres - self.origin) @ self.directions
         return np.column_stack([across, clusters]) if self.one_axis else across
 
+    def of_boxes(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return rectangles, (k, 2, 2), that hold what is drawn of the boxes (k, n_features, 2)."""
+        sides = np.stack([boxes[:, :, 0] - self.origin, boxes[:, :, 1] - self.origin])
+        ends = sides[:, :, :, None] * self.directions
+        low, high = ends.min(axis=0).sum(axis=1), ends.max(axis=0).sum(axis=1)
+        if self.one_axis:
+            rows = np.arange(len(boxes), dtype=np.float64)
+            low = np.column_stack([low[:, 0], rows - _JITTER])
+            high = np.column_stack([high[:, 0], rows + _JITTER])
+        return np.stack([low, high], axis=2)
+
 
 def project(
     points: NDArray[np.float64],

@@ -11,7 +11,9 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.certainty import Certainty
 from certikmeans.problem import Problem
+from certikmeans.report.certain import DOUBT_COLOUR, doubtful, drawn_boxes, picture_note
 from certikmeans.report.numbers import count
 from certikmeans.report.palette import (
     CANNOT_COLOUR,
@@ -20,7 +22,7 @@ from certikmeans.report.palette import (
     colour_of,
     marker_of,
 )
-from certikmeans.report.projection import project
+from certikmeans.report.projection import Projection, project
 from certikmeans.report.thinning import thinned_pairs, thinned_points
 from certikmeans.result import Result
 
@@ -159,7 +161,11 @@ def marker(cluster: int, x: float, y: float, radius: float, title: str = "") -> 
 
 
 def clusters(
-    problem: Problem, result: Result, names: tuple[str, ...] | None, size: tuple[int, int]
+    problem: Problem,
+    result: Result,
+    names: tuple[str, ...] | None,
+    size: tuple[int, int],
+    sure: Certainty | None = None,
 ) -> tuple[str, list[str]]:
     """Draw points, pairs and centres; also say what was left out."""
     rng = np.random.default_rng(0)
@@ -188,12 +194,37 @@ def clusters(
                 f'transform="translate({at[0]:.1f} {at[1]:.1f}) scale(7)"/>'
             )
     notes = list(view.notes)
+    if sure is not None:
+        drawn += _certainty(x, y, view, place, doubtful(sure, shown), sure)
+        notes.append(picture_note(sure))
     if len(shown) < problem.n_points:
         notes.append(f"{len(shown):,} of {count(problem.n_points, 'point')} drawn")
     n_pairs = len(problem.must_link) + len(problem.cannot_link)
     if len(must) + len(cannot) < n_pairs:
         notes.append(f"{len(must) + len(cannot):,} of {count(n_pairs, 'pair')} drawn")
     return canvas(drawn, *size, "the clusters"), notes
+
+
+def _certainty(
+    x: Scale,
+    y: Scale,
+    view: Projection,
+    place: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    sure: Certainty,
+) -> str:
+    """Rings about the points in doubt, frames about where centres can be."""
+    drawn = f'<g fill="none" stroke="{DOUBT_COLOUR}">'
+    for at in place[rows]:
+        drawn += f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="6"/>'
+    drawn += '</g><g fill="none" stroke="currentColor">'
+    for box in drawn_boxes(view, sure):
+        (left, top), (right, bottom) = _pixels(x, y, box.T)
+        drawn += (
+            f'<rect x="{min(left, right):.1f}" y="{min(top, bottom):.1f}" '
+            f'width="{abs(right - left):.1f}" height="{abs(bottom - top):.1f}"/>'
+        )
+    return f"{drawn}</g>"
 
 
 def _pixels(x: Scale, y: Scale, places: NDArray[np.float64]) -> NDArray[np.float64]:

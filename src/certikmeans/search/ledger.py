@@ -28,6 +28,16 @@ class Ledger:
         self._splits: dict[int, tuple[Split, int, int]] = {}
         self._leaves: dict[int, Leaf] = {}
 
+    def copied(self) -> Ledger:
+        """The books as they are now."""
+        other = Ledger(keep_proof=self._keep_proof)
+        other.closed_bound = self.closed_bound
+        other.doors = Counter(self.doors)
+        other._inside = set(self._inside)
+        other._splits = dict(self._splits)
+        other._leaves = dict(self._leaves)
+        return other
+
     def open(self, node: Node[Any]) -> None:
         """Note that a node has come in."""
         if node.number in self._inside:

@@ -8,7 +8,8 @@ workers, so neither does the answer.
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Generic, TypeVar, final
 
 import numpy as np
@@ -16,16 +17,20 @@ from numpy.typing import NDArray
 
 from certikmeans.board import Board
 from certikmeans.events import Emitter, NodeClosed, TreeProgress
-from certikmeans.execution import Crew
+from certikmeans.execution import Crew, Shared
 from certikmeans.options import Options
 from certikmeans.proof import CenterSplit, Leaf, PairSplit
 from certikmeans.search.ledger import Ledger
-from certikmeans.search.node import AbstractWorker, Answer, Door, Node, Task
+from certikmeans.search.node import AbstractWorker, Answer, Door, Node, Task, evaluate
+from certikmeans.search.state import SearchState
 from certikmeans.search.store import NodeStore
 from certikmeans.stop import StopSignal
 from certikmeans.tolerances import LEAST_GAP, gap_reached, target_bound
 
-ROUND = 4  # nodes split between two looks at the clock
+# Nodes split in a round: a few, and of a large tree this part of what is open, up to so many. Two
+# parts each: that keeps many workers busy, and nodes that are open so long have to be split anyway.
+ROUND, MOST_IN_A_ROUND, PART_OF_OPEN = 4, 64, 8
+NONE = np.empty(0, dtype=np.int64)  # labels do not travel with every task
 
 Part = TypeVar("Part")
 
@@ -42,6 +47,8 @@ class Search(Generic[Part]):
         Where labellings and bounds are told, and where the best ones are read.
     options : Options
         The gap to prove, the nodes to bound at most, which is split next.
+    mark : callable
+        Called whenever `state` is one that another search could go on from.
     """
 
     def __init__(
@@ -51,6 +58,7 @@ class Search(Generic[Part]):
         options: Options,
         emitter: Emitter,
         crew: Crew,
+        mark: Callable[[], None] = lambda: None,
     ) -> None:
         self._worker = worker
         self._board = board
@@ -60,16 +68,22 @@ class Search(Generic[Part]):
         self._crew = crew
         self._store = NodeStore(options.selection)
         self._ledger = Ledger(keep_proof=options.keep_proof)
-        self._numbers = itertools.count(1)
+        self._mark = mark
+        self._next_number = 1
         self._root = 0
         self._deepest = 0
         self._least_target = np.inf
+        self._split: list[Node[Part]] = []  # nodes whose parts are being bounded
+        self._answers: dict[int, Answer[Part]] = {}  # about these parts
+        self._frozen: SearchState | None = None
+        self._shared: Shared | None = None
         self.nodes = 1
 
     @property
     def lower_bound(self) -> float:
         """At most the cost of every labelling: the least bound over closed and open nodes."""
-        return min(self._store.least, self._ledger.closed_bound)
+        least = min((node.bound for node in self._split), default=np.inf)
+        return min(self._store.least, self._ledger.closed_bound, least)
 
     def begin(self, found: Answer[Part], known: float, leaf: Leaf) -> None:
         """Open the root; ``known`` is a bound of the whole that was there before, and its leaf."""
@@ -94,6 +108,8 @@ class Search(Generic[Part]):
 
         Returns whether the node limit ended it.
         """
+        if self._split:  # by a search before this one
+            self._bound_parts(stop)
         while len(self._store):
             self._report()
             if self._done() or stop.cause() is not None:
@@ -101,9 +117,34 @@ class Search(Generic[Part]):
             room = (self._node_limit - self.nodes) // 2  # a split makes two
             if room < 1:
                 return True
-            self._round(min(ROUND, room), stop)
+            many = min(len(self._store) // PART_OF_OPEN, MOST_IN_A_ROUND)
+            self._round(min(max(ROUND, many), room), stop)
         self._report()
         return False
+
+    def state(self) -> SearchState:
+        """What another search needs to go on from here; good until this one goes on."""
+        if self._frozen is not None:
+            return self._frozen
+        return SearchState(
+            tuple(self._store.nodes()),
+            self._store.rounds,
+            self._ledger,
+            self.nodes,
+            self._next_number,
+            self._deepest,
+            self._least_target,
+            tuple(self._split),
+            self._answers,
+        )
+
+    def go_on(self, before: SearchState) -> None:
+        """Take up where a search before has left off, instead of `begin`."""
+        self._store.restore(before.open_nodes, before.rounds)
+        self._ledger = before.ledger.copied()
+        self.nodes, self._next_number = before.nodes, before.next_number
+        self._deepest, self._least_target = before.deepest, before.least_target
+        self._split, self._answers = list(before.split), dict(before.answers)
 
     def proof_nodes(self) -> tuple[CenterSplit | PairSplit | Leaf, ...]:
         """The tree with the evidence of its leaves, in preorder."""
@@ -113,32 +154,62 @@ class Search(Generic[Part]):
         return gap_reached(self._board.cost, self.lower_bound, self._gap)
 
     def _round(self, count: int, stop: StopSignal) -> None:
-        """Split a few nodes; bound their parts; if a worker fails, the nodes stay as they were."""
-        nodes = []
+        """Split a few nodes, and bound their parts."""
         for node in self._store.take(count):
             if self._prunable(node):
                 self._close(node, Door.BOUND)
             elif node.split is None:
                 self._close(node, Door.UNSPLITTABLE)
             else:
-                nodes.append(node)
+                self._split.append(node)
+        self._bound_parts(stop)
+
+    def _bound_parts(self, stop: StopSignal) -> None:
+        """Bound the parts of the nodes at hand; if a worker fails, they stay as they were."""
+        nodes, answers = self._split, self._answers
         target, labels = self._target()
         tasks = []
         for node in nodes:
             assert node.split is not None
             for part in self._worker.parts(node.part, node.split):
-                tasks.append(Task(part, node.depth + 1, node.restart, target, labels, stop))
+                tasks.append(Task(part, node.depth + 1, node.restart, target, NONE, stop))
+        missing = [i for i in range(len(tasks)) if i not in answers]
+
+        def note(place: int, answer: Answer[Part]) -> None:
+            if stop.cause() is None:  # what was cut short may be done better another time
+                answers[missing[place]] = answer
+                self._mark()
+
         try:
-            answers = self._crew.map(self._worker.evaluate, tasks)
+            found = self._crew.map(
+                evaluate, [tasks[i] for i in missing], note, self._shared_with(labels)
+            )
         except Exception:
+            self._split, self._answers = [], {}
             for node in nodes:
                 self._store.push(node)
             raise
-        for answer in answers:
+        if stop.cause() is not None and len(answers) < len(tasks):
+            self._freeze()
+        complete = {**answers, **dict(zip(missing, found, strict=True))}
+        in_order = [complete[i] for i in range(len(tasks))]
+        self._split, self._answers = [], {}
+        for answer in in_order:
             for candidate in answer.labels:
                 self._board.offer(candidate, "tree")
-        for node, pair in zip(nodes, zip(answers[::2], answers[1::2], strict=True), strict=True):
+        pairs = zip(in_order[::2], in_order[1::2], strict=True)
+        for node, pair in zip(nodes, pairs, strict=True):
             self._replace(node, pair)
+
+    def _shared_with(self, labels: NDArray[np.int64]) -> Shared:
+        """What all tasks need: the worker, and the best labelling while it is the same."""
+        if self._shared is None or self._shared.value[1] is not labels:
+            self._shared = Shared((self._worker, labels))
+        return self._shared
+
+    def _freeze(self) -> None:
+        """Whoever goes on begins before the answers that were cut short."""
+        self._frozen = replace(self.state(), ledger=self._ledger.copied())
 
     def _replace(self, node: Node[Part], answers: tuple[Answer[Part], ...]) -> None:
         children = []
@@ -146,7 +217,7 @@ class Search(Generic[Part]):
             better = answer.bound > node.bound
             children.append(
                 Node(
-                    number=next(self._numbers),
+                    number=self._number(),
                     parent=node.number,
                     depth=node.depth + 1,
                     part=answer.part,
@@ -163,6 +234,10 @@ class Search(Generic[Part]):
         self._deepest = max(self._deepest, node.depth + 1)
         for child, answer in zip(children, answers, strict=True):
             self._file(child, answer)
+
+    def _number(self) -> int:
+        self._next_number += 1
+        return self._next_number - 1
 
     def _inherited(self, node: Node[Part], part: Part) -> Leaf:
         return self._worker.inherited(node.leaf, node.part, part)
@@ -207,3 +282,4 @@ class Search(Generic[Part]):
                 self.lower_bound,
             )
         )
+        self._mark()

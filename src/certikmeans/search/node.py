@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar, final
 
@@ -92,3 +92,11 @@ class AbstractWorker(ABC, Generic[Part]):
     @abstractmethod
     def inherited(self, leaf: Leaf, part: Part, child: Part) -> Leaf:
         """What proved the bound of a part, in terms of one of its parts."""
+
+
+def evaluate(
+    shared: tuple[AbstractWorker[Part], NDArray[np.int64]], task: Task[Part]
+) -> Answer[Part]:
+    """Bound a part, wherever this is; the worker and the best labelling are there already."""
+    worker, labels = shared
+    return worker.evaluate(replace(task, labels=labels))

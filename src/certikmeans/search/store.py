@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from typing import Any, final
 
 from certikmeans.search.node import Node
@@ -49,6 +50,17 @@ class NodeStore:
             if number in self._nodes:
                 taken.append(self._nodes.pop(number))
         return taken
+
+    @property
+    def rounds(self) -> int:
+        """How often nodes were taken."""
+        return self._rounds
+
+    def restore(self, nodes: Iterable[Node[Any]], rounds: int) -> None:
+        """Put nodes back as they were after so many rounds."""
+        for node in nodes:
+            self.push(node)
+        self._rounds = rounds
 
     def nodes(self) -> list[Node[Any]]:
         """All open nodes, oldest first."""

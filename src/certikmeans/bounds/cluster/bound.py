@@ -10,7 +10,8 @@ look alike, and one subproblem does.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -23,7 +24,6 @@ from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
 from certikmeans.bounds.cluster.bundle import (
     FEW_CLUSTERS,
     MOST_ROUNDS,
-    PATIENCE,
     Aim,
     LevelBundle,
     Outcome,
@@ -37,9 +37,12 @@ from certikmeans.bounds.cluster.columns import (
 )
 from certikmeans.bounds.cluster.families import families_of
 from certikmeans.bounds.cluster.multipliers import multiplier_space
+from certikmeans.bounds.cluster.patience import ROUNDS
 from certikmeans.bounds.cluster.pricing import DOUBT_AFTER, Column, Pricer
 from certikmeans.bounds.cluster.starts import cost_about, means_in_order, settle, spread
 from certikmeans.bounds.one_centre import cost_about_one_centre
+from certikmeans.kernels.pricing.ascent import ascend
+from certikmeans.kernels.pricing.search import search_boxes
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import GroupMultipliers, Leaf
@@ -123,6 +126,10 @@ class ClusterBound(AbstractBound[ClusterState]):
     name: ClassVar[str] = "cluster"
     suggests_pairs: ClassVar[bool] = True
 
+    def kernels(self) -> Sequence[Any]:
+        """Return the two that pricing consists of."""
+        return ascend, search_boxes
+
     def prepare(self, setting: Setting) -> ClusterState:
         """Prepare pricing."""
         return ClusterState(Pricer(setting.problem), setting.assigner, setting.gap, setting.seed)
@@ -150,7 +157,8 @@ class ClusterBound(AbstractBound[ClusterState]):
                 np.zeros(reduced.n_groups), (), start.centers
             ))  # fmt: skip
         with threadpool_limits(limits=1):  # small products: more threads only get in the way
-            return _climb(state, Pricer(reduced, root.executor), part, start, stop, root)
+            pricer = Pricer(reduced, root.executor, root.on_work)
+            return _climb(state, pricer, part, start, stop, root)
 
     def carried_over(
         self,
@@ -229,16 +237,20 @@ def _climb(
     reduced, families = pricer.reduced, families_of(pricer.reduced, part)
     best = _Best(lambda value: None if root is None else root.news.prove(value, "cluster"))
     doubt_after: float = DOUBT_AFTER
-    most_rounds, patience, hopeful = MOST_ROUNDS, PATIENCE, root is not None
+    most_rounds, patience, hopeful = MOST_ROUNDS, ROUNDS, root is not None
     if root is None:
         few = reduced.n_clusters <= FEW_CLUSTERS
         most_rounds = ROUNDS_IN_A_NODE if few else MOST_ROUNDS
-        patience = PATIENCE if few else PATIENCE_IN_A_NODE
+        patience = ROUNDS if few else PATIENCE_IN_A_NODE
     if root is not None:
         soon = max(DOUBT_SOON, LOOKS_SOON / reduced.n_groups)
         doubt_after = soon if root.in_a_hurry else np.inf
     bundle = None
     statistics = None
+    before: _Kept | None = None if root is None else root.kept
+    if before is not None:
+        start, hopeful = before.start, before.hopeful
+        best.restore(*before.best)
     while True:
         if bundle is None:
             # At the root clusters are where their means are, and their box is not a given.
@@ -254,12 +266,17 @@ def _climb(
                 doubt_after,
             )
             bundle.statistics = bundle.statistics if statistics is None else statistics
+            if before is not None:
+                bundle.restore(before.bundle)
+                before = None
+        here = functools.partial(_kept, start, best, bundle, hopeful)
         outcome = bundle.run(
             start.aim,
             stop,
             pause_if_unreachable=hopeful,
             most_rounds=most_rounds,
             patience=patience,
+            on_round=functools.partial(_nothing if root is None else root.keep, here),
         )
         best.keep(bundle)
         if outcome is not Outcome.UNREACHABLE or root is None or not hopeful:
@@ -287,6 +304,25 @@ def _climb(
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kept:
+    """What the bound needs to go on between two rounds of the bundle."""
+
+    start: _Start
+    best: tuple[float, Vector | None, float]
+    bundle: dict[str, Any]
+    hopeful: bool
+
+
+def _kept(start: _Start, best: _Best, bundle: LevelBundle, hopeful: bool) -> _Kept:
+    return _Kept(start, best.kept(), bundle.kept(), hopeful)
+
+
+def _nothing(state: Callable[[], Any]) -> None:
+    """Nodes are not saved before they are done."""
+
+
+@final
 class _Best:
     """The best bound over all incumbents: it never goes down."""
 
@@ -300,6 +336,14 @@ class _Best:
         if value > self._told:
             self._told = value
             self._on_bound(value)
+
+    def kept(self) -> tuple[float, Vector | None, float]:
+        return self.value, self._lam, self._told
+
+    def restore(self, value: float, lam: Vector | None, told: float) -> None:
+        self.value, self._lam, self._told = value, lam, told
+        if told > 0.0:
+            self._on_bound(told)
 
     def keep(self, bundle: LevelBundle) -> None:
         if bundle.proven > self.value:

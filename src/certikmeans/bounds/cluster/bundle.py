@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.model import CutModel
 from certikmeans.bounds.cluster.multipliers import MultiplierSpace
+from certikmeans.bounds.cluster.patience import ROUNDS, Patience
 from certikmeans.bounds.cluster.pricing import DOUBT_AFTER, Column, Pricer
 from certikmeans.bounds.cluster.pricing_error import lagrangian_below, total_above
 from certikmeans.stop import StopSignal
@@ -42,9 +43,6 @@ CONVERGED = 0.1
 BOXES_PER_START = 200
 MOST_STARTS = 400
 MOST_ROUNDS = 1_000_000  # no limit: progress decides
-# A bundle that has not come closer by a twentieth for so many rounds is as far as it gets.
-PATIENCE = 80
-CLOSER = 0.95
 # Level: this far from the best position so far to the goal; less after a round that led nowhere,
 # more after one that did; and less than that towards what the cuts allow, if that is lower.
 FARTHEST, NEAREST, SHORTER, LONGER = 1.0, 0.5, 0.8, 1.1
@@ -61,6 +59,7 @@ WORTH_A_BOUND = 0.3
 WORTH_WAITING = 0.25
 # Without a bound yet, exact pricing gets at least this part of the time spent before.
 RESERVED = 0.7
+GIVEN = ("pricer", "_on_bound")  # not part of the state
 
 
 @dataclass(slots=True)
@@ -135,6 +134,17 @@ class LevelBundle:
         self._round_seconds = 0.0  # of the last round
         self._last_boxes = 0  # of an exact pricing
         self._lost = False  # exact pricing makes no progress here: no use in trying again
+        self._patience = Patience()
+        self._going_on = False
+
+    def kept(self) -> dict[str, Any]:
+        """What it needs to go on, between two rounds."""
+        return {name: value for name, value in vars(self).items() if name not in GIVEN}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Go on, when run again, where another one was."""
+        vars(self).update(kept)
+        self._going_on = True
 
     def run(
         self,
@@ -143,17 +153,19 @@ class LevelBundle:
         *,
         pause_if_unreachable: bool = False,
         most_rounds: int = MOST_ROUNDS,
-        patience: int = PATIENCE,
+        patience: int = ROUNDS,
+        on_round: Callable[[], None] = lambda: None,
     ) -> Outcome:
         """Raise the proven bound to ``aim.goal``, or as far as is worth while.
 
         At most ``most_rounds`` rounds, and for as long as ``patience`` rounds bring it closer.
         """
         began = time.monotonic()
-        self._level = min(self._level, aim.level)
-        reserved = True
-        outcome = None
-        progress = _Progress(patience)
+        reserved, outcome = True, None
+        if not self._going_on:
+            self._level = min(self._level, aim.level)
+            self._patience = Patience(patience)
+        self._going_on = False
         for _ in range(most_rounds):
             if stop.cause() is not None:
                 outcome = Outcome.STOPPED
@@ -163,6 +175,7 @@ class LevelBundle:
                 return Outcome.EXHAUSTED
             if pause_if_unreachable and self.ceiling < aim.goal:
                 return Outcome.UNREACHABLE
+            on_round()
             if reserved and stop.remaining < RESERVED * (time.monotonic() - began):
                 reserved = False
                 self._harvest(aim, stop)  # while there is time for it
@@ -171,7 +184,7 @@ class LevelBundle:
             outcome = self._round(aim, stop)
             self._round_seconds = time.monotonic() - round_began
             best = self.model.value(self._centre)
-            if outcome is None and progress.is_over(min(self.ceiling, aim.level) - best):
+            if outcome is None and self._patience.is_over(min(self.ceiling, aim.level) - best):
                 outcome = Outcome.EXHAUSTED
         if outcome is not Outcome.PROVEN:
             self._harvest(aim, stop)
@@ -374,23 +387,6 @@ class LevelBundle:
         self._position = moved.position
         self.model.forget(self._position)
         self.statistics.projection_seconds += time.perf_counter() - began
-
-
-@final
-class _Progress:
-    """Notices that a distance no longer shrinks. Counts rounds, not seconds."""
-
-    def __init__(self, patience: int) -> None:
-        self._patience = patience
-        self._shortest = np.inf
-        self._idle = 0
-
-    def is_over(self, distance: float) -> bool:
-        """Whether it has been long since the distance shrank."""
-        self._idle += 1
-        if distance < CLOSER * self._shortest:
-            self._shortest, self._idle = distance, 0
-        return self._idle > self._patience
 
 
 def _allowed(column: Column, family: Family) -> bool:

@@ -11,6 +11,7 @@ from certikmeans.bounds.base import Mixture
 from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.pricing import Column
 from certikmeans.problem import ReducedProblem
+from certikmeans.problem.tables import row_blocks
 
 # Columns handed on to the parts of a part: the heaviest ones.
 KEPT_COLUMNS = 40
@@ -21,17 +22,20 @@ Vector = NDArray[np.float64]
 
 def columns_of(reduced: ReducedProblem, labels: NDArray[np.int64]) -> list[Column]:
     """One column per cluster of the labels, worth nothing where multipliers are costs."""
-    compact = np.unique(labels, return_inverse=True)[1]
-    return [column_of(reduced, compact == k) for k in range(int(compact.max()) + 1)]
+    used = np.flatnonzero(np.bincount(labels))
+    return [column_of(reduced, labels == k) for k in used]
 
 
 def column_of(reduced: ReducedProblem, members: NDArray[np.bool_]) -> Column:
     """Column of a set that is not empty."""
-    weights, points = reduced.weights[members], reduced.points[members]
+    rows = np.flatnonzero(members)
+    weights, points = reduced.weights[rows], reduced.points[rows]
     mass = float(weights.sum())
     mean = weights @ points / mass
-    away = points - mean
-    cost = float(weights @ np.einsum("ij,ij->i", away, away))
+    cost = 0.0
+    for block in row_blocks(points):
+        away = points[block] - mean
+        cost += float(weights[block] @ np.einsum("ij,ij->i", away, away))
     return Column(mean, members.astype(np.uint8), mass, cost, 0.0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import final
 
 import numpy as np
@@ -93,7 +94,7 @@ class CutModel:
         region, space = self._families[family].region, self._space
         for column in columns:
             members = np.flatnonzero(column.members)
-            key = (family, hash(members.tobytes()))
+            key = (family, _fingerprint(members))
             if key in self._known or len(members) == 0:
                 continue
             self._known.add(key)
@@ -233,3 +234,8 @@ def _augmented(
     low = np.append(np.zeros(n_variables), -worth / scale)
     high = np.append(cuts.high, np.full(n_families, most))
     return rows, needed, np.append(reference, np.zeros(n_families)), low, high
+
+
+def _fingerprint(members: NDArray[np.int64]) -> int:
+    """Of a set of groups; the same in every process, unlike `hash`."""
+    return int.from_bytes(blake2b(members.tobytes(), digest_size=8).digest(), "little")

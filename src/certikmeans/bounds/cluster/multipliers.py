@@ -8,12 +8,15 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.kernels.cells import median_cells
+from certikmeans.kernels.cells import find_cells, median_cells, median_splits
 from certikmeans.problem import ReducedProblem
+from certikmeans.problem.tables import row_blocks
 
 # From this many groups on, free groups that are close together share one variable.
 LARGE = 20_000
 CELLS = 20_000
+# Medians are those of a sample where there are more groups than so many in every cell.
+SAMPLED_PER_CELL = 16
 # Stands for "no limit" on the multiplier of a group whose other clusters are all blocked,
 # in units of the incumbent's cost: the level is never higher than that cost.
 UNLIMITED = 4.0
@@ -58,8 +61,10 @@ class MultiplierSpace:
         variables, units = self.variable[members], self.unit[members]
         if len(self.high) == len(self.low):  # one each
             return variables.astype(np.int32), units
-        touched, place = np.unique(variables, return_inverse=True)
-        return touched.astype(np.int32), np.bincount(place, units).astype(np.float64)
+        n_variables = len(self.high)
+        touched = np.flatnonzero(np.bincount(variables, minlength=n_variables))
+        sums = np.bincount(variables, units, n_variables).astype(np.float64)
+        return touched.astype(np.int32), sums[touched]
 
 
 def cluster_means(
@@ -94,14 +99,19 @@ def multiplier_space(
     own, other = _cost_ranges(reduced, centers, labels)
     limit = UNLIMITED * (float(own.sum()) + reduced.offset)
     low = np.minimum(own, other)  # the other one where a group would rather move
-    width = np.where(np.isinf(other), limit, np.abs(other - own))
+    width = np.abs(np.subtract(other, own, out=other), out=other)
+    width[np.isinf(width)] = limit
+    del own
     n, n_linked = reduced.n_groups, reduced.graph.n_linked
-    variable, unit, high = np.arange(n), np.ones(n), width
     if n >= LARGE and n > n_linked:
+        variable = np.arange(n)
         cells = _cells(reduced.points[n_linked:], labels[n_linked:], CELLS)
-        variable[n_linked:] = n_linked + cells
-        unit[n_linked:] = width[n_linked:]
+        np.add(cells, n_linked, out=variable[n_linked:])
         high = np.concatenate([width[:n_linked], np.ones(int(cells.max()) + 1)])
+        unit = width.copy()
+        unit[:n_linked] = 1.0
+    else:
+        variable, unit, high = np.arange(n), np.ones(n), width
     stiffness = np.bincount(variable, unit * unit / reduced.weights, minlength=len(high))
     stiffness[stiffness <= 0.0] = np.inf  # all its groups are tied: nothing to move
     scale = 1.0 / np.sqrt(stiffness)
@@ -126,14 +136,16 @@ def _cost_ranges(
     tails = np.repeat(np.arange(graph.n_linked), np.diff(graph.indptr[: graph.n_linked + 1]))
     blocked[tails, labels[graph.neighbors]] = True
     own, other = np.empty(n), np.full(n, np.inf)
-    for k, mean in enumerate(means):
-        away = reduced.points - mean
-        cost = reduced.weights * np.einsum("ij,ij->i", away, away)
-        mine = labels == k
-        own[mine] = cost[mine]
-        cost[mine] = np.inf
-        cost[: graph.n_linked][blocked[:, k]] = np.inf
-        np.minimum(other, cost, out=other)
+    for rows in row_blocks(reduced.points):
+        n_linked = min(max(graph.n_linked - rows.start, 0), rows.stop - rows.start)
+        for k, mean in enumerate(means):
+            away = reduced.points[rows] - mean
+            cost = reduced.weights[rows] * np.einsum("ij,ij->i", away, away)
+            mine = labels[rows] == k
+            own[rows][mine] = cost[mine]
+            cost[mine] = np.inf
+            cost[:n_linked][blocked[rows.start : rows.start + n_linked, k]] = np.inf
+            np.minimum(other[rows], cost, out=other[rows])
     return own, other
 
 
@@ -142,8 +154,14 @@ def _cells(
 ) -> NDArray[np.int64]:
     """Split every cluster at medians of its widest axis until about ``n_cells`` are left."""
     cells = np.empty(len(points), dtype=np.int64)
-    most = max(1, len(points) // n_cells)
+    step = max(1, len(points) // (SAMPLED_PER_CELL * n_cells))
+    most = max(1, len(points) // n_cells // step)
     count = 0
-    for k in np.unique(labels):
-        count += median_cells(points, np.flatnonzero(labels == k), most, count, cells)
+    for k in range(int(labels.max()) + 1):
+        rows = np.flatnonzero(labels == k)
+        if step == 1:
+            count += median_cells(points, rows, most, count, cells)
+        else:
+            splits = median_splits(points, rows[::step], most)
+            count += find_cells(points, rows, splits, count, cells)
     return cells

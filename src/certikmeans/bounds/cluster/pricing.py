@@ -10,7 +10,7 @@ heap, and what is found does not depend on the number of threads.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,12 +19,14 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.bounds.base import untold
 from certikmeans.bounds.cluster.pricing_error import mean_slack, pricing_error
 from certikmeans.execution import Crew
 from certikmeans.kernels.pricing.ascent import ascend
 from certikmeans.kernels.pricing.instance import Instance
 from certikmeans.kernels.pricing.search import Finds, OpenBoxes, Rules, Searched, search_boxes
 from certikmeans.problem import ReducedProblem
+from certikmeans.problem.tables import column_ranges
 from certikmeans.stop import StopSignal
 
 CLIMBS = 8  # ascents between two looks at the clock
@@ -58,7 +60,7 @@ class Region:
         allowed: NDArray[np.bool_] | None = None,
     ) -> Region:
         """Box of a centre. Means never leave the box of all points: its faces are no walls."""
-        least, most = reduced.points.min(axis=0), reduced.points.max(axis=0)
+        least, most = column_ranges(reduced.points)
         low, high = np.maximum(low, least), np.minimum(high, most)
         walls = np.stack([np.where(low > least, low, -np.inf), np.where(high < most, high, np.inf)])
         return cls(low, high, walls, allowed)
@@ -66,7 +68,7 @@ class Region:
     @classmethod
     def everywhere(cls, reduced: ReducedProblem) -> Region:
         """All of it: the mean of any set lies in the box that holds all points."""
-        return cls.of(reduced, reduced.points.min(axis=0), reduced.points.max(axis=0))
+        return cls.of(reduced, *column_ranges(reduced.points))
 
     def clamp(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """Nearest places inside the walls."""
@@ -152,10 +154,18 @@ class Pricer:
     reduced : ReducedProblem
     executor : concurrent.futures.Executor, optional
         Runs boxes and ascents side by side (threads: the kernels release the GIL).
+    on_work : callable
+        Told of boxes and ascents (``climbs``), for those who want to see something move.
     """
 
-    def __init__(self, reduced: ReducedProblem, executor: Executor | None = None) -> None:
+    def __init__(
+        self,
+        reduced: ReducedProblem,
+        executor: Executor | None = None,
+        on_work: Callable[..., None] = untold,
+    ) -> None:
         self.reduced = reduced
+        self._on_work = on_work
         self.everywhere = Region.everywhere(reduced)
         self._crew = Crew(executor)
         graph = reduced.graph
@@ -210,6 +220,7 @@ class Pricer:
             rules = Rules(error, self._slack, region.walls, patience, budget)
             search = partial(_search, instance=instance, rules=rules, cutoff=cutoff)
             for outcome in self._crew.map(search, batch):
+                self._on_work(boxes=outcome.boxes)
                 for box in outcome.open_boxes:
                     box.number = number
                     number += 1
@@ -263,6 +274,7 @@ class Pricer:
             if stop is not None and stop.cause() is not None:
                 break
             columns += self._crew.map(climb, starts[first : first + CLIMBS])
+        self._on_work(climbs=len(columns))
         best: dict[tuple[float, ...], Column] = {}
         for column in columns:
             best.setdefault((column.value, *column.centre.tolist()), column)

@@ -36,6 +36,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.problem.tables import column_ranges, row_blocks
 from certikmeans.rounding import EPS
 
 
@@ -44,16 +45,25 @@ def pricing_error(
 ) -> float:
     """At least the rounding error of the upper bound of any box."""
     n, d = points.shape
-    farthest = math.sqrt(float(np.sum(np.max(np.abs(points), axis=0) ** 2)))
-    norms = np.sqrt(np.einsum("ij,ij->i", points, points))
-    magnitude = float(np.sum(np.abs(lam)) + np.sum(weights * (norms + farthest) ** 2))
+    farthest = math.sqrt(float(np.sum(_largest(points) ** 2)))
+    magnitude = 0.0
+    for rows in row_blocks(points):
+        norms = np.sqrt(np.einsum("ij,ij->i", points[rows], points[rows]))
+        far = weights[rows] * (norms + farthest) ** 2
+        magnitude += float(np.sum(np.abs(lam[rows])) + np.sum(far))
     return float(4.0 * (n + d + 16) * EPS * magnitude)
 
 
 def mean_slack(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """At least the rounding error of a weighted mean, per axis."""
-    slack: NDArray[np.float64] = 8.0 * (len(points) + 16) * EPS * np.max(np.abs(points), axis=0)
+    slack: NDArray[np.float64] = 8.0 * (len(points) + 16) * EPS * _largest(points)
     return slack
+
+
+def _largest(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Largest absolute value on every axis."""
+    low, high = column_ranges(points)
+    return np.maximum(-low, high)
 
 
 def total_above(spent: float, count: int, sigma_above: float) -> float:

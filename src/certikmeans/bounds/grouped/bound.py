@@ -15,6 +15,7 @@ from certikmeans.bounds.grouped.groups import Groups, make_groups
 from certikmeans.bounds.grouped.lagrangian import Evaluated, Lagrangian
 from certikmeans.bounds.grouped.multipliers import climb, even_out, same_boxes
 from certikmeans.errors import InputError
+from certikmeans.execution import Crew
 from certikmeans.kernels.grouped.viable import distance_ranges, narrow
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import Leaf
@@ -120,7 +121,7 @@ class GroupedBound(AbstractBound[Groups]):
             make_chunks(state, part, viable, nearest),
             self._solve,
             self._effort,
-            None if root is None else root.executor,
+            Crew() if root is None else Crew(root.executor, root.far, root.n_threads),
             stop,
         )
         first = lagrangian.evaluate(even_out(restart.nu, classes), restart.labels)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from typing import final
@@ -13,11 +12,11 @@ from numpy.typing import NDArray
 from certikmeans.bounds.grouped.chunks import Answers, Chunk, ChunkSolver, Effort, join
 from certikmeans.bounds.grouped.group_error import group_errors, lagrangian_below, sample_magnitudes
 from certikmeans.bounds.grouped.groups import Groups
-from certikmeans.execution import Crew
+from certikmeans.execution import Crew, Shared
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.stop import StopSignal
 
-Task = tuple[Chunk, NDArray[np.float64], NDArray[np.int64], Effort]
+Task = tuple[int, NDArray[np.float64], NDArray[np.int64], Effort]
 
 
 @final
@@ -41,13 +40,14 @@ class Lagrangian:
         chunks: list[Chunk],
         solve: ChunkSolver,
         effort: Effort,
-        executor: Executor | None,
+        crew: Crew,
         stop: StopSignal,
     ) -> None:
         self._chunks = chunks
         self._solve = solve
         self._effort = effort
-        self._crew = Crew(executor)
+        self._crew = crew
+        self._shared = Shared(tuple(chunks))  # tasks name one of them
         self._stop = stop
         self._starts = groups.starts
         self._reach = np.maximum(np.abs(part.lower), np.abs(part.upper))
@@ -69,22 +69,25 @@ class Lagrangian:
         tasks = []
         effort = self._effort._replace(seconds=self._stop.remaining)
         first, row = 0, 0
-        for chunk in self._chunks:
+        for number, chunk in enumerate(self._chunks):
             last, end = first + len(chunk.starts) - 1, row + len(chunk.points)
-            tasks.append((chunk, nu[first:last], labels[row:end], effort))
+            tasks.append((number, nu[first:last], labels[row:end], effort))
             first, row = last, end
         solve = partial(_solve_in_time, solve=self._solve, stop=self._stop)
-        return join(self._crew.map(solve, tasks))
+        return join(self._crew.map(solve, tasks, shared=self._shared))
 
 
-def _solve_in_time(task: Task, solve: ChunkSolver, stop: StopSignal) -> Answers:
+def _solve_in_time(
+    chunks: tuple[Chunk, ...], task: Task, solve: ChunkSolver, stop: StopSignal
+) -> Answers:
     """Solve a few groups, or say what holds without solving when time is up.
 
     Squares are not negative, and a linear term is least at a corner of the box.
     """
+    number, nu, labels, effort = task
+    chunk = chunks[number]
     if stop.cause() is None:
-        return solve(*task)
-    chunk, nu, labels, _ = task
+        return solve(chunk, nu, labels, effort)
     n_sets = len(nu)
     return Answers(
         values=np.full(n_sets, np.inf),

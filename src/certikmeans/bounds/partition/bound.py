@@ -91,6 +91,10 @@ class PartitionBound(AbstractBound[Setting]):
             size=self._size,
             seed=state.seed,
             on_bound=None if root is None else lambda value: root.news.prove(value, self.name),
+            far=None if root is None else root.far,
+            kept=None if root is None else root.kept,
+            keep=(lambda state: None) if root is None else root.keep,
+            on_work=None if root is None else root.on_work,
         )
         if found.failures and not found.parts:
             raise WorkerError(

@@ -13,18 +13,20 @@ more.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, fields, replace
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.partition.compact import CompactMultipliers, CompactStart
-from certikmeans.bounds.partition.improve import PartAnswer, PartTask, improve_part
+from certikmeans.bounds.partition.hands import Hands
+from certikmeans.bounds.partition.improve import PartTask
 from certikmeans.bounds.partition.parts import Part, cut_into_parts
 from certikmeans.bounds.partition.sizes import (
     COARSER,
@@ -34,6 +36,7 @@ from certikmeans.bounds.partition.sizes import (
     rough_iterations,
     seconds_per_iteration,
 )
+from certikmeans.execution import Far
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
@@ -76,6 +79,19 @@ class PartitionResult:
     failures: int
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionKept:
+    """What the bound needs to go on with its parts."""
+
+    labels: NDArray[np.int64]  # the parts follow from them, and from
+    size: int
+    first_iterations: int = FIRST_ITERATIONS
+    speed: float = 0.0
+    best: PartitionResult | None = None  # of smaller parts
+    progress: tuple[dict[str, Any], ...] = ()
+
+
 def partition_bound(
     problem: ReducedProblem,
     labels: NDArray[np.int64],
@@ -87,6 +103,10 @@ def partition_bound(
     size: int | None = None,
     seed: int = 0,
     on_bound: Callable[[float], None] | None = None,
+    far: Far | None = None,
+    kept: PartitionKept | None = None,
+    keep: Callable[[Callable[[], PartitionKept]], None] = lambda state: None,
+    on_work: Callable[..., None] | None = None,
 ) -> PartitionResult:
     """Bound the reduced cost, ``offset`` not included, of every proper labelling from below.
 
@@ -110,32 +130,61 @@ def partition_bound(
         The same seed gives the same parts.
     on_bound : callable, optional
         Told every improvement of the sum, in this thread.
+    far : Far, optional
+        Workers elsewhere, for tasks that are worth the journey.
+    kept, keep : optional
+        Where a run before has left the parts, and who is told how to get there.
+    on_work : callable, optional
+        Told of every task that was done (``tasks=1``), in this thread.
     """
-    once = _Once(problem, labels, cutoff, stop, seed, executor, n_threads)
+    if kept is not None:
+        labels = kept.labels  # the parts follow from them
+    once = _Once(problem, labels, cutoff, stop, seed, Hands(executor, n_threads, far), on_work)
     with threadpool_limits(limits=1):
         if size is None and problem.n_groups <= SMALLEST:
             size = problem.n_groups
         if size is not None:
-            return once.cut(size, on_bound).finish()
-        speed = seconds_per_iteration(problem, labels, stop)
+            parts = once.cut(size, on_bound)
+            parts.go_on(kept)
+            parts.watch(functools.partial(_told, keep, PartitionKept(labels, size), parts))
+            return parts.finish()
         counts = problem.n_groups, problem.n_clusters
-        size = part_size(*counts, stop.remaining, n_threads, speed)
-        few = rough_iterations(
-            problem.n_groups, size, stop.remaining, n_threads, speed, FIRST_ITERATIONS
-        )
-        parts = once.cut(size, on_bound, few)
-        parts.work(patient=size >= problem.n_groups)
-        best = parts.result()
-        while best.value < cutoff and stop.cause() is None and size < problem.n_groups:
+        if kept is None:
+            speed = seconds_per_iteration(problem, labels, stop)
+            size = part_size(*counts, stop.remaining, n_threads, speed)
+            few = rough_iterations(
+                problem.n_groups, size, stop.remaining, n_threads, speed, FIRST_ITERATIONS
+            )
+            stage = PartitionKept(labels, size, few, speed)
+        else:
+            stage = kept
+        while True:
+            size, best = stage.size, stage.best
+            above = on_bound if best is None else _above(best.value, on_bound)
+            parts = once.cut(size, above, stage.first_iterations)
+            parts.go_on(stage)
+            parts.watch(functools.partial(_told, keep, stage, parts))
+            parts.work(patient=size >= problem.n_groups)
+            best = _better(best, parts.result())
+            if best.value >= cutoff or stop.cause() is not None or size >= problem.n_groups:
+                break
             # Parts gain little before the time is over: coarser ones lose less.
-            coarser = part_size(*counts, stop.remaining, n_threads, speed, LARGEST_LATER)
+            coarser = part_size(*counts, stop.remaining, n_threads, stage.speed, LARGEST_LATER)
             if coarser < COARSER * size:
                 break
-            size = coarser
-            parts = once.cut(size, _above(best.value, on_bound))
-            parts.work(patient=size >= problem.n_groups)
-            best = max(best, parts.result(), key=lambda found: found.value)
-        return max(best, parts.finish(), key=lambda found: found.value)
+            stage = PartitionKept(labels, coarser, FIRST_ITERATIONS, stage.speed, best)
+        return _better(best, parts.finish())
+
+
+def _better(best: PartitionResult | None, found: PartitionResult) -> PartitionResult:
+    return found if best is None or found.value > best.value else best
+
+
+def _told(
+    keep: Callable[[Callable[[], PartitionKept]], None], stage: PartitionKept, parts: _Run
+) -> None:
+    """Say how to get to where the parts are."""
+    keep(lambda: replace(stage, progress=parts.progress()))
 
 
 @final
@@ -148,8 +197,8 @@ class _Once:
     cutoff: float
     stop: StopSignal
     seed: int
-    executor: Executor | None
-    n_threads: int
+    hands: Hands
+    on_work: Callable[..., None] | None
 
     def cut(
         self,
@@ -186,6 +235,7 @@ class _Progress:
     rate: float = math.inf  # gain per second of the last one
     iterations: int = 0
     tasks: int = 0
+    failures: int = 0
     ended: bool = False
 
     def stalled(self, patient: bool) -> bool:
@@ -194,6 +244,10 @@ class _Progress:
             return self.ended
         way = 0.0 if patient else LEAST_OF_THE_WAY * (self.target - self.value)
         return self.gain <= max(LEAST_GAIN * self.value, way)
+
+
+# What changes of it.
+FAR = tuple(field.name for field in fields(_Progress) if field.name not in ("part", "target"))
 
 
 @final
@@ -208,13 +262,31 @@ class _Run:
         cutoff = once.cutoff
         self._first_iterations = first_iterations
         self._cutoff, self._stop, self._on_bound = cutoff, once.stop, on_bound
-        self._executor, self._n_threads = once.executor, once.n_threads
+        self._hands = once.hands
+        self._on_work = once.on_work
         self._upper = math.fsum(part.upper for part in parts)
         # Each its share of the cutoff, if they can reach it at all.
         ratio = min(1.0 - NEAR, cutoff / self._upper * (1.0 + 1e-9)) if self._upper > 0.0 else 0.0
         self._all = [_Progress(part, ratio * part.upper) for part in parts]
         self._failures = 0
         self._best = 0.0
+        self._on_answer: Callable[[], None] = lambda: None
+
+    def watch(self, on_answer: Callable[[], None]) -> None:
+        """Have somebody called after every answer."""
+        self._on_answer = on_answer
+
+    def progress(self) -> tuple[dict[str, Any], ...]:
+        """How far the parts are."""
+        return tuple({name: getattr(one, name) for name in FAR} for one in self._all)
+
+    def go_on(self, before: PartitionKept | None) -> None:
+        """Go on where a run before was."""
+        if before is not None and len(before.progress) == len(self._all):
+            for one, fields in zip(self._all, before.progress, strict=True):
+                for name in FAR:
+                    setattr(one, name, fields[name])
+            self._tell()
 
     @property
     def value(self) -> float:
@@ -225,25 +297,20 @@ class _Run:
     def work(self, *, patient: bool) -> None:
         """Run tasks until the cutoff, the end of time, or the end of progress."""
         with threadpool_limits(limits=1):  # tasks share the cores; products are small
-            self._work(self._executor, self._n_threads, patient)
+            self._work(self._hands, patient)
 
     def finish(self) -> PartitionResult:
         """To the very end."""
         self.work(patient=True)
         return self.result()
 
-    def _work(self, executor: Executor | None, n_threads: int, patient: bool) -> None:
-        running: dict[Future[PartAnswer], _Progress] = {}
+    def _work(self, hands: Hands, patient: bool) -> None:
+        running: dict[Future[Any], _Progress] = {}
         try:
             while not self._enough():
                 waiting = self._queue(set(map(id, running.values())), patient)
-                if executor is None:
-                    if not waiting:
-                        break
-                    self._here(waiting[0])
-                    continue
-                for one in waiting[: max(0, n_threads - len(running))]:
-                    running[executor.submit(improve_part, self._task(one))] = one
+                for one in waiting[: max(0, hands.count() - len(running))]:
+                    running[hands.start(self._task(one))] = one
                 if not running:
                     break
                 done, _ = wait(running, WAIT_SECONDS, FIRST_COMPLETED)
@@ -254,14 +321,15 @@ class _Run:
                 future.cancel()
             self._collect(running)
 
-    def _collect(self, running: dict[Future[PartAnswer], _Progress]) -> None:
+    def _collect(self, running: dict[Future[Any], _Progress]) -> None:
         """What was still under way ends at the stop, or soon; it counts too."""
         for future, one in running.items():
             if not future.cancelled():
                 self._note(one, future)
 
     def _enough(self) -> bool:
-        return self._stop.cause() is not None or self.value >= self._cutoff
+        over = self._hands.given_up or self._stop.cause() is not None
+        return over or self.value >= self._cutoff
 
     def _queue(self, busy: set[int], patient: bool) -> list[_Progress]:
         """Parts to go on with: the new ones, then those that gained most per second."""
@@ -272,22 +340,18 @@ class _Run:
         iterations = MORE_ITERATIONS if one.tasks else self._first_iterations
         return PartTask(one.part.problem, one.target, iterations, self._stop, one.start, one.value)
 
-    def _here(self, one: _Progress) -> None:
-        future: Future[PartAnswer] = Future()
-        try:
-            future.set_result(improve_part(self._task(one)))
-        except Exception as error:
-            future.set_exception(error)
-        self._note(one, future)
-
-    def _note(self, one: _Progress, future: Future[PartAnswer]) -> None:
+    def _note(self, one: _Progress, future: Future[Any]) -> None:
         one.tasks += 1
-        if future.exception() is not None:
+        if self._on_work is not None:
+            self._on_work(tasks=1)
+        answer = self._hands.answer(future)
+        if answer is None:
             # What was proven before stays; without the part the sum is only smaller.
-            self._failures += 1
-            one.ended = True
+            one.failures += 1
+            one.ended = one.failures >= self._hands.tries
+            self._failures += int(one.ended)
             return
-        answer = future.result()
+        one.tasks += 1
         one.iterations += answer.iterations
         gain = answer.value - one.value
         one.gain, one.last = max(gain, one.last), gain
@@ -297,6 +361,10 @@ class _Run:
         one.start = answer.start
         done = one.start is None or one.value >= one.target or one.iterations >= MOST_ITERATIONS
         one.ended = answer.ended or done
+        self._tell()
+        self._on_answer()
+
+    def _tell(self) -> None:
         if self.value > self._best:
             self._best = self.value
             if self._on_bound is not None:

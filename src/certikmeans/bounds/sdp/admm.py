@@ -15,7 +15,7 @@ the bound is made safe afterwards.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -77,6 +77,14 @@ class Admm:
         if start is not None:
             self._resume(start.multipliers)
         self._lay_out()
+
+    def kept(self) -> dict[str, Any]:
+        """What it needs to go on, between two climbs."""
+        return {name: value for name, value in vars(self).items() if name != "_model"}
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Go on where another one for the same model was."""
+        vars(self).update(kept)
 
     @property
     def multipliers(self) -> MatrixMultipliers:

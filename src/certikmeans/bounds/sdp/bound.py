@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,6 +55,20 @@ class _Climbed:
     last: Start
     iterations: int
     rounds: int
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kept:
+    """What is needed to go on between two checks."""
+
+    admm: dict[str, Any]
+    best: _Climbed
+    history: tuple[float, ...]
+
+
+def _kept(admm: Admm, best: _Climbed, history: list[float]) -> _Kept:
+    return _Kept(admm.kept(), best, tuple(history))
 
 
 @final
@@ -121,12 +136,13 @@ class SdpBound(AbstractBound[SdpModel]):
 
         def tell(value: float) -> None:
             if root is not None:
+                root.on_work(rounds=1)
                 root.news.prove(value, self.name)
 
         # Products are too small for threads of their own, which wait for each other: with two,
         # and another program beside them, a proof of 569 groups took 15 s instead of 4.
         with threadpool_limits(limits=1):
-            found = self._climb(state, cutoff, stop, restart, tell)
+            found = self._climb(state, cutoff, stop, restart, tell, root)
             problem = state.problem
             return BoundResult(
                 value=found.value,
@@ -171,6 +187,7 @@ class SdpBound(AbstractBound[SdpModel]):
         stop: StopSignal,
         restart: SdpRestart | None,
         tell: Callable[[float], None],
+        root: Root | None,
     ) -> _Climbed:
         n = model.n_groups
         if restart is None:
@@ -186,7 +203,7 @@ class SdpBound(AbstractBound[SdpModel]):
             return first
         if self._solver == "clarabel":
             return self._by_interior(model, cutoff, stop, first, tell)
-        return self._by_admm(model, cutoff, stop, first, tell)
+        return self._by_admm(model, cutoff, stop, first, tell, root)
 
     def _by_admm(
         self,
@@ -195,11 +212,19 @@ class SdpBound(AbstractBound[SdpModel]):
         stop: StopSignal,
         best: _Climbed,
         tell: Callable[[float], None],
+        root: Root | None,
     ) -> _Climbed:
         admm = Admm(model, best.last)
         history = [best.value]
         rounds = 0
+        before: _Kept | None = None if root is None else root.kept
+        if before is not None:
+            admm.restore(before.admm)
+            best, history, rounds = before.best, list(before.history), before.best.rounds
+            tell(best.value)
         while True:
+            if root is not None and admm.iterations:
+                root.keep(functools.partial(_kept, admm, best, history))
             left = self._max_iterations - admm.iterations
             residual = admm.climb(min(CHECK_EVERY, left), stop, cuts=self._cuts)
             rounds += int(admm.added > 0)

@@ -34,6 +34,9 @@ MOST_NODES, ENOUGH_NODES, LEAST_NODES = 16, 5, 3
 SMOOTHING = (0.03, 0.005)  # of the unit of eigenvalues: rough first, then finer
 LIFT = 1e-11  # makes inner products that are nearly singular positive
 NEGLIGIBLE = 1e-9  # gains below this part of the largest are dropped
+# Hats that hardly any group is under are dropped, too: what their gains are worth depends on the
+# last digits of margins, which the checker rounds in its own way.
+LEAST_HATS = 1e-10  # two of them, as a part of the total weight
 
 
 class _Stopped(Exception):
@@ -175,6 +178,7 @@ class _Model:
     linear: Floats
     scale: Floats  # gains are variables times this
     trace: float
+    mass: float
     rank: int
 
     @classmethod
@@ -197,7 +201,7 @@ class _Model:
         trace = float(np.sum(norms[:d] ** 2))
         return cls(
             np.asarray(root, np.float64), fixed, one, two, 2.0 * pull[one] * pull[two] / mass,
-            1.0 / (norms[one] * norms[two]), trace, rank,
+            1.0 / (norms[one] * norms[two]), trace, mass, rank,
         )  # fmt: skip
 
     def value(self, x: Floats, smoothing: float) -> tuple[float, Floats]:
@@ -279,7 +283,9 @@ def _climb(
             )  # fmt: skip
     except (_Stopped, np.linalg.LinAlgError):
         pass
-    last = np.where(np.abs(last) > NEGLIGIBLE * float(np.abs(last).max()), last, 0.0)
+    slight = np.abs(last) <= NEGLIGIBLE * float(np.abs(last).max())
+    slight[:n_gains] |= model.scale[:n_gains] * model.mass > 1.0 / LEAST_HATS
+    last = np.where(slight, 0.0, last)
     numbers = np.ldexp(last * model.scale, 2 * frame.exponent)
     if not np.isfinite(numbers).all():
         return None

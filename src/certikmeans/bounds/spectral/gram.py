@@ -139,6 +139,31 @@ def full_gram(
     return Gram(products, _relative(n, n_chunks), d, columns, singles)
 
 
+def with_indicators(
+    gram: Gram, problem: ReducedProblem, frame: Frame, evidence: SpectralEvidence
+) -> Gram:
+    """Add a column for every cluster of the evidence: v in the cluster, 0 elsewhere.
+
+    ``gram`` is the `full_gram` of evidence without spikes. Rounding is that of the others.
+    """
+    d = gram.n_axes
+    before = len(gram.products)
+    k = int(evidence.labels.max()) + 1
+    products = np.zeros((before + k, before + k))
+    products[:before, :before] = gram.products
+    maker = _Maker(problem, frame, evidence, gram.columns)
+    for cluster in range(k):
+        rows = np.flatnonzero(evidence.labels == cluster)
+        places = np.concatenate([np.arange(1 + d), 1 + d + maker.places(cluster)])
+        part = np.zeros(len(places))
+        for start in range(0, len(rows), CHUNK):
+            block = maker.block(cluster, rows[start : start + CHUNK])
+            part += block[:, 0] @ block
+        products[before + cluster, places] = products[places, before + cluster] = part
+        products[before + cluster, before + cluster] = part[0]
+    return Gram(products, gram.relative, d, gram.columns, gram.singles)
+
+
 def all_columns(
     problem: ReducedProblem, frame: Frame, evidence: SpectralEvidence
 ) -> tuple[Gram, Floats]:

@@ -70,7 +70,11 @@ def safe_value(problem: ReducedProblem, evidence: SpectralEvidence) -> float:
 
 def value_in_frame(gram: Gram, frame: Frame, evidence: SpectralEvidence, rank: int) -> float:
     """The bound for scaled data; not always a number."""
-    middle = middle_matrix(gram, frame, evidence)
+    return value_of(gram, middle_matrix(gram, frame, evidence), rank)
+
+
+def value_of(gram: Gram, middle: Floats, rank: int) -> float:
+    """``tr Y^T Y - <A, M>`` at least, for every M and ``A = B C B^T`` with this C."""
     mass = float(gram.products[0, 0])
     trace, trace_error = trace_of_axes(gram)
     level = _level(gram, middle, mass)

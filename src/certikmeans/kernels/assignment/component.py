@@ -1,8 +1,8 @@
 """One component of the cannot-link graph whose nearest labels clash: the cheapest proper labels."""
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.assignment.elimination import eliminate
 from certikmeans.kernels.assignment.layout import ELIMINATE, SEARCH, tables_of
 from certikmeans.kernels.assignment.matching import cheapest_matching, matching_bound

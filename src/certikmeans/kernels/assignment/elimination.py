@@ -1,7 +1,8 @@
 """Bucket elimination of a core along a fixed order: exact, one table per vertex."""
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)

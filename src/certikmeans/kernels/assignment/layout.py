@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 # What solves the core of a component with cycles when its nearest labels clash.
 ELIMINATE, MATCH, SEARCH = 0, 1, 2

@@ -1,8 +1,8 @@
 """Cheapest assignment of rows to distinct columns (Hungarian method), with a proof by prices."""
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.rounding import EPS
 
 

@@ -1,7 +1,8 @@
 """Dynamic programming on trees: messages from the leaves up, labels from the root down."""
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)

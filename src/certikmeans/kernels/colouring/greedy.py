@@ -5,7 +5,8 @@ Graphs are in compressed form: the neighbours of ``v`` are
 """
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)

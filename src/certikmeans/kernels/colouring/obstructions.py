@@ -6,7 +6,8 @@ Graphs are in compressed form, as in `colouring.greedy`.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 FOUND, ABSENT, GAVE_UP = 1, 0, -1
 

@@ -7,7 +7,8 @@ YES, NO or UNDECIDED; after UNDECIDED it can be called again and continues where
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 YES, NO, UNDECIDED = 1, 0, -1
 

@@ -1,8 +1,8 @@
 """Good proper labellings of a core, without proof: relabelling, single moves and Kempe chains."""
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.assignment.matching import cheapest_matching
 from certikmeans.kernels.cores.core import core_value
 from certikmeans.rounding import EPS

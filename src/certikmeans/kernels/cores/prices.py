@@ -9,8 +9,8 @@ with clique inequalities, and the reduced costs show which labels no better labe
 """
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.smallest import two_least
 
 _SHARE = 0.4

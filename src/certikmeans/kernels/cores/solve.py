@@ -1,8 +1,8 @@
 """The optimum of a dense core: prices bar labels, the core falls apart, pieces are searched."""
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.cores.branching import Piece, new_search_state, search_piece
 from certikmeans.kernels.cores.core import CoreAnswer, Priced, core_value
 from certikmeans.kernels.cores.moves import improve_by_swaps, permute_classes

@@ -1,8 +1,8 @@
 """Tabu search on a core: single moves through labellings that clash, at a price."""
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.smallest import two_least
 
 

@@ -6,8 +6,8 @@ for.
 """
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.smallest import two_least
 
 

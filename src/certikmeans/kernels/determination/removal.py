@@ -1,8 +1,8 @@
 """Sample determination over all components: costs of boxes, bounds, and what can be removed."""
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.determination.marginals import component_marginals, propagate
 from certikmeans.kernels.smallest import two_least
 from certikmeans.rounding import EPS

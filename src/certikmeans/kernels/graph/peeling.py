@@ -1,7 +1,8 @@
 """Peeling a component with cycles: vertices of degree 1 go, one after the other."""
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)

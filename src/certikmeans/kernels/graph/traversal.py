@@ -1,7 +1,8 @@
 """Breadth-first numbering of the linked part of a graph. Compiled; arrays in, arrays out."""
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)

@@ -14,7 +14,8 @@ group by exact steps between two cuts. Nothing that is proven depends on how wel
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 MAX_ROUNDS = 60
 

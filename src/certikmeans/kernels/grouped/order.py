@@ -1,8 +1,8 @@
 """The order in which the samples of a group are labelled. Compiled."""
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.distance import squared_distance, squared_distance_to
 
 

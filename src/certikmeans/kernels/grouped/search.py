@@ -19,8 +19,8 @@ For the same reason a group can be cut into blocks of places: their bounds add u
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.grouped.values import (
     add_member,
     best_coordinate,

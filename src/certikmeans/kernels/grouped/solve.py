@@ -1,8 +1,8 @@
 """The group problem: cheapest proper labels and centres in the boxes, linear term included."""
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.grouped.search import (
     Found,
     Group,

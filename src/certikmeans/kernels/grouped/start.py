@@ -1,8 +1,8 @@
 """A good labelling of one group to start the search from. Compiled."""
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.grouped.values import (
     add_member,
     clear_sums,

@@ -1,8 +1,8 @@
 """Which clusters the samples of a part can still need. Compiled."""
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.rounding import EPS
 
 

@@ -11,7 +11,8 @@ changes only two clusters, whose sums of squares are ``sum w |x|^2 - |s|^2 / m``
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 class Clusters(NamedTuple):
@@ -75,6 +76,41 @@ def _gain(clusters, a, b, mass_shift, sum_shift):
 
 
 @njit(cache=True, nogil=True)
+def _may_leave(points, w, i, means, masses, a, least_gain):
+    """Whether a group without cannot-links may gain by moving, rounding left aside.
+
+    Alone it gains ``w (m_a |x - c_a|^2 / (m_a - w) - m_b |x - c_b|^2 / (m_b + w))``. Nearly all
+    groups are turned down here, for a small part of what the sums of the moves would take.
+    """
+    if masses[a] <= w:
+        return True
+    own = 0.0
+    for j in range(points.shape[1]):
+        away = points[i, j] - means[a, j]
+        own += away * away
+    own *= w * masses[a] / (masses[a] - w)
+    for b in range(masses.size):
+        if b == a:
+            continue
+        if masses[b] <= 0.0:
+            return True
+        other = 0.0
+        for j in range(points.shape[1]):
+            away = points[i, j] - means[b, j]
+            other += away * away
+        if own - w * masses[b] / (masses[b] + w) * other > 0.5 * least_gain:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _update_mean(clusters, k, means):
+    """Put the mean of a cluster where its sums say; an empty one has none."""
+    for j in range(means.shape[1] if clusters.masses[k] > 0.0 else 0):
+        means[k, j] = clusters.sums[k, j] / clusters.masses[k]
+
+
+@njit(cache=True, nogil=True)
 def _add_up(points, weights, labels, clusters):
     """Fill in the clusters of ``labels``."""
     clusters.counts[:] = 0
@@ -101,6 +137,9 @@ def improve_by_chains(
     counts, masses, sums = clusters.counts, clusters.masses, clusters.sums
     n_clusters = masses.size
     _add_up(points, weights, labels, clusters)
+    means = np.zeros((n_clusters, d))
+    for k in range(n_clusters):
+        _update_mean(clusters, k, means)
     mark = np.full(n, -1, dtype=np.int64)
     chain = np.empty(limits.longest, dtype=np.int64)
     sum_shift = np.empty(d)
@@ -113,6 +152,9 @@ def improve_by_chains(
         if visited - last_move > n:
             break
         a = labels[i]
+        alone = links.indptr[i] == links.indptr[i + 1]
+        if alone and not _may_leave(points, weights[i], i, means, masses, a, limits.least_gain):
+            continue
         for b in range(n_clusters):
             if b == a:
                 continue
@@ -142,6 +184,8 @@ def improve_by_chains(
             for j in range(d):
                 sums[a, j] -= sum_shift[j]
                 sums[b, j] += sum_shift[j]
+            _update_mean(clusters, a, means)
+            _update_mean(clusters, b, means)
             moves += 1
             last_move = visited
             a = b

@@ -1,6 +1,6 @@
 """Nearest centres. Columns of points are contiguous, so that the loops over points vectorise."""
 
-from numba import njit
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)

@@ -1,8 +1,8 @@
 """Whole Lloyd runs in compiled code, and the pieces that a threaded run shares with them."""
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.distance import squared_distance
 from certikmeans.kernels.lloyd.step import (
     CHANGED,
@@ -103,7 +103,7 @@ def advance(
 @njit(cache=True, nogil=True)
 def lloyd(
     geometry,  # IN
-    layout,  # IN  without cores that take a search
+    layout,  # IN  without cores that take a search; None without cannot-links
     max_iterations,  # IN  at least 1
     tolerance,  # IN
     labels,  # IN/OUT  (n_groups,) int64 any numbers; the final labels
@@ -116,7 +116,7 @@ def lloyd(
     n_chunks = geometry.chunk_vertex.size - 1
     width = centers.shape[0] * (centers.shape[1] + 1) + EXTRAS
     rows, total = np.empty((n_chunks, width)), np.empty(width)
-    pending = np.empty(layout.cores.method.size, np.bool_)
+    pending = np.empty(geometry.cycles.size, np.bool_)
     cost, iteration, action = np.inf, 0, GO_ON
     while action == GO_ON and iteration < max_iterations:
         iteration += 1

@@ -1,8 +1,8 @@
 """Starting centres by distance-weighted sampling. Compiled; random numbers are passed in."""
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.distance import squared_distance
 
 

@@ -7,8 +7,8 @@ rows are added in order, so the result is the same for any number of threads.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.assignment.component import LEFT, clashes, next_clash, solve_component
 from certikmeans.kernels.distance import squared_distance
 from certikmeans.kernels.lloyd.nearest import nearest_centers
@@ -154,7 +154,7 @@ def assign_chunks(
     first_chunk,  # IN
     last_chunk,  # IN  one past the last
     geometry,  # IN
-    layout,  # IN
+    layout,  # IN  None without cannot-links: the solvers are not compiled then
     centers,  # IN  (n_clusters, n_features) float64, finite
     labels,  # IN/OUT  (n_groups,) int64 any numbers; the new labels
     rows,  # OUT  (n_chunks, .) sums of every chunk
@@ -182,7 +182,9 @@ def assign_chunks(
                 best[first - start : last - start],
                 now[first - start : last - start],
             )
-        shortfall = _settle_clashes(geometry, layout, chunk, centers, scratch)
+        shortfall = 0.0
+        if layout is not None:
+            shortfall = _settle_clashes(geometry, layout, chunk, centers, scratch)
         row = rows[chunk]
         _accumulate(geometry, start, best, row, n_clusters, labels[start:stop], now[: stop - start])
         row[n_clusters * (n_features + 1) + SHORTFALL] = shortfall

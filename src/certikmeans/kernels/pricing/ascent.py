@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.pricing.boxes import select_at, value_at, worst_conflict
 from certikmeans.kernels.pricing.instance import ForestSpace, add_group, forest_space
 from certikmeans.kernels.pricing.ranges import build_forest

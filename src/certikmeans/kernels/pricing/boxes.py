@@ -2,8 +2,7 @@
 
 import math
 
-from numba import njit
-
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.distance import squared_distance_to
 from certikmeans.kernels.pricing.ranges import OPEN
 from certikmeans.rounding import EPS

@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 class Instance(NamedTuple):

@@ -9,8 +9,8 @@ numbers. The sums ``A, b, c`` are plain: `bounds.cluster.pricing_error` says how
 """
 
 import numpy as np
-from numba import njit
 
+from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.pricing.instance import Forest, add_group
 from certikmeans.rounding import EPS
 

@@ -1,7 +1,8 @@
 """Pair and triangle cuts of the clustering SDP: find violated ones, project on them."""
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)

@@ -1,7 +1,8 @@
 """Matrices of the clustering SDP: distances, and the entrywise half of an ADMM step."""
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 @njit(cache=True, nogil=True)

@@ -20,10 +20,14 @@ from certikmeans.problem.files.table import (
 )
 from certikmeans.problem.files.text import did_you_mean, listed
 
+# Larger arrays are mapped, not copied: pages come from the file when they are looked at.
+MAPPED_FROM = 1 << 26
+
 
 def _load(path: Path) -> Any:
     try:
-        return np.load(path, allow_pickle=False)
+        large = path.suffix.lower() == ".npy" and path.stat().st_size >= MAPPED_FROM
+        return np.load(path, mmap_mode="r" if large else None, allow_pickle=False)
     except Exception as error:  # numpy and zipfile raise a dozen kinds for damaged files
         raise _unreadable(str(path), error) from error
 

@@ -19,8 +19,10 @@ file is a file of groups as soon as one line does not have two columns. Three co
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -37,6 +39,7 @@ from certikmeans.problem.files.text import (
     excerpt,
     existing_file,
     is_number,
+    read_chunks,
     read_text,
 )
 from certikmeans.problem.links import Links
@@ -94,11 +97,13 @@ def read_links(path: PathLike, *, kind: Kind | None = None, one_based: bool = Fa
         found = LinkFile(*read_array_links(existing_file(path), kind, base))
         _check_kind(found, kind)
         return found
-    text = read_text(path, ("JSON", ".npy", ".npz"))
+    formats = ("JSON", ".npy", ".npz")
+    chunks = read_chunks(path, formats)
+    text, first_line = next(chunks)
     if name.lower().endswith(".json") or text.lstrip().startswith(("{", "[")):
-        found = LinkFile(*read_json_links(text, name, base))
+        found = LinkFile(*read_json_links(read_text(path, formats), name, base))
     else:
-        found = _from_rows(TextFile.from_text(text, name), kind, base)
+        found = _from_chunks(itertools.chain([(text, first_line)], chunks), name, kind, base)
     _check_kind(found, kind)
     return found
 
@@ -115,28 +120,63 @@ def _check_kind(found: LinkFile, kind: Kind | None) -> None:
         )
 
 
-def _from_rows(file: TextFile, kind: Kind | None, base: int) -> LinkFile:
-    start = 1 if len(file) and _is_header(file) else 0
-    if start == len(file):
-        nothing = np.empty((0, 2))
-        return _links(file, nothing, np.ones(0), np.empty(0, dtype=np.int64), base)
-    if file.cells(start)[0].lower() in _SIGNS:
-        table = _parsed(file, start, _TAGGED, tagged=True)
-        signs, pairs = table[:, 0], table[:, 1:]
-    elif kind == "must":
-        return _must_links(file, start, base)
-    else:
-        width = len(file.cells(start))
-        signed = width == 3 or (width != 2 and kind is None)
-        table = _parsed(file, start, _SIGNED if signed else _PAIRS, untold=kind is None)
-        if not signed and kind is None:
-            raise InputError(
-                f"{file.where(start)}: pair {file.shown(start)} does not say its kind",
-                hint=f"say it for the whole file, kind='must' or kind='cannot', or write {_TAGGED}",
+def _from_chunks(
+    chunks: Iterable[tuple[str, int]], name: str, kind: Kind | None, base: int
+) -> LinkFile:
+    """Read rows, some lines at a time; the first row of all says what they look like."""
+    parts: list[LinkFile] = []
+    expected = None
+    for text, first_line in chunks:
+        file = TextFile.from_text(text, name, first_line)
+        start = 1 if not parts and len(file) and _is_header(file) else 0
+        if start < len(file):
+            first = expected is None
+            expected = expected or _format_of(file, start, kind)
+            parts.append(_from_rows(file, start, expected, kind, base, first=first))
+    if len(parts) == 1:
+        return parts[0]
+    return LinkFile(
+        *(
+            Links(
+                np.concatenate([np.empty((0, 2), dtype=np.int64), *(one.pairs for one in side)]),
+                name,
+                np.concatenate([np.empty(0, dtype=np.int64), *(one.lines for one in side)]),
+                base,
+                from_file=True,
             )
-        pairs = table[:, :2]
-        signs = table[:, 2] if signed else np.full(len(table), -1.0)
-    return _links(file, pairs, signs, np.arange(start, len(file)), base)
+            for side in ([part.must for part in parts], [part.cannot for part in parts])
+        )
+    )
+
+
+def _format_of(file: TextFile, start: int, kind: Kind | None) -> str:
+    """What rows look like, by the first of them."""
+    if file.cells(start)[0].lower() in _SIGNS:
+        return _TAGGED
+    if kind == "must":
+        return _GROUPS
+    width = len(file.cells(start))
+    return _SIGNED if width == 3 or (width != 2 and kind is None) else _PAIRS
+
+
+def _from_rows(
+    file: TextFile, start: int, expected: str, kind: Kind | None, base: int, *, first: bool
+) -> LinkFile:
+    rows = np.arange(start, len(file))
+    if expected == _GROUPS:
+        return _must_links(file, start, base)
+    if expected == _TAGGED:
+        table = _parsed(file, start, _TAGGED, tagged=True)
+        return _links(file, table[:, 1:], table[:, 0], rows, base)
+    table = _parsed(file, start, expected, untold=kind is None and first)
+    if expected == _SIGNED:
+        return _links(file, table[:, :2], table[:, 2], rows, base)
+    if kind is None:
+        raise InputError(
+            f"{file.where(start)}: pair {file.shown(start)} does not say its kind",
+            hint=f"say it for the whole file, kind='must' or kind='cannot', or write {_TAGGED}",
+        )
+    return _links(file, table, np.full(len(table), -1.0), rows, base)
 
 
 def _must_links(file: TextFile, start: int, base: int) -> LinkFile:

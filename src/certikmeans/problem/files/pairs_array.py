@@ -18,6 +18,7 @@ from certikmeans.problem.files.text import listed
 from certikmeans.problem.links import Links
 
 _NAMED = "np.savez(path, ml=must_links, cl=cannot_links)"
+_LARGEST = 2**53
 _KINDS = {"ml": "must", "must_link": "must", "cl": "cannot", "cannot_link": "cannot"}
 
 
@@ -65,12 +66,25 @@ def _links(array: NDArray[Any], where: str, base: int) -> Links:
             f"{where}: expected pairs, got {array.dtype} of shape {array.shape}",
             hint="save whole numbers of shape (m, 2), one pair of point indices per row",
         )
-    whole = np.isfinite(array) & (np.abs(array) < 2.0**53) & (array == np.floor(array))
-    bad = ~(whole & (array >= base)).all(axis=1)
+    bad = _not_points(array, base)
     if bad.any():
-        row = int(np.flatnonzero(bad)[0])
+        row = int(np.flatnonzero(bad.any(axis=1))[0])
         raise InputError(
             f"{where}[{row}]: {tuple(array[row].tolist())} is not a pair of points",
             hint=f"points are named by their row number, a whole number from {base} on",
         )
-    return Links(array.astype(np.int64) - base, where, None, base, from_file=True)
+    pairs = array.astype(np.int64)
+    pairs -= base
+    return Links(pairs, where, None, base, from_file=True)
+
+
+def _not_points(array: NDArray[Any], base: int) -> NDArray[np.bool_]:
+    """Where there is no row number."""
+    if array.dtype.kind == "f":
+        whole = np.isfinite(array) & (np.abs(array) < _LARGEST) & (array == np.floor(array))
+        bad: NDArray[np.bool_] = ~(whole & (array >= base))
+        return bad
+    if not array.size or (array.min() >= base and array.max() < _LARGEST):
+        return np.zeros((0, 2), dtype=bool)
+    outside: NDArray[np.bool_] = (array < base) | (array >= _LARGEST)
+    return outside

@@ -21,6 +21,8 @@ from certikmeans.problem.files.table import (
 )
 from certikmeans.problem.files.text import excerpt
 
+BATCH = 1 << 18  # rows
+
 
 def read_parquet(
     path: Path, label_column: str | int | None, choice: ColumnChoice = ALL_COLUMNS
@@ -35,53 +37,56 @@ def read_parquet(
             hint="pip install 'certikmeans[io]', or save the table as CSV or .npz",
         ) from error
     try:
-        table = pyarrow.parquet.read_table(path)
+        file = pyarrow.parquet.ParquetFile(path)
+        schema = file.schema_arrow
+        names = tuple(str(name) for name in schema.names)
+        label = find_label_column(label_column, names, len(names), os.fspath(path))
+        ignored = choice.ignored(names, len(names), label, os.fspath(path))
+        kept = [number for number in range(len(names)) if number != label and number not in ignored]
+        for number in kept:
+            _check_numeric(schema.field(number), f"{path}: {column_title(number, names)}")
+        points = np.empty((file.metadata.num_rows, len(kept)))
+        found = []
+        first = 0
+        # A block at a time: only the numbers themselves are in memory as a whole.
+        for batch in file.iter_batches(BATCH):
+            for place, number in enumerate(kept):
+                column = batch.column(number).cast(pyarrow.float64(), safe=False)
+                # Missing values arrive as NaN and are reported with their row.
+                points[first : first + len(batch), place] = column.to_numpy(zero_copy_only=False)
+            if label is not None:
+                found += batch.column(label).to_pylist()
+            first += len(batch)
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(
             f"{path}: is not a parquet file ({str(error)[:200]})",
             hint="text files: use the suffix .csv",
         ) from error
-    names = tuple(str(name) for name in table.column_names)
-    label = find_label_column(label_column, names, len(names), os.fspath(path))
-    ignored = choice.ignored(names, len(names), label, os.fspath(path))
-    kept = [number for number in range(len(names)) if number != label and number not in ignored]
-    columns = []
-    for number in kept:
-        name = names[number]
-        if name.startswith("__index_level_"):
-            raise InputError(
-                f"{path}: {column_title(number, names)} is a saved index, not a feature",
-                hint="save the table with index=False",
-            )
-        columns.append(
-            _numbers(table.column(number), f"{path}: {column_title(number, names)}", name)
-        )
-    matrix = np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
     features = tuple(names[number] for number in kept)
-    points = checked_points(matrix, os.fspath(path), features)
-    labels = None if label is None else _labels(table.column(label), f"{path}: {names[label]}")
+    points = checked_points(points, os.fspath(path), features)
+    labels = None if label is None else _labels(found, f"{path}: {names[label]}")
     notes = note_row_numbers(points, features, kept[0], os.fspath(path))
     return PointTable(points, features, labels, os.fspath(path), notes=notes)
 
 
-def _numbers(column: Any, where: str, name: str) -> NDArray[np.float64]:
+def _check_numeric(field: Any, where: str) -> None:
     import pyarrow
 
+    if field.name.startswith("__index_level_"):
+        raise InputError(
+            f"{where} is a saved index, not a feature", hint="save the table with index=False"
+        )
     types = pyarrow.types
     numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-    if not any(is_kind(column.type) for is_kind in numeric):
+    if not any(is_kind(field.type) for is_kind in numeric):
         raise InputError(
-            f"{where} holds {column.type}, not numbers",
-            hint=f"if it holds class labels, pass label_column={excerpt(name)} "
-            f"(they are not a feature); otherwise leave it out with drop={excerpt(name)}",
+            f"{where} holds {field.type}, not numbers",
+            hint=f"if it holds class labels, pass label_column={excerpt(field.name)} "
+            f"(they are not a feature); otherwise leave it out with drop={excerpt(field.name)}",
         )
-    # Missing values arrive as NaN and are reported with their row by the caller.
-    numbers: NDArray[np.float64] = column.cast(pyarrow.float64(), safe=False).to_numpy()
-    return numbers
 
 
-def _labels(column: Any, where: str) -> NDArray[Any]:
-    values = column.to_pylist()
+def _labels(values: list[Any], where: str) -> NDArray[Any]:
     if any(isinstance(value, str) for value in values):
         return labels_from_text(["" if v is None else str(v) for v in values], where)
     return tidy_labels(np.array([np.nan if v is None else v for v in values]), where)

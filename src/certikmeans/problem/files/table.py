@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from certikmeans.errors import InputError
 from certikmeans.problem.files.text import did_you_mean, excerpt, listed
+from certikmeans.problem.tables import column_ranges
 
 Names = tuple[str, ...] | None
 
@@ -144,10 +145,9 @@ def checked_points(array: NDArray[Any], where: str, names: Names = None) -> NDAr
             f"{where}: the table is empty, its shape is {array.shape}",
             hint="at least one point and one feature are needed",
         )
-    points = np.ascontiguousarray(array, dtype=np.float64)
-    finite = np.isfinite(points)
-    if not finite.all():
-        row, column = (int(v) for v in np.argwhere(~finite)[0])
+    points: NDArray[np.float64] = np.asanyarray(array, dtype=np.float64, order="C")
+    if not np.isfinite(column_ranges(points)).all():
+        row, column = (int(v) for v in np.argwhere(~np.isfinite(points))[0])
         raise InputError(
             f"{where}: row {row} (counted from 0), {column_title(column, names)} is "
             f"{points[row, column]}",

@@ -8,7 +8,7 @@ import math
 import os
 import reprlib
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -35,6 +35,7 @@ _REMEDIES = {
 
 
 EXCERPT = 60
+CHUNK = 1 << 25  # bytes
 
 
 def excerpt(value: object, limit: int = EXCERPT) -> str:
@@ -122,7 +123,31 @@ def read_text(path: PathLike, also: tuple[str, ...] = ()) -> str:
 
     ``also`` lists what the caller's reader takes besides text, for the hints.
     """
-    data = read_bytes(path)
+    return _decoded(read_bytes(path), path, also, 1)
+
+
+def read_chunks(path: PathLike, also: tuple[str, ...] = ()) -> Iterator[tuple[str, int]]:
+    """Return the content as `read_text` does, whole lines at a time, with the number of the first.
+
+    A large file never is in memory as a whole.
+    """
+    first_line = 1
+    try:
+        with existing_file(path).open("rb") as file:
+            data = file.read(CHUNK) + file.readline()
+            yield _decoded(data, path, also, first_line), first_line
+            while data:
+                first_line += data.count(b"\n")
+                data = file.read(CHUNK) + file.readline()
+                if data:
+                    yield _decoded(data, path, also, first_line), first_line
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror})", hint="check the file's permissions"
+        ) from error
+
+
+def _decoded(data: bytes, path: PathLike, also: tuple[str, ...], first_line: int) -> str:
     known = f"known formats here: {', '.join(('text', *also))}"
     for magic, (what, suffix) in _SUFFIXED.items():
         if data.startswith(magic):
@@ -138,7 +163,7 @@ def read_text(path: PathLike, also: tuple[str, ...] = ()) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = data.count(b"\n", 0, error.start) + first_line
         raise InputError(
             f"{path}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8",
             hint="save the file as UTF-8",
@@ -206,7 +231,7 @@ class TextFile:
         return cls.from_text(read_text(path, also), os.fspath(path))
 
     @classmethod
-    def from_text(cls, text: str, path: str) -> TextFile:
+    def from_text(cls, text: str, path: str, first_line: int = 1) -> TextFile:
         """Split what was read from ``path`` into rows.
 
         >>> file = TextFile.from_text("# made by hand\\nx;y\\n\\n1;2", "points.txt")
@@ -222,7 +247,7 @@ class TextFile:
         file = cls(
             path=path,
             lines=lines,
-            numbers=np.array(kept, dtype=np.int64) + 1,
+            numbers=np.array(kept, dtype=np.int64) + first_line,
             delimiter=_delimiter(lines[:2]),
             quoted='"' in text,
         )

@@ -29,18 +29,34 @@ _MOST_SEARCHES = 300_000_000  # steps for shortest paths; beyond it, paths are j
 @final
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A cannot-link whose ends are joined by must-links."""
+    """A cannot-link whose ends are joined by must-links.
+
+    Attributes
+    ----------
+    pair : tuple of int
+        The cannot-link.
+    path : tuple of int
+        Consecutive points are must-linked; the ends are those of ``pair``.
+    """
 
     pair: Pair
-    path: tuple[int, ...]  # consecutive points are must-linked; the ends are those of ``pair``
+    path: tuple[int, ...]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Pairs that cannot all hold with K clusters, although no cannot-link is broken."""
+    """Pairs that cannot all hold with K clusters, although no cannot-link is broken.
 
-    kind: str  # "clique", "odd cycle" or "uncolourable set"
+    Attributes
+    ----------
+    kind : str
+        ``"clique"``, ``"odd cycle"`` or ``"uncolourable set"``.
+    cannot_link, must_link : tuple of pairs
+        The pairs, must-links being those that tie points into groups.
+    """
+
+    kind: str
     cannot_link: tuple[Pair, ...]
     must_link: tuple[Pair, ...]
 
@@ -48,15 +64,31 @@ class Clash:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagnosis:
-    """Every conflict that was found, and a small set of pairs without which none is left."""
+    """Every conflict that was found, and a small set of pairs without which none is left.
+
+    Attributes
+    ----------
+    n_clusters : int
+        How many clusters there may be.
+    broken : tuple of Broken
+        Every cannot-link that must-links break.
+    clashes : tuple of Clash
+        What else is contradictory, after the broken cannot-links were set aside.
+    remove_must, remove_cannot : tuple of pairs
+        Without these everything can hold.
+    least : int
+        So many pairs have to be removed at least.
+    decided : bool
+        False if it is not known whether the pairs can hold.
+    """
 
     n_clusters: int
     broken: tuple[Broken, ...]
-    clashes: tuple[Clash, ...]  # found after the broken cannot-links were set aside
+    clashes: tuple[Clash, ...]
     remove_must: tuple[Pair, ...]
     remove_cannot: tuple[Pair, ...]
-    least: int  # no smaller set of pairs to remove will do
-    decided: bool  # False if it is not known whether the pairs can hold
+    least: int
+    decided: bool
 
     @property
     def size(self) -> int:

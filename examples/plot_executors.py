@@ -1,0 +1,46 @@
+"""
+Many machines
+=============
+
+Bounds and nodes of the tree are tasks that anything with the interface of `concurrent.futures` can
+run: threads, processes, Dask's `client.get_executor()`, `mpi4py.futures.MPIPoolExecutor`. The
+answer does not depend on who runs them.
+"""
+
+from concurrent.futures import ProcessPoolExecutor
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from certikmeans import Problem, solve
+
+# %%
+# Uniform points, with cannot-links that cut across the geometry: the root does not close, and a
+# tree has to. That is what other machines are for; what closes at the root needs none.
+rng = np.random.default_rng(3)
+points = rng.uniform(size=(40, 2))
+classes = rng.integers(3, size=len(points))
+pairs = rng.choice(len(points), size=(100, 2))
+problem = Problem.from_data(
+    points, n_clusters=3, cannot_link=pairs[classes[pairs[:, 0]] != classes[pairs[:, 1]]]
+)
+
+# %%
+# Processes import this file, so what they must not run stands below the usual line. For machines,
+# the line with the executor is the only one that changes.
+if __name__ == "__main__":
+    here = solve(problem, gap=0.001)
+    with ProcessPoolExecutor(2) as executor:
+        there = solve(problem, gap=0.001, executor=executor)
+
+    print(f"threads:   {here.status}, {here.nodes} nodes, lower bound {here.lower_bound:.6f}")
+    print(f"processes: {there.status}, {there.nodes} nodes, lower bound {there.lower_bound:.6f}")
+    assert (here.labels == there.labels).all()
+    assert here.lower_bound == there.lower_bound
+
+    fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+    ax.scatter(*points.T, c=there.labels, s=24, cmap="viridis")
+    for i, j in problem.cannot_link:
+        ax.plot(*points[[i, j]].T, color="tab:red", linewidth=0.4, linestyle=":")
+    ax.set(title=f"{len(problem.cannot_link)} cannot-links, {there.nodes} nodes")
+    plt.show()

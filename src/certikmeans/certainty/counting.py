@@ -1,0 +1,130 @@
+"""How many centres every cell of regions holds, and which of ours they correspond to.
+
+Of a labelling that is good enough, with ``delta`` for all deficits together:
+
+* an empty cluster has the deficit ``sigma``, so at most ``delta / sigma`` are empty;
+* ``m`` centres in a region have disjoint clusters, together worth at most
+  ``sum_s max(a_s, 0)`` over the region, and at least ``m sigma - delta``;
+* without a centre in region j every group is worth at most what it is in the other regions; one
+  that is worth less than nothing there costs its cluster as much, cannot-links or not (a cluster
+  without some of its groups is a cluster), so ``sum_s max(0, -max_(i != j) a_s) <= delta``;
+* all counts together make K less the empty clusters.
+
+R may have islands without a centre of ours: other clusters that are as good. Each is counted with
+the region of ours that is nearest, as one *cell*; all of the above holds for cells as well. Where
+least and most agree for a cell, the clusters there correspond to ours there, as our own
+labelling is one of those spoken of. All other cells are taken together: they hold the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.certainty.level import Level
+from certikmeans.certainty.ranges import Worth
+from certikmeans.certainty.regions import CenterRegion
+from certikmeans.rounding import EPS
+
+NOWHERE, UNCLEAR = -1, -2  # the region of an empty cluster, and of a centre between two
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Clusters of ours, and the regions that hold as many of any good labelling."""
+
+    clusters: tuple[int, ...]
+    regions: tuple[int, ...]
+    filled: bool  # none of them can be empty
+
+
+def families_of(
+    level: Level,
+    worth: Worth,
+    regions: tuple[CenterRegion, ...],
+    centers: NDArray[np.float64],
+    slack: NDArray[np.float64],
+) -> tuple[Family, ...] | None:
+    """Match regions with clusters. ``centers`` are ours up to ``slack``, NaN for an empty cluster.
+
+    None: rounding leaves open which region a centre of ours is in.
+    """
+    n_clusters = len(centers)
+    home = [_home_of(place, regions, slack) for place in centers]
+    if UNCLEAR in home:
+        return None
+    ours = np.bincount([where for where in home if where >= 0], minlength=len(regions))
+    empty = _most_empty(level, n_clusters)
+    cells = _cells(regions, ours)
+    high = np.stack([worth.high[:, cell].max(axis=1) for cell in cells], axis=1)
+    least, most = _counts(level, high, n_clusters, empty)
+    families: list[Family] = []
+    loose: list[int] = []
+    for j, cell in enumerate(cells):
+        if least[j] == most[j] == ours[cell[0]]:
+            members = tuple(k for k in range(n_clusters) if home[k] == cell[0])
+            families.append(Family(members, tuple(cell), True))
+        else:
+            loose += cell
+    settled = {k for family in families for k in family.clusters}
+    rest = tuple(k for k in range(n_clusters) if k not in settled)
+    if rest:
+        families.append(Family(rest, tuple(loose), empty == 0))
+    return tuple(families)
+
+
+def _home_of(
+    place: NDArray[np.float64], regions: tuple[CenterRegion, ...], slack: NDArray[np.float64]
+) -> int:
+    """Number of the region that a centre is in."""
+    if np.isnan(place).any():
+        return NOWHERE
+    homes = [
+        j
+        for j, region in enumerate(regions)
+        if np.all(region.low - slack <= place) and np.all(place <= region.high + slack)
+    ]
+    return homes[0] if len(homes) == 1 else UNCLEAR
+
+
+def _cells(regions: tuple[CenterRegion, ...], ours: NDArray[np.int64]) -> list[list[int]]:
+    """Regions with a centre of ours, each with the islands that are nearest to it."""
+    held = np.flatnonzero(ours > 0)
+    cells = [[int(j)] for j in held]
+    middles = np.stack([0.5 * (region.low + region.high) for region in regions])
+    for j in np.flatnonzero(ours == 0):
+        away = np.sum((middles[held] - middles[j]) ** 2, axis=1)
+        cells[int(np.argmin(away))].append(int(j))
+    return cells
+
+
+def _most_empty(level: Level, n_clusters: int) -> int:
+    if level.sigma <= 0.0:
+        return n_clusters
+    return min(n_clusters, math.floor(level.delta / level.sigma * (1.0 + 4.0 * EPS)))
+
+
+def _counts(
+    level: Level, high: NDArray[np.float64], n_clusters: int, empty: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Least and most centres of every cell, given what groups are worth there at most."""
+    n_groups, n_cells = high.shape
+    least, most = np.zeros(n_cells, dtype=np.int64), np.full(n_cells, n_clusters)
+    slack = (n_groups + 8) * EPS
+    for j in range(n_cells):
+        all_worth = float(np.maximum(high[:, j], 0.0).sum()) * (1.0 + slack)
+        while most[j] > 0 and most[j] * level.sigma * (1.0 - 4.0 * EPS) - level.delta > all_worth:
+            most[j] -= 1
+        others = np.delete(high, j, axis=1).max(axis=1, initial=-np.inf)
+        lost = float(np.maximum(0.0, -others).sum()) * (1.0 - slack)
+        if lost > level.delta:
+            least[j] = 1
+    for _ in range(n_cells + 1):  # every round settles a region, or changes nothing
+        most = np.minimum(most, n_clusters - (least.sum() - least))
+        least = np.maximum(least, (n_clusters - empty) - (most.sum() - most))
+    return least, most

@@ -1,0 +1,223 @@
+"""Is what a certificate says of every labelling that is nearly as good true?
+
+Claimed: multipliers ``lam``, a number ``sigma``, boxes of centres with a cluster each, and points
+that are certain. Let ``T`` be a reduced cost that no labelling of stated cost up to ``cost (1 +
+slack)`` reaches (`collapse` carries costs as it carries bounds), and ``delta = T - sum lam + K
+sigma``.
+
+1. No cluster is worth more than ``sigma``: shown box by box, and outside them by 2.
+2. Outside the boxes no cluster is worth ``sigma - delta``. So a labelling that good, whose clusters
+   lose at most ``delta`` against ``sigma`` together, has all its centres in the boxes. As
+   ``sigma > delta``, none of its clusters is empty.
+3. Two centres cannot share the boxes of a cluster: all groups together are worth less than
+   ``2 sigma - delta`` there. So there is one in the boxes of each; and ours is where they say.
+4. A group in another cluster j pays what it is short of there, and what the other clusters lose
+   that could have it (less what its neighbours in the cannot-link graph are worth there, who would
+   have to leave). A point is certain if that is more than ``delta`` for every j but its own.
+
+**Rounding.** Ranges as in `check_look`: a range errs by less than ``(r + 8) EPS`` of ``|lam| + w
+far``; twice that is added outward. Sums of numbers that are not negative: ``(n + 8) EPS`` of
+themselves. Means: ``8 (n + 16) EPS`` of the largest coordinate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, component_labels, up
+from certikmeans.certificate.check_boxes import Exceeded, Region
+from certikmeans.certificate.check_parts import Cuts, Part, Stated, collapse
+from certikmeans.certificate.check_pricing import Limits, Pricing
+from certikmeans.certificate.format import Certificate, Reason, Refusal
+from certikmeans.certificate.format_certainty import CertaintyClaim
+
+MOST_PIECES = 200_000
+
+Box = tuple[Floats, Floats]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Level:
+    sigma: float
+    delta: float  # at least
+    cut: float  # below ``sigma - delta``
+
+
+def check_certainty(
+    stated: Stated, certificate: Certificate, limits: Limits, details: dict[str, Any]
+) -> None:
+    """Derive the claim again, or refuse it."""
+    claim, labels = certificate.certainty, certificate.labels
+    if claim is None:
+        return
+    if labels is None:
+        raise Refusal(Reason.CERTAINTY, "there are no labels to be certain of")
+    most = up(certificate.cost * (1.0 + claim.slack), 8)
+    part = collapse(stated, Cuts(), math.nextafter(most, math.inf))
+    _check_numbers(stated, part, claim)
+    level = _level_of(part, claim, stated.n_clusters)
+    try:
+        _check_boxes(part, claim, level, limits)
+    except Exceeded as exceeded:
+        raise Refusal(Reason.CERTAINTY, "there are good centres outside the boxes") from exceeded
+    row = _rows(stated)
+    ours = np.zeros(part.n_groups, dtype=np.int64)
+    inside = row >= 0
+    ours[row[inside]] = labels[inside]
+    low, high = _worths(part, claim, stated.n_clusters)
+    _check_counts(part, claim, level, high, ours)
+    _check_points(part, level, low, high, ours, row, claim.certain == 1)
+    details["certainty"] = {
+        "slack": claim.slack,
+        "certain": int(np.count_nonzero(claim.certain == 1)),
+        "boxes": len(claim.cluster),
+    }
+
+
+def _check_numbers(stated: Stated, part: Part, claim: CertaintyClaim) -> None:
+    if len(claim.multipliers) != part.n_groups:
+        raise Refusal(Reason.CERTAINTY, f"there is not one multiplier for each of {part.n_groups}")
+    for array in (claim.multipliers, claim.low, claim.high):
+        if not np.all(np.abs(array) <= 1e145):
+            raise Refusal(Reason.FIELD, "a number of certainty is out of range")
+    if not np.all(claim.low <= claim.high):
+        raise Refusal(Reason.CERTAINTY, "a box is empty")
+    if not np.array_equal(np.unique(claim.cluster), np.arange(stated.n_clusters)):
+        raise Refusal(Reason.CERTAINTY, "there is not a box for every cluster, and no others")
+
+
+def _level_of(part: Part, claim: CertaintyClaim, n_clusters: int) -> _Level:
+    total = math.fsum(claim.multipliers.tolist())
+    doubt = 32.0 * EPS * (abs(total) + part.needed + n_clusters * claim.sigma)
+    delta = max(0.0, part.needed - total + n_clusters * claim.sigma) + doubt
+    cut = claim.sigma - delta - doubt
+    if not cut > 0.0:
+        raise Refusal(Reason.CERTAINTY, "a cluster may be empty")
+    return _Level(claim.sigma, delta, cut)
+
+
+def _check_boxes(part: Part, claim: CertaintyClaim, level: _Level, limits: Limits) -> None:
+    """Steps 1 and 2."""
+    pricing = Pricing(part.points, part.weights, part.edges, claim.multipliers, limits)
+    least, most = part.points.min(axis=0), part.points.max(axis=0)
+
+    def region(low: Floats, high: Floats) -> Region:
+        return Region(low, high, low > least, high < most)
+
+    pieces: list[Box] = [(least, most)]
+    for box in zip(claim.low, claim.high, strict=True):
+        pieces = [rest for piece in pieces for rest in _outside(piece, box)]
+        if len(pieces) > MOST_PIECES:
+            raise Refusal(Reason.LIMIT, "the boxes leave too many pieces outside")
+    for low, high in pieces:
+        pricing.prove(region(low, high), level.cut)
+    for low, high in zip(claim.low, claim.high, strict=True):
+        inner_low, inner_high = np.maximum(low, least), np.minimum(high, most)
+        if np.all(inner_low <= inner_high):
+            pricing.prove(region(inner_low, inner_high), level.sigma)
+
+
+def _outside(piece: Box, box: Box) -> list[Box]:
+    """Cut off what lies outside the box, side by side."""
+    low, high = piece[0].copy(), piece[1].copy()
+    if np.any(low > box[1]) or np.any(high < box[0]):
+        return [piece]
+    parts = []
+    for axis in range(len(low)):
+        for is_low in (True, False):
+            face = float(box[0][axis] if is_low else box[1][axis])
+            if low[axis] < face if is_low else high[axis] > face:
+                side_low, side_high = low.copy(), high.copy()
+                (side_high if is_low else side_low)[axis] = face
+                parts.append((side_low, side_high))
+                (low if is_low else high)[axis] = face
+    return parts
+
+
+def _rows(stated: Stated) -> Ints:
+    """Group of every point as `collapse` numbers them; -1 for those that weigh nothing."""
+    labels = component_labels(len(stated.points), stated.must_link)
+    names, group = np.unique(labels, return_inverse=True)
+    weighs = np.bincount(group, stated.weights, len(names)) > 0.0
+    place = np.where(weighs, np.cumsum(weighs) - 1, -1)
+    rows: Ints = place[group]
+    return rows
+
+
+def _worths(part: Part, claim: CertaintyClaim, n_clusters: int) -> tuple[Floats, Floats]:
+    """What every group is worth to a centre in the boxes of every cluster: least and most."""
+    n, r = part.points.shape
+    low, high = np.full((n, n_clusters), np.inf), np.full((n, n_clusters), -np.inf)
+    lam, w, slack = claim.multipliers, part.weights, 2.0 * (r + 8) * EPS
+    least, most = part.points.min(axis=0), part.points.max(axis=0)
+    for box_low, box_high, k in zip(claim.low, claim.high, claim.cluster.tolist(), strict=True):
+        below, above = np.maximum(box_low, least), np.minimum(box_high, most)
+        if np.any(below > above):
+            continue  # means lie among the points: no centre is there
+        middle = 0.5 * (below + above)
+        half = np.maximum(middle - below, above - middle) * (1.0 + 4.0 * EPS)
+        away = np.abs(part.points - middle)
+        near = w * np.sum(np.maximum(0.0, away - half) ** 2, axis=1)
+        far = w * np.sum((away + half) ** 2, axis=1)
+        size = np.abs(lam) + far
+        low[:, k] = np.minimum(low[:, k], lam - far - slack * size - 1e-300)
+        high[:, k] = np.maximum(high[:, k], lam - near + slack * size + 1e-300)
+    return low, high
+
+
+def _check_counts(
+    part: Part, claim: CertaintyClaim, level: _Level, high: Floats, ours: Ints
+) -> None:
+    """Step 3."""
+    n = part.n_groups
+    for k in range(high.shape[1]):
+        worth = math.fsum(np.maximum(high[:, k], 0.0).tolist()) * (1.0 + 8.0 * EPS)
+        if not worth < (2.0 * level.sigma - level.delta) * (1.0 - 8.0 * EPS):
+            raise Refusal(Reason.CERTAINTY, f"two centres may share the boxes of cluster {k}")
+    error = 8.0 * (n + 16) * EPS * np.abs(part.points).max(axis=0)
+    for k in range(high.shape[1]):
+        members = ours == k
+        if not members.any():
+            raise Refusal(Reason.CERTAINTY, f"cluster {k} is empty")
+        mass = part.weights[members]
+        mean = mass @ part.points[members] / mass.sum()
+        inside = np.all((claim.low - error <= mean) & (mean <= claim.high + error), axis=1)
+        if not (inside.any() and np.all(claim.cluster[inside] == k)):
+            raise Refusal(Reason.CERTAINTY, f"the centre of cluster {k} is not in its boxes")
+
+
+def _check_points(
+    part: Part,
+    level: _Level,
+    low: Floats,
+    high: Floats,
+    ours: Ints,
+    row: Ints,
+    certain: NDArray[np.bool_],
+) -> None:
+    """Step 4."""
+    n, k = high.shape
+    gain = np.maximum(low, 0.0)
+    if len(part.edges):
+        tail, head = np.concatenate([part.edges, part.edges[:, ::-1]]).T
+        widest = int(np.bincount(tail).max())
+        for j in range(k):
+            held = np.bincount(tail, np.maximum(high[head, j], 0.0), n) * (1.0 + widest * EPS * 2.0)
+            left = low[:, j] - held - 4.0 * EPS * (np.abs(low[:, j]) + held)
+            gain[:, j] = np.where(held > 0.0, np.maximum(left, 0.0), gain[:, j])
+    groups = np.unique(row[certain])
+    if len(groups) and groups[0] < 0:
+        raise Refusal(Reason.CERTAINTY, "a point that weighs nothing is not certain")
+    for j in range(k):
+        others = np.delete(gain, j, axis=1).sum(axis=1)
+        price = (np.maximum(-high[:, j], 0.0) + others) * (1.0 - 2.0 * (k + 8) * EPS)
+        chosen = groups[ours[groups] != j]
+        if not np.all(price[chosen] > level.delta):
+            worst = chosen[~(price[chosen] > level.delta)][0]
+            raise Refusal(Reason.CERTAINTY, f"points of group {worst} may be in cluster {j}")

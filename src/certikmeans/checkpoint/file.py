@@ -1,0 +1,233 @@
+"""The checkpoint file: facts about the problem, the settings, and the state of the run.
+
+A prefix (magic, version, lengths, SHA-256 of the rest), then one compressed stream: JSON, and the
+arrays one after the other. A checkpoint is written by a run for itself: what it says about pairs
+and data is compared with the problem at hand, its labels are checked and their cost is computed
+anew, its bounds are taken as proven. Who does not trust a file asks for a certificate instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans._version import __version__
+from certikmeans.certificate.format import MAGIC as CERTIFICATE_MAGIC
+from certikmeans.certificate.format import hash_pairs, hash_points
+from certikmeans.checkpoint.codec import Decoder, Encoder, UnknownKindError, shrunk
+from certikmeans.errors import InputError
+
+if TYPE_CHECKING:
+    from certikmeans.options import Options
+    from certikmeans.problem import Problem
+
+MAGIC = b"certikc\n"
+VERSION = 1
+_PREFIX = struct.Struct("<8sIQQ32s")  # magic, version, lengths of text and arrays, SHA-256
+WRITTEN_BY = "name a file that --checkpoint or --certificate has written"
+FAST = 1  # level of compression: a run waits for it
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a checkpoint is about."""
+
+    n_points: int
+    n_features: int
+    n_clusters: int
+    data_sha256: str
+    weights_sha256: str
+    pairs_sha256: str
+    code_sha256: str  # of the program that wrote it
+    writer: str
+
+    @classmethod
+    def of(cls, problem: Problem) -> Facts:
+        """About a problem, by this program."""
+        return cls(
+            problem.n_points,
+            problem.n_features,
+            problem.n_clusters,
+            hash_points(problem.points),
+            hash_points(problem.weights[:, None]),
+            hash_pairs(problem.must_link, problem.cannot_link),
+            code_sha256(),
+            f"certikmeans {__version__}",
+        )
+
+    def difference(self, other: Facts) -> str | None:
+        """In a clause, why ``other`` is about another problem; None: it is not."""
+        shape, theirs = (self.n_points, self.n_features), (other.n_points, other.n_features)
+        if shape != theirs:
+            return f"it is about {shape[0]} points of {shape[1]} features, not {theirs[0]} of " + (
+                f"{theirs[1]}"
+            )
+        if self.n_clusters != other.n_clusters:
+            return f"it is about {self.n_clusters} clusters, not {other.n_clusters}"
+        if self.data_sha256 != other.data_sha256:
+            return "it is about other data"
+        if self.weights_sha256 != other.weights_sha256:
+            return "it is about other weights"
+        if self.pairs_sha256 != other.pairs_sha256:
+            return "it is about other pairs"
+        return None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Checkpoint:
+    """What stands in a file."""
+
+    facts: Facts
+    options: dict[str, Any]
+    essence: Any  # what any version of the program understands
+    state: Any  # what only the program that wrote it does; None: not readable here
+
+    @property
+    def same_code(self) -> bool:
+        """Whether this very program wrote it."""
+        return self.facts.code_sha256 == code_sha256()
+
+
+def encode(facts: Facts, options: Options, essence: Any, state: Any) -> bytes:
+    """Return the content of the file."""
+    encoder = Encoder()
+    document: dict[str, Any] = {
+        "facts": {name: getattr(facts, name) for name in Facts.__slots__},
+        "options": options.to_dict(),
+        "essence": encoder.encode(essence),
+        "state": encoder.encode(state),
+    }
+    document["objects"] = encoder.objects
+    small = [shrunk(np.ascontiguousarray(_rows_first(array))) for array in encoder.arrays]
+    document["arrays"] = [
+        [one.dtype.str, array.dtype.str, list(one.shape), _by_columns(array)]
+        for one, array in zip(small, encoder.arrays, strict=True)
+    ]
+    text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+    stream = zlib.compressobj(FAST)
+    pieces = [stream.compress(text), *(stream.compress(one.tobytes()) for one in small)]
+    body = b"".join([*pieces, stream.flush()])
+    size = sum(one.nbytes for one in small)
+    digest = hashlib.sha256(body).digest()
+    return _PREFIX.pack(MAGIC, VERSION, len(text), size, digest) + body
+
+
+def read_start(path: str | os.PathLike[str]) -> bytes:
+    """The whole file; an `InputError` where it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def recognised(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that is no checkpoint and no certificate, from its first bytes."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(len(MAGIC))
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if start not in (MAGIC, CERTIFICATE_MAGIC):
+        raise _neither(path)
+
+
+def is_certificate(content: bytes) -> bool:
+    """Whether the file is a certificate rather than a checkpoint."""
+    return content.startswith(CERTIFICATE_MAGIC)
+
+
+def decode(content: bytes, path: str | os.PathLike[str]) -> Checkpoint:
+    """Read a checkpoint; raises `InputError` for anything but a whole one."""
+    if len(content) < _PREFIX.size or not content.startswith(MAGIC):
+        raise _neither(path)
+    _, version, text_size, size, digest = _PREFIX.unpack_from(content)
+    if version != VERSION:
+        raise InputError(
+            f"{path}: is a checkpoint of version {version}; this program reads version {VERSION}",
+            hint="resume with the program that wrote it",
+        )
+    body = memoryview(content)[_PREFIX.size :]
+    if hashlib.sha256(body).digest() != digest:
+        raise _damaged(path, "its checksum does not match")
+    try:
+        raw = zlib.decompress(body)
+        if len(raw) != text_size + size:
+            raise _damaged(path, "it is shorter or longer than it says")
+        document = json.loads(raw[:text_size])
+        arrays = _arrays(document["arrays"], memoryview(raw)[text_size:])
+        facts = Facts(**document["facts"])
+        decoder = Decoder(document["objects"], arrays)
+        essence = decoder.decode(document["essence"])
+        readable = facts.code_sha256 == code_sha256()
+        state = decoder.decode(document["state"]) if readable else None
+        return Checkpoint(facts, dict(document["options"]), essence, state)
+    except InputError:
+        raise
+    except (zlib.error, UnknownKindError, ValueError, TypeError, LookupError, AttributeError,
+            RecursionError) as error:  # fmt: skip
+        raise _damaged(path, f"{type(error).__name__}: {error}") from error
+
+
+def _arrays(layout: list[Any], payload: memoryview) -> list[NDArray[Any]]:
+    arrays, position = [], 0
+    for stored, kind, shape, by_columns in layout:
+        count = int(np.prod(shape, dtype=np.int64))
+        flat = np.frombuffer(payload, _number(stored), count, position)
+        array = flat.astype(_number(kind)).reshape(shape)
+        arrays.append(array.T if by_columns else array)
+        position += flat.nbytes
+    return arrays
+
+
+def _by_columns(array: NDArray[Any]) -> bool:
+    """Whether columns are in one piece in memory: products may round differently by that."""
+    return array.ndim == 2 and abs(array.strides[0]) < abs(array.strides[1])
+
+
+def _rows_first(array: NDArray[Any]) -> NDArray[Any]:
+    return array.T if _by_columns(array) else array
+
+
+def _number(name: str) -> np.dtype[Any]:
+    kind = np.dtype(name)
+    if kind.kind not in "biuf":
+        raise UnknownKindError(f"an array of {name}")
+    return kind
+
+
+def _unreadable(path: str | os.PathLike[str], error: OSError) -> InputError:
+    return InputError(f"{path}: cannot be read ({error.strerror or error})", hint=WRITTEN_BY)
+
+
+def _neither(path: str | os.PathLike[str]) -> InputError:
+    return InputError(f"{path}: is neither a checkpoint nor a certificate", hint=WRITTEN_BY)
+
+
+def _damaged(path: str | os.PathLike[str], why: str) -> InputError:
+    return InputError(
+        f"{path}: is damaged ({why})",
+        hint="resume from an older checkpoint, or begin anew",
+    )
+
+
+@cache
+def code_sha256() -> str:
+    """SHA-256 over the sources of this package: another one may compute otherwise."""
+    folder = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

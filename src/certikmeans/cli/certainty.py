@@ -1,0 +1,185 @@
+"""``certikmeans certainty`` and ``ask``: which labels can be trusted, and what to ask next."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from certikmeans.cli.exits import ExitCode, exit_code_of, show_error, to_stderr, to_stdout
+from certikmeans.cli.parameters import (
+    OUTPUT,
+    AsJson,
+    CannotLink,
+    Columns,
+    ConstraintFile,
+    Drop,
+    HeaderKind,
+    LabelsColumn,
+    MustLink,
+    OneBased,
+    PartialLabels,
+    Weights,
+    refuse_standard_input,
+    share_of,
+)
+from certikmeans.cli.solve import (
+    DEFAULT_SLACK,
+    Clusters,
+    DataPath,
+    Gap,
+    Jobs,
+    Quiet,
+    Seed,
+    Slack,
+    StartLabels,
+    TimeLimit,
+)
+from certikmeans.options import DEFAULT_GAP, Options
+
+if TYPE_CHECKING:
+    from certikmeans.cli.inputs import Inputs
+    from certikmeans.result import Result
+
+HowMany = Annotated[
+    int,
+    typer.Option("-n", "--number", metavar="N", rich_help_panel=OUTPUT, help="Pairs to name."),
+]
+
+
+def certainty_command(
+    data: DataPath,
+    n_clusters: Clusters = None,
+    must_link: MustLink = None,
+    cannot_link: CannotLink = None,
+    constraints: ConstraintFile = None,
+    partial_labels: PartialLabels = None,
+    one_based: OneBased = False,
+    labels_column: LabelsColumn = None,
+    start_labels: StartLabels = None,
+    weights: Weights = None,
+    header: HeaderKind = "auto",
+    columns: Columns = None,
+    drop: Drop = None,
+    slack: Slack = DEFAULT_SLACK,
+    gap: Gap = str(DEFAULT_GAP),
+    time_limit: TimeLimit = None,
+    jobs: Jobs = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Cluster DATA, then say what is true of every labelling that is nearly as good.
+
+    Which points are grouped as in the labelling found, where the others can be, where the centres
+    are: proven, as the bound is.
+    """
+    from certikmeans.cli.inputs import Inputs, PairFiles
+
+    pairs = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
+    inputs = Inputs(
+        data, n_clusters, pairs, start_labels, labels_column, weights, header,
+        columns or (), drop or (),
+    )  # fmt: skip
+    share = share_of(slack)
+    options = Options(share_of(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
+    result = _solved(inputs, options, quiet)
+    if result.labels is None:
+        return exit_code_of(result.status)
+    from certikmeans.report.certain import certainty_lines
+
+    sure = result.certainty(share)
+    if as_json:
+        to_stdout(json.dumps(sure.to_dict(), allow_nan=False) + "\n")
+    else:
+        to_stdout("\n".join([*certainty_lines(sure), *_boxes(sure.center_boxes.tolist())]) + "\n")
+    return exit_code_of(result.status)
+
+
+def ask_command(
+    data: DataPath,
+    n_clusters: Clusters = None,
+    must_link: MustLink = None,
+    cannot_link: CannotLink = None,
+    constraints: ConstraintFile = None,
+    partial_labels: PartialLabels = None,
+    one_based: OneBased = False,
+    labels_column: LabelsColumn = None,
+    start_labels: StartLabels = None,
+    weights: Weights = None,
+    header: HeaderKind = "auto",
+    columns: Columns = None,
+    drop: Drop = None,
+    number: HowMany = 10,
+    slack: Slack = DEFAULT_SLACK,
+    gap: Gap = str(DEFAULT_GAP),
+    time_limit: TimeLimit = None,
+    jobs: Jobs = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> ExitCode:
+    """Cluster DATA, then name the pairs whose answer decides most.
+
+    One pair per line, the one that decides most first: a point in doubt, and one that stands for a
+    cluster it may belong to. Write each as ML or CL to a file, and pass that as --constraints.
+    """
+    from certikmeans.cli.inputs import Inputs, PairFiles
+
+    pairs = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
+    inputs = Inputs(
+        data, n_clusters, pairs, start_labels, labels_column, weights, header,
+        columns or (), drop or (),
+    )  # fmt: skip
+    share = share_of(slack)
+    options = Options(share_of(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
+    result = _solved(inputs, options, quiet)
+    if result.labels is None:
+        return exit_code_of(result.status)
+    base = int(one_based)
+    questions = result.questions(number, slack=share)
+    if as_json:
+        rows = [
+            {
+                "point": q.point,
+                "example": q.example,
+                "cluster": q.cluster,
+                "points": q.points,
+                "settles": q.settles,
+            }
+            for q in questions
+        ]
+        to_stdout(json.dumps({"questions": rows, "points_counted_from": 0}) + "\n")
+    else:
+        to_stdout("".join(f"{q.point + base} {q.example + base}\n" for q in questions))
+        if not questions and not quiet:
+            to_stderr("nothing to ask: every point is certain\n")
+    return exit_code_of(result.status)
+
+
+def _solved(inputs: Inputs, options: Options, quiet: bool) -> Result:
+    """Read, and run the solver with its progress; say where there is no labelling."""
+    from certikmeans.cli.inputs import load
+    from certikmeans.cli.run import solve_with_progress
+
+    refuse_standard_input(inputs.named())
+    loaded = load(inputs)
+    if not quiet:
+        to_stderr(f"{loaded.describe()}\n")
+    result = solve_with_progress(loaded.problem, options, loaded.start_labels, quiet)
+    if result.infeasibility is not None:
+        show_error("no labelling respects every pair")
+    elif result.labels is None:
+        show_error("no labelling was found in time")
+    return result
+
+
+def _boxes(boxes: list[list[list[float]]]) -> list[str]:
+    """A line for each centre."""
+    lines = ["centres lie in:"]
+    for k, box in enumerate(boxes):
+        sides = ", ".join(f"{low:.6g} .. {high:.6g}" for low, high in box[:6])
+        more = ", ..." if len(box) > 6 else ""
+        lines.append(f"  cluster {k}: {sides}{more}")
+    return lines

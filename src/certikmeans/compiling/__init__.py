@@ -1,0 +1,1 @@
+"""How kernels are compiled: quickly, off the clock, and kept for the next run."""

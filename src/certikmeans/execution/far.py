@@ -1,0 +1,204 @@
+"""Workers elsewhere: how far away they are, what they were sent, and what to do when they fail.
+
+Tasks are pure: they may be done again, by another worker. So whatever goes wrong with one costs
+time, never a proof. A task is given to the workers `TRIES` times, a pool of processes that has
+broken is replaced `MOST_POOLS` times by one like it, and after `MOST_FAILURES` failures in all the
+run ends with what was proven.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from typing import Any, final
+
+from certikmeans.errors import CertikmeansError, WorkerError
+from certikmeans.execution.there import Parcel, Shared, echo, run_there, wake_up
+
+TRIES = 3
+MOST_POOLS = 2
+MOST_FAILURES = 20
+PROBES = 3
+LARGE = 1 << 20  # bytes of the probe that measures the way of data
+REFRESH_SECONDS = 5.0  # between two looks at who is there
+HINT = "the labelling and the bound from before are returned"
+# What a worker or its connection may raise; a BaseException of another kind is not about a task.
+FAILURES = (Exception, asyncio.CancelledError)
+
+
+@final
+class Far:
+    """Workers behind an executor.
+
+    Parameters
+    ----------
+    executor : Executor
+        Takes tasks.
+    client : object, optional
+        Of Dask: spreads data over its workers, and knows how many there are.
+    """
+
+    def __init__(self, executor: Executor, client: Any = None) -> None:
+        self._executor = executor
+        self._client = client
+        self._own: list[Executor] = []  # pools that have taken the place of broken ones
+        self._sent: dict[str, int] = {}  # tasks that took this thing with them
+        self._spread: dict[str, Any] = {}  # things that Dask has spread
+        self._journey: float | None = None
+        self._per_byte = 0.0
+        self._n_workers = 1
+        self._looked = -float("inf")
+        self._waking: list[Future[Any]] | None = None
+        self._failures = 0
+        self.sent = 0  # tasks
+        self.data_sent = 0  # times that data went along, or were spread
+
+    @property
+    def n_workers(self) -> int:
+        """How many tasks are done at a time."""
+        now = time.monotonic()
+        if now - self._looked > REFRESH_SECONDS:
+            self._looked = now
+            self._n_workers = max(1, _count(self._executor, self._client))
+        return self._n_workers
+
+    def journey(self, n_bytes: int = 0) -> float:
+        """Seconds that a task is on its way, there and back; measured once."""
+        if self._journey is None:
+            self._measure()
+        assert self._journey is not None
+        return self._journey + self._per_byte * n_bytes
+
+    def _measure(self) -> None:
+        try:
+            small = min(self._probe(b"") for _ in range(PROBES))
+            large = self._probe(bytes(LARGE))
+        except FAILURES as error:
+            raise WorkerError(
+                f"the executor takes no tasks: {type(error).__name__}: {error}", hint=HINT
+            ) from error
+        self._journey = small
+        self._per_byte = max(0.0, large - small) / LARGE
+
+    def _probe(self, load: bytes) -> float:
+        began = time.perf_counter()
+        self._executor.submit(echo, load).result()
+        return time.perf_counter() - began
+
+    def awake(self) -> bool:
+        """Whether the workers have loaded what they need; asks them to, when asked first."""
+        if self._waking is None:
+            self._waking = [self._executor.submit(wake_up, i) for i in range(self.n_workers)]
+        return all(future.done() for future in self._waking)
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        item: Any,
+        shared: Shared | None = None,
+        *,
+        with_data: bool = False,
+    ) -> Future[Parcel]:
+        """Send a task; what it shares with others goes along only where it has to."""
+        self.sent += 1
+        if shared is None:
+            return self._executor.submit(run_there, function, item)
+        if self._client is not None:
+            if shared.key not in self._spread:
+                self.data_sent += 1
+                self._spread[shared.key] = _spread(self._client, shared.packed())
+            packed = self._spread[shared.key]
+        else:
+            times = self._sent.get(shared.key, 0)
+            first = times < self.n_workers  # one for each, if they share them out evenly
+            self._sent[shared.key] = times + 1
+            packed = shared.packed() if first or with_data else None
+            self.data_sent += packed is not None
+        return self._executor.submit(run_there, function, item, shared.key, packed)
+
+    def note_failure(self, error: BaseException) -> None:
+        """Make the best of a failure: whoever calls may try again. Raises if that is hopeless."""
+        if isinstance(error, CertikmeansError):
+            raise error
+        self._failures += 1
+        self._looked = -float("inf")
+        if self._failures > MOST_FAILURES:
+            raise failure_of(error, "too many tasks failed") from error
+        self._spread.clear()  # who had it may be gone
+        if isinstance(error, BrokenExecutor):
+            self._replace(error)
+
+    def _replace(self, error: BrokenExecutor) -> None:
+        """Put another pool in the place of a broken one."""
+        if _works(self._executor):
+            return  # another task has seen to it
+        made = _like(self._executor) if len(self._own) < MOST_POOLS else None
+        if made is None:
+            raise failure_of(error) from error
+        self._own.append(made)
+        self._executor = made
+        self._sent.clear()
+
+    def close(self) -> None:
+        """End what was made for the run; the executor itself belongs to somebody else."""
+        for future in self._waking or ():
+            future.cancel()
+        for executor in self._own:
+            executor.shutdown(wait=False, cancel_futures=True)
+        self._spread.clear()
+
+
+def failure_of(error: BaseException, what: str = "a worker failed") -> WorkerError:
+    """The error that ends a run with what was proven."""
+    import traceback
+    from pathlib import Path
+
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return WorkerError(f"{what}: {type(error).__name__}: {error}{place}", hint=HINT)
+
+
+def _spread(client: Any, packed: bytes) -> Any:
+    return client.scatter(packed, broadcast=True, hash=False)
+
+
+def _count(executor: Executor, client: Any) -> int:
+    """Workers, as far as the executor says."""
+    try:
+        if client is not None:
+            return sum(client.nthreads().values())
+        for name in ("num_workers", "_max_workers"):  # of mpi4py; of the standard library and loky
+            number = getattr(executor, name, None)
+            if isinstance(number, int):
+                return number
+    except FAILURES:
+        pass
+    return 1
+
+
+def _works(executor: Executor) -> bool:
+    try:
+        executor.submit(echo, b"").cancel()
+    except RuntimeError:  # a broken pool, or one that was shut down
+        return False
+    return True
+
+
+def _like(executor: Executor) -> Executor | None:
+    """A pool of the same kind; None: only its owner can make one."""
+    if type(executor) is ProcessPoolExecutor:
+        private: Any = executor
+        return ProcessPoolExecutor(
+            private._max_workers,
+            mp_context=private._mp_context,
+            initializer=private._initializer,
+            initargs=private._initargs,
+        )
+    again = getattr(sys.modules.get(type(executor).__module__), "get_reusable_executor", None)
+    if again is not None:  # of loky
+        made: Executor = again(max_workers=_count(executor, None), kill_workers=True)
+        return made
+    return None

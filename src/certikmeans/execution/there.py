@@ -1,0 +1,88 @@
+"""What runs in a worker elsewhere: data come once, tasks carry numbers.
+
+A worker keeps the last few things that were sent to it. A task names what it needs; where that is
+not there (a new worker, or one that has forgotten it), the answer says so, and the task comes again
+with the data.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, final
+
+MOST_KEPT = 16  # things that a worker remembers
+# What takes seconds to load: by name, since nothing here may depend on it.
+NEEDED = ("certikmeans.bounds.cluster.bound", "certikmeans.bounds.sdp.bound",
+          "certikmeans.search.tree")  # fmt: skip
+
+_kept: OrderedDict[str, Any] = OrderedDict()
+
+
+@final
+class Shared:
+    """Something that many tasks need and none changes: sent to a worker once."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.key = uuid.uuid4().hex
+        self._packed: bytes | None = None
+
+    def packed(self) -> bytes:
+        """As bytes, made once."""
+        if self._packed is None:
+            self._packed = pickle.dumps(self.value, protocol=5)
+        return self._packed
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Parcel:
+    """What comes back from a worker."""
+
+    answer: Any
+    seconds: float  # that the task itself took
+    missing: bool = False  # the worker does not have what the task needs
+
+
+def run_there(
+    function: Callable[..., Any], item: Any, key: str | None = None, packed: bytes | None = None
+) -> Parcel:
+    """Run a task; ``key`` names what was sent to the worker before, ``packed`` is that thing."""
+    began = time.perf_counter()
+    if key is None:
+        return Parcel(function(item), time.perf_counter() - began)
+    if key not in _kept:
+        if packed is None:
+            return Parcel(None, 0.0, missing=True)
+        _kept[key] = pickle.loads(packed)
+        while len(_kept) > MOST_KEPT:
+            _kept.popitem(last=False)
+        began = time.perf_counter()
+    value = _kept[key]
+    return Parcel(function(value, item), time.perf_counter() - began)
+
+
+def timed_here(function: Callable[..., Any], shared: Shared | None, item: Any) -> Parcel:
+    """Run a task in this process."""
+    began = time.perf_counter()
+    answer = function(item) if shared is None else function(shared.value, item)
+    return Parcel(answer, time.perf_counter() - began)
+
+
+def echo(load: bytes) -> int:
+    """Do nothing: what is measured is the journey."""
+    return len(load)
+
+
+def wake_up(number: int) -> int:
+    """Load what tasks will need, and take long enough for other workers to get one of these."""
+    for name in NEEDED:
+        import_module(name)
+    time.sleep(0.05)
+    return number

@@ -1,0 +1,107 @@
+"""Certainty in words and in pictures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans._numbers import count
+from certikmeans.certainty import Certainty
+from certikmeans.report.projection import Projection
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_LISTED = 8
+DOUBT_COLOUR = "#b00020"
+# Beyond so many clusters, or where they cover everything, boxes hide more than they show.
+MOST_BOXES = 40
+
+
+def certainty_lines(sure: Certainty) -> list[str]:
+    """What is proven of every labelling that is good enough, a fact per line.
+
+    >>> import numpy as np
+    >>> nothing = Certainty(
+    ...     0.001, np.zeros(2, bool), np.ones((2, 2), bool), np.zeros((2, 1, 2)), 0.0, 2,
+    ...     ((0, 1, 2),), ((0, 1),), np.zeros((2, 2)), "none", "time was up",
+    ... )
+    >>> print(*certainty_lines(nothing), sep="\\n")
+    of every labelling within 0.1 % of the cost: nothing is proven
+      why: time was up
+    """
+    head = f"of every labelling within {100.0 * sure.slack:g} % of the cost"
+    n_points = len(sure.certain)
+    if sure.agreement == 0.0 and not sure.certain.any():
+        return [f"{head}: nothing is proven", f"  why: {sure.reason}"]
+    lines = [
+        f"{head}:",
+        f"  grouped as here      at least {n_points - sure.most_elsewhere} of "
+        f"{count(n_points, 'point')}",
+        f"  certain, each alone  {count(int(sure.certain.sum()), 'point')}",
+    ]
+    for first, second, shared in sure.confusable[:MOST_LISTED]:
+        lines.append(f"  clusters {first}, {second}  {count(shared, 'point')} can be in either")
+    if len(sure.confusable) > MOST_LISTED:
+        lines.append(f"  and {count(len(sure.confusable) - MOST_LISTED, 'more pair')} of clusters")
+    lines.append(f"  why no more: {sure.reason}")
+    return lines
+
+
+def drawn_boxes(view: Projection, sure: Certainty) -> NDArray[np.float64]:
+    """Rectangles of the centres, (k, 2, 2): those of clusters that are told apart."""
+    told = [family[0] for family in sure.families if len(family) == 1]
+    if not told or len(told) > MOST_BOXES or view.directions.shape[0] != sure.center_boxes.shape[1]:
+        return np.empty((0, 2, 2))
+    return view.of_boxes(sure.center_boxes)[sorted(told)]
+
+
+def doubtful(sure: Certainty, shown: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Points to be marked, of those shown; none where all are in doubt: it would say nothing."""
+    marked = shown[~sure.certain[shown]]
+    return marked if len(marked) < len(shown) else marked[:0]
+
+
+def mark_certainty(
+    axes: Axes,
+    view: Projection,
+    place: NDArray[np.float64],
+    shown: NDArray[np.int64],
+    sure: Certainty,
+) -> str:
+    """Ring the points in doubt and frame the centres; returns a note for the caption."""
+    from matplotlib.patches import Rectangle
+
+    rows = doubtful(sure, shown)
+    size = float(np.clip(9000 / len(shown), 14, 60))
+    axes.scatter(
+        place[rows, 0], place[rows, 1], s=size, facecolors="none", edgecolors=DOUBT_COLOUR,
+        linewidths=1.0, zorder=5,
+    )  # fmt: skip
+    for (left, right), (bottom, top) in drawn_boxes(view, sure):
+        frame = Rectangle(
+            (left, bottom), right - left, top - bottom, fill=False, edgecolor="black",
+            linewidth=1.0, zorder=4,
+        )  # fmt: skip
+        axes.add_patch(frame)
+    return picture_note(sure)
+
+
+def picture_note(sure: Certainty) -> str:
+    """What rings and frames mean."""
+    return (
+        f"within {100.0 * sure.slack:g} % of the cost: ringed points may be elsewhere, "
+        f"centres stay in their frames, at least {len(sure.certain) - sure.most_elsewhere} of "
+        f"{count(len(sure.certain), 'point')} are grouped as here"
+    )
+
+
+def certainty_html(sure: Certainty) -> str:
+    """The same as a section of a page, without its heading."""
+    from html import escape
+
+    lines = certainty_lines(sure)
+    items = "".join(f"<li>{escape(line.strip())}</li>" for line in lines[1:])
+    return f"<p>Proven {escape(lines[0])}</p><ul>{items}</ul>"

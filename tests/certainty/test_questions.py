@@ -1,0 +1,79 @@
+"""Questions decide something; answers are taken, and the next round starts from there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from certikmeans import Conversation, InfeasibleError, InputError, Problem, Result, solve
+
+LINE = [[0.0], [1.0], [2.0], [5.6], [9.0], [10.0], [11.0]]
+
+
+def test_the_point_between_is_asked_about_once():
+    (question,) = solve(Problem.from_data(LINE, 2), jobs=1).questions(slack=0.05)
+    assert question.point == 3
+    assert question.example in (0, 1, 2, 4, 5, 6)
+    assert question.settles
+    assert question.pair == (question.point, question.example)
+
+
+def test_points_that_must_link_are_one_question():
+    points = [*LINE[:3], [5.52], *LINE[4:], [5.52]]
+    (question,) = solve(Problem.from_data(points, 2, must_link=[(3, 7)]), jobs=1).questions(
+        slack=0.05
+    )
+    assert (question.point, question.points) == (3, 2)
+
+
+def test_nothing_is_asked_where_all_is_certain():
+    points = [[0.0], [1.0], [2.0], [90.0], [91.0], [92.0]]
+    assert solve(Problem.from_data(points, 2), jobs=1).questions(slack=0.01) == ()
+
+
+def test_questions_are_not_answered_already():
+    rng = np.random.default_rng(1)
+    points = np.concatenate([rng.normal(c, 1.2, size=(30, 2)) for c in (0.0, 3.0, 6.0)])
+    pairs = [(0, 45), (10, 70), (31, 80)]
+    problem = Problem.from_data(points, 3, cannot_link=pairs, must_link=[(1, 2), (40, 41)])
+    questions = solve(problem, jobs=1).questions(20, slack=0.01)
+    assert len(questions) >= 5
+    assert len({question.pair for question in questions}) == len(questions)
+    group = {2: 1, 41: 40}
+    for question in questions:
+        assert tuple(sorted(question.pair)) not in pairs
+        assert question.point not in group  # the smallest of its group speaks
+        assert group.get(question.point, question.point) != group.get(question.example)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_answers_are_respected(together):
+    talk = Conversation(Problem.from_data(LINE, 2), slack=0.05, jobs=1)
+    (question,) = talk.questions()
+    result = talk.answer([(*question.pair, together)])
+    same = result.labels[question.point] == result.labels[question.example]
+    assert same == together
+    assert talk.questions() == ()
+    assert talk.result.certainty(0.05).certain.all()
+    again = solve(talk.problem, jobs=1)
+    assert again.cost == pytest.approx(result.cost)
+
+
+def test_contradicting_answers_are_refused_and_forgotten():
+    talk = Conversation(Problem.from_data(LINE, 2), jobs=1)
+    with pytest.raises(InfeasibleError):
+        talk.answer([(0, 1, True), (0, 1, False)])
+    with pytest.raises(InputError):
+        talk.answer([(0, 1)])
+    assert len(talk.problem.must_link) == len(talk.problem.cannot_link) == 0
+
+
+def test_what_cannot_be_asked_says_why():
+    result = solve(Problem.from_data(LINE, 2), jobs=1)
+    with pytest.raises(InputError, match="slack"):
+        result.certainty(-1.0)
+    with pytest.raises(InputError, match="file"):
+        Result.from_json(result.to_json()).certainty()
+    infeasible = solve(Problem.from_data(LINE, 2, must_link=[(0, 1)], cannot_link=[(0, 1)]))
+    with pytest.raises(InputError, match="labelling"):
+        infeasible.certainty()

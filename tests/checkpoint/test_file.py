@@ -1,0 +1,172 @@
+"""The file: whatever is wrong with it is said, and nothing in it is run."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+from certikmeans import Problem, solve
+from certikmeans.checkpoint import file as form
+from certikmeans.checkpoint.codec import Decoder, Encoder, UnknownKindError
+from certikmeans.errors import InputError
+from certikmeans.problem.subproblem import Subproblem
+from certikmeans.search.node import Door
+from tests.checkpoint.cases import clumps
+
+
+def there_and_back(thing):
+    encoder = Encoder()
+    text = json.loads(json.dumps(encoder.encode(thing)))
+    return Decoder(json.loads(json.dumps(encoder.objects)), encoder.arrays).decode(text)
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        None, True, 3, -(2**80), 0.1, float("inf"), "text", [1, (2, "x")], {1: 2, "a": [None]},
+        {(0, 5), (1, 2)}, Door.BOUND, np.float64(0.1), np.int64(7), np.bool_(True),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_values_come_back_as_they_were(thing):
+    back = there_and_back(thing)
+    assert back == thing
+    assert type(back) is type(thing)
+
+
+def test_shared_things_stay_shared():
+    array = np.arange(6.0).reshape(2, 3)
+    part = Subproblem(array, array)
+    one, other, same = there_and_back((part, [part], array))
+    assert one is other[0]
+    assert one.lower is one.upper is same
+    assert np.array_equal(same, array)
+
+
+def test_random_generators_go_on_where_they_were():
+    random = np.random.default_rng(3)
+    random.normal(size=5)
+    back = there_and_back(random)
+    assert np.array_equal(back.normal(size=9), random.normal(size=9))
+
+
+@pytest.mark.parametrize("thing", [object(), len, np.array([None]), Exception("x"), np.random])
+def test_what_is_not_ours_is_not_written(thing):
+    with pytest.raises(UnknownKindError):
+        Encoder().encode([thing])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        {"c": "os:system", "v": {}},
+        {"c": "certikmeans.errors:InputError", "v": {}},
+        {"c": "certikmeans.checkpoint.file:os", "v": {}},
+        {"c": "certikmeans.checkpoint.file:decode", "v": {}},
+        {"c": "certikmeans.checkpoint.file:Path", "v": {}},
+        {"k": "builtins:eval", "v": []},
+        {"x": 1},
+    ],
+)
+def test_what_is_not_ours_is_not_made(text):
+    with pytest.raises(UnknownKindError):
+        Decoder([text], []).decode({"r": 0})
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "state"
+    solve(clumps(must=2), bound="sample", node_limit=20, checkpoint=path, jobs=1)
+    return path.read_bytes()
+
+
+def refused(problem, path, match, **settings):
+    with pytest.raises(InputError, match=match) as error:
+        solve(problem, resume=path, **settings)
+    assert error.value.hint
+
+
+def test_damage_is_noticed_wherever_it_is(saved, tmp_path):
+    path, rng = tmp_path / "state", np.random.default_rng(0)
+    problem = clumps(must=2)
+    for place in [0, 5, 9, 13, 21, 40, *rng.integers(60, len(saved), size=20).tolist()]:
+        content = bytearray(saved)
+        content[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(content)
+        refused(problem, path, r"damaged|neither|version")
+    for length in [0, 3, 8, 30, len(saved) // 2, len(saved) - 1]:
+        path.write_bytes(saved[:length])
+        refused(problem, path, r"damaged|neither")
+    path.write_bytes(saved + b"\0")
+    refused(problem, path, "damaged")
+
+
+def test_nonsense_with_a_good_checksum_is_refused(tmp_path):
+    path, problem = tmp_path / "state", clumps(must=2)
+    for document in ({}, [], {"facts": {}}, {"arrays": [["O", "O", [3], False]]}):
+        text = json.dumps(document).encode()
+        body = zlib.compress(text)
+        digest = form.hashlib.sha256(body).digest()
+        prefix = struct.pack("<8sIQQ32s", form.MAGIC, form.VERSION, len(text), 0, digest)
+        path.write_bytes(prefix + body)
+        refused(problem, path, "damaged")
+
+
+def changed(problem, **changes):
+    fields = {
+        "n_clusters": problem.n_clusters,
+        "must_link": problem.must_link,
+        "cannot_link": problem.cannot_link,
+        "weights": problem.weights,
+        **changes,
+    }
+    points = fields.pop("points", problem.points)
+    return Problem.from_data(points, fields.pop("n_clusters"), **fields)
+
+
+def test_another_problem_is_refused(saved, tmp_path):
+    path, problem = tmp_path / "state", clumps(must=2)
+    path.write_bytes(saved)
+    moved = problem.points.copy()
+    moved[3, 1] = np.nextafter(moved[3, 1], 9.0)
+    weights = problem.weights.copy()
+    weights[0] = 2.0
+    for other, why in (
+        (changed(problem, points=moved), "other data"),
+        (changed(problem, points=problem.points[::-1]), "other data"),
+        (changed(problem, weights=weights), "other weights"),
+        (changed(problem, cannot_link=problem.cannot_link[1:]), "other pairs"),
+        (changed(problem, must_link=problem.must_link[1:]), "other pairs"),
+        (changed(problem, n_clusters=problem.n_clusters + 1), "clusters"),
+        (clumps(n=25), "points"),
+    ):
+        refused(other, path, f"checkpoint of another problem: .*{why}")
+
+
+def test_another_program_takes_labels_and_bound_alone(saved, tmp_path, monkeypatch):
+    path, problem = tmp_path / "state", clumps(must=2)
+    path.write_bytes(saved)
+    monkeypatch.setattr("certikmeans.checkpoint.file.code_sha256", lambda: "another")
+    found = form.decode(saved, path)
+    assert found.state is None
+    assert not found.same_code
+    assert solve(problem, resume=path, node_limit=1).cost <= solve(problem, node_limit=1).cost
+
+
+def test_a_missing_file_is_said():
+    refused(clumps(must=2), "/nowhere/state", "cannot be read")
+
+
+def test_a_checkpoint_that_cannot_be_written_ends_the_run(tmp_path):
+    with pytest.raises(InputError, match="could not be written"):
+        solve(clumps(must=2), checkpoint=tmp_path / "no" / "state", checkpoint_interval=0)
+
+
+@pytest.mark.parametrize("interval", [-1.0, float("nan")])
+def test_intervals_are_checked(interval, tmp_path):
+    with pytest.raises(InputError, match="checkpoint interval"):
+        solve(clumps(must=2), checkpoint=tmp_path / "state", checkpoint_interval=interval)

@@ -1,0 +1,81 @@
+"""Runs killed with SIGKILL at random moments, twenty of them, and resumed."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from certikmeans import solve
+from tests.checkpoint.cases import clumps
+from tests.checkpoint.kills import RUNS, SETTINGS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_twenty_kills_at_counted_events(tmp_path):
+    """At events and in the middle of writing; hashes differ between this process and that one."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.checkpoint.kills", tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    whole = solve(clumps(), **SETTINGS)
+    assert len(told) == RUNS
+    assert sum(one["write"] for one in told) >= 4
+    for one in told:
+        assert one["killed"]
+        assert one["nodes"] == whole.nodes
+        assert one["lower"] == whole.lower_bound
+        assert np.array_equal(one["labels"], whole.labels)
+    # What was saved is not done again: the later the kill, the less is left.
+    assert min(one["safe_points"][1] for one in told) < max(one["safe_points"][0] for one in told)
+    assert len({one["at"] for one in told}) > 10
+
+
+COMMAND = (
+    "solve points.npy -k 5 --bound sample --gap 1e-9 --node-limit 2500 --seed 1 --jobs 1 "
+    "--checkpoint state --checkpoint-every 0.2 --output out.json --quiet"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_twenty_kills_at_random_times(tmp_path):
+    """The command line, killed twenty times in a row at any time: it still gets there."""
+    np.save(tmp_path / "points.npy", np.random.default_rng(0).uniform(size=(60, 2)))
+    program = [sys.executable, "-m", "certikmeans", *COMMAND.split()]
+    subprocess.run(program, cwd=tmp_path, check=False, timeout=600)
+    whole = json.loads((tmp_path / "out.json").read_text())
+    (tmp_path / "state").unlink()
+    random.seed(0)
+    kills = 0
+    for _ in range(200):
+        more = ["--resume", "state"] if (tmp_path / "state").exists() else []
+        running = subprocess.Popen([*program, *more], cwd=tmp_path)
+        try:
+            running.wait(timeout=random.uniform(1.0, 4.0))
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGKILL)
+            running.wait()
+            kills += 1
+        if kills == 20:
+            break
+        time.sleep(0.01)
+    subprocess.run([*program, "--resume", "state"], cwd=tmp_path, check=False, timeout=600)
+    again = json.loads((tmp_path / "out.json").read_text())
+    for name in ("nodes", "lower_bound", "cost", "labels", "status"):
+        assert again[name] == whole[name]

@@ -1,0 +1,189 @@
+"""A run that goes on from a checkpoint ends as the one that was never interrupted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from certikmeans import Status, StopSignal, check_certificate, solve
+from certikmeans.certificate.write import certificate_bytes, write_certificate
+from certikmeans.errors import InputError
+from certikmeans.events import SafePoint, StageStarted
+from tests.checkpoint.cases import COURSES, KillAt, Killed, clumps, same
+
+
+def killed(problem, path, at, **settings):
+    with pytest.raises(Killed):
+        solve(problem, checkpoint=path, checkpoint_interval=0, callbacks=[KillAt(at)], **settings)
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_the_same_answer_wherever_it_is_killed(name, tmp_path):
+    settings, path, problem = {**COURSES[name], "jobs": 1}, tmp_path / "state", clumps()
+    counter = KillAt()
+    whole = solve(problem, callbacks=[counter], **settings)
+    assert whole.nodes > 2
+    assert counter.seen > 8
+    moments = {3, *np.linspace(5, counter.seen, 4).astype(int).tolist()}
+    for at in sorted(moments):
+        killed(problem, path, at, **settings)
+        later = KillAt()
+        again = solve(problem, resume=path, callbacks=[later], **settings)
+        assert same(again, whole), at
+        # What was done before the last safe point is not done again.
+        assert later.seen <= counter.seen - at + 5
+        if settings.get("keep_proof"):
+            verdict = check_certificate(problem.points, certificate_bytes(problem, again))
+            assert verdict.accepted, verdict.message
+
+
+def test_killed_again_and_again(tmp_path):
+    settings, path, problem = {**COURSES["cluster, pairs"], "jobs": 1}, tmp_path / "state", clumps()
+    whole = solve(problem, **settings)
+    killed(problem, path, 5, **settings)
+    for _ in range(3):
+        killed(problem, path, 5, resume=path, **settings)
+    assert same(solve(problem, resume=path, **settings), whole)
+
+
+def test_threads_go_on_where_one_thread_was(tmp_path):
+    settings, path, problem = COURSES["cluster, pairs"], tmp_path / "state", clumps()
+    whole = solve(problem, jobs=2, **settings)
+    killed(problem, path, 14, jobs=2, **settings)
+    assert same(solve(problem, resume=path, jobs=1, **settings), whole)
+
+
+def test_parts_that_were_done_are_not_done_again(tmp_path):
+    rng = np.random.default_rng(0)
+    from certikmeans import Problem
+
+    problem = Problem.from_data(rng.normal(size=(90, 12)), 3)
+    settings, path = {"bound": "partition", "jobs": 1}, tmp_path / "state"
+    counter = KillAt()
+    whole = solve(problem, callbacks=[counter], **settings)
+    assert counter.seen > 6
+    killed(problem, path, 5, **settings)
+    later = KillAt()
+    again = solve(problem, resume=path, callbacks=[later], **settings)
+    assert np.array_equal(again.labels, whole.labels)
+    assert again.lower_bound >= 0.999 * whole.lower_bound
+    assert later.seen < counter.seen
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path):
+    """Stopped by hand, in the middle of a round: the round is taken up again."""
+    settings, path, problem = {**COURSES["sample, depth"], "jobs": 1}, tmp_path / "state", clumps()
+    whole = solve(problem, **settings)
+    for at in (4, 9, 20, 41):
+        stop = StopSignal()
+        counter = KillAt()
+
+        def pull(event, stop=stop, counter=counter, at=at):
+            counter(event)
+            if counter.seen >= at:
+                stop.interrupt()
+
+        first = solve(problem, checkpoint=path, callbacks=[pull], stop=stop, **settings)
+        assert first.nodes < whole.nodes
+        assert same(solve(problem, resume=path, **settings), whole)
+
+
+def test_a_limit_can_be_raised(tmp_path):
+    settings, path, problem = {"bound": "sample", "jobs": 1}, tmp_path / "state", clumps()
+    solve(problem, node_limit=33, checkpoint=path, **settings)  # whole rounds: four nodes each
+    assert same(
+        solve(problem, node_limit=65, resume=path, **settings),
+        solve(problem, node_limit=65, **settings),
+    )
+
+
+def test_settings_left_at_their_defaults_are_those_of_the_run_before(tmp_path):
+    path, problem = tmp_path / "state", clumps()
+    before = solve(problem, bound="sample", seed=3, gap=1e-4, node_limit=21, checkpoint=path)
+    events = []
+    again = solve(problem, node_limit=21, resume=path, callbacks=[events.append])
+    assert same(again, before)
+    assert again.seed == 3
+    assert not any(isinstance(one, StageStarted) and one.stage == "heuristics" for one in events)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"gap": 1e-6}, {"bound": "cluster"}, {"seed": 5}, {"selection": "depth"}]
+)
+def test_other_settings_keep_labelling_and_bound(changes, tmp_path):
+    path, problem = tmp_path / "state", clumps()
+    before = solve(problem, bound="sample", gap=1e-4, node_limit=21, checkpoint=path)
+    first = []
+    settings = {"bound": "sample", "node_limit": 3, **changes}
+    again = solve(problem, resume=path, callbacks=[first.append], **settings)
+    assert again.cost <= before.cost
+    assert again.lower_bound >= before.lower_bound
+    assert any(isinstance(one, StageStarted) and one.stage == "heuristics" for one in first)
+
+
+def test_a_finished_run_has_nothing_left_to_do(tmp_path):
+    path, problem = tmp_path / "state", clumps()
+    for settings in ({"gap": 0.3}, {"gap": 1e-4, "bound": "cluster", "keep_proof": True}):
+        before = solve(problem, checkpoint=path, **settings)
+        assert before.status is Status.OPTIMAL
+        again = solve(problem, resume=path)
+        assert same(again, before)
+        assert (again.proof is None) == (before.proof is None)
+
+
+def test_the_state_is_written_at_the_end_and_at_intervals(tmp_path):
+    from certikmeans.checkpoint.saving import CheckpointWriter
+    from certikmeans.options import Options
+
+    problem = clumps()
+    ticks = iter(range(10_000))  # a clock that counts how often it is looked at
+    writer = CheckpointWriter(
+        tmp_path / "state", problem, Options(), interval_seconds=20, clock=lambda: next(ticks)
+    )
+    counter = KillAt()
+    solve(problem, callbacks=[counter, writer], bound="sample", node_limit=60, jobs=1)
+    assert 1 < writer.written <= counter.seen // 20 + 1
+
+
+def test_a_certificate_is_gone_on_from_and_improved(tmp_path):
+    path, problem = tmp_path / "proof", clumps(weighted=True)
+    rough = solve(problem, gap=0.05, keep_proof=True, bound="sample", node_limit=30)
+    write_certificate(path, problem, rough)
+    better = solve(problem, gap=1e-3, keep_proof=True, resume=path)
+    assert better.lower_bound > rough.lower_bound
+    assert better.cost <= rough.cost
+    assert check_certificate(problem.points, certificate_bytes(problem, better)).accepted
+    # And a run that does not get as far shows what was shown before.
+    short = solve(problem, keep_proof=True, bound="sample", node_limit=1, resume=path)
+    verdict = check_certificate(problem.points, certificate_bytes(problem, short))
+    assert verdict.accepted
+    assert verdict.lower_bound >= rough.lower_bound * (1.0 - 1e-8)
+    assert short.lower_bound >= rough.lower_bound * (1.0 - 1e-8)
+
+
+def test_a_certificate_that_is_not_true_is_refused(tmp_path):
+    problem, other = clumps(), clumps(seed=1)
+    path = tmp_path / "proof"
+    result = solve(problem, keep_proof=True)
+    write_certificate(path, problem, result)
+    with pytest.raises(InputError, match="certificate of another problem"):
+        solve(other, resume=path)
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="certificate that was refused"):
+        solve(problem, resume=path)
+
+
+def test_safe_points_tell_others_nothing_that_can_change(tmp_path):
+    """Whoever asks for the state between two events gets one that can be encoded."""
+    from certikmeans.checkpoint.codec import Encoder
+
+    seen = []
+
+    def look(event):
+        if isinstance(event, SafePoint):
+            seen.append(Encoder().encode(event.state()))
+
+    solve(clumps(), bound="sample", node_limit=20, callbacks=[look])
+    assert len(seen) > 5

@@ -1,0 +1,57 @@
+"""``certikmeans certainty``, ``ask`` and ``solve --certainty``, through a real process."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.process import run
+
+
+@pytest.fixture
+def line(tmp_path):
+    path = tmp_path / "line.csv"
+    path.write_text("x\n" + "\n".join(["0", "1", "2", "5.6", "9", "10", "11"]) + "\n")
+    return path
+
+
+def test_certainty_in_words(line, tmp_path):
+    done = run("certainty", line, "-k", 2, "--slack", "5%", "--quiet", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "within 5 % of the cost" in done.stdout
+    assert "at least 6 of 7 points" in done.stdout
+    assert "cluster 1: " in done.stdout
+    assert done.stderr == ""
+
+
+def test_certainty_as_json(line, tmp_path):
+    done = run("certainty", line, "-k", 2, "--slack", 0.05, "--json", "--quiet", cwd=tmp_path)
+    document = json.loads(done.stdout)
+    assert document["certain"] == [True, True, True, False, True, True, True]
+    assert document["possible"] == {"3": [0, 1]}
+    assert document["most_elsewhere"] == 1
+
+
+def test_questions_one_per_line(line, tmp_path):
+    done = run(
+        "ask", line, "-k", 2, "--slack", 0.05, "--one-based", "-n", 3, "--quiet", cwd=tmp_path
+    )
+    assert done.returncode == 0
+    assert done.stdout == "4 5\n"
+
+
+def test_solve_tells_certainty_beside_all_else(line, tmp_path):
+    plain = run("solve", line, "-k", 2, "--json", "--quiet", cwd=tmp_path)
+    more = run(
+        "solve", line, "-k", 2, "--json", "--quiet", "--certainty", "--slack", 0.05, cwd=tmp_path
+    )
+    before, after = json.loads(plain.stdout), json.loads(more.stdout)
+    assert set(after) == {*before, "certainty"}
+    assert after["certainty"]["n_certain"] == 6
+
+
+def test_bad_slack_is_refused(line, tmp_path):
+    done = run("certainty", line, "-k", 2, "--slack", "-1", "--quiet", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "slack" in done.stderr

@@ -1,0 +1,197 @@
+"""Workers elsewhere: data go once, failures cost time, and what pays is measured."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+
+from certikmeans import Problem, solve
+from certikmeans.errors import BoundError, InputError, WorkerError
+from certikmeans.execution import Crew, Far, Shared, accepted
+from certikmeans.execution.far import MOST_FAILURES, TRIES
+from certikmeans.execution.there import Parcel
+from tests.contract import tasks
+
+needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+
+
+@pytest.fixture(autouse=True)
+def always_far(monkeypatch):
+    monkeypatch.setattr(Crew, "_pays", lambda self, far, count: True)
+
+
+def processes(count=2):
+    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with processes() as executor:
+        yield executor
+
+
+class Immediate(Executor):
+    """Runs at once, in one worker that has forgotten everything every so often."""
+
+    def __init__(self, forgets=0):
+        self._forgets = forgets
+        self.tasks = 0
+
+    def submit(self, function, /, *arguments, **named):
+        from certikmeans.execution import there
+
+        self.tasks += 1
+        if self._forgets and self.tasks % self._forgets == 0:
+            there._kept.clear()
+        future = Future()
+        try:
+            future.set_result(function(*arguments, **named))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def test_data_go_once_per_worker(pool):
+    far = Far(pool)
+    crew, shared = Crew(far=far), Shared((100, bytes(1000)))
+    for _ in range(5):
+        assert crew.map(tasks.add, list(range(8)), shared=shared) == list(range(100, 108))
+    assert far.n_workers == 2
+    assert far.sent >= 40
+    # Two to begin with; a worker that got none of them asks.
+    assert 2 <= far.data_sent <= 2 + 8
+
+
+@pytest.mark.parametrize("forgets", [0, 3, 7])
+def test_a_worker_that_has_forgotten_asks_again(forgets):
+    crew, shared = Crew(far=Far(Immediate(forgets))), Shared((100,))
+    for _ in range(4):
+        assert crew.map(tasks.add, list(range(10)), shared=shared) == list(range(100, 110))
+
+
+def test_a_task_that_failed_is_tried_again(pool, tmp_path):
+    shared = Shared(str(tmp_path))
+    assert Crew(far=Far(pool)).map(tasks.fail_once, list(range(6)), shared=shared) == list(range(6))
+    assert (tmp_path / "failed").exists()
+
+
+@needs_signals
+def test_a_worker_that_died_costs_time_alone(tmp_path):
+    with processes() as executor:
+        far, shared = Far(executor), Shared(str(tmp_path))
+        crew = Crew(far=far)
+        assert crew.map(tasks.die_once, list(range(6)), shared=shared) == list(range(6))
+        assert crew.map(tasks.die_once, list(range(6)), shared=shared) == list(range(6))
+        far.close()
+    assert (tmp_path / "died").exists()
+
+
+@needs_signals
+def test_a_task_that_kills_every_worker_ends(tmp_path):
+    with processes(1) as executor:
+        far = Far(executor)
+        with pytest.raises(WorkerError, match="BrokenProcessPool"):
+            Crew(far=far).map(tasks.die, [1, 2], shared=Shared(0))
+        far.close()
+
+
+def test_a_task_that_always_fails_ends_after_a_few_tries():
+    far = Far(Immediate())
+    with pytest.raises(WorkerError, match="ZeroDivisionError: number") as error:
+        Crew(far=far).map(tasks.fail, [1, 2], shared=Shared(0))
+    assert error.value.hint
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
+    assert TRIES <= far.sent <= 2 * TRIES
+
+
+def test_too_many_failures_end_the_run():
+    crew = Crew(far=Far(Immediate()))
+    with pytest.raises(WorkerError, match="too many tasks failed"):
+        crew.map(tasks.fail, list(range(MOST_FAILURES + 1)), shared=Shared(0))
+
+
+def test_our_own_errors_are_not_tried_again():
+    far = Far(Immediate())
+    with pytest.raises(BoundError, match="three"):
+        Crew(far=far).map(tasks.refuse, [1, 2], shared=Shared(0))
+    assert far.sent == 2
+
+
+def test_what_is_not_worth_the_journey_stays_here(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(Far, "awake", lambda self: True)
+    monkeypatch.setattr(Far, "journey", lambda self, n_bytes=0: 0.02)
+    far = Far(Immediate())
+    crew = Crew(far=far, n_threads=2)
+    far._n_workers, far._looked = 2, float("inf")
+    for usual, workers, pays in ((0.001, 2, False), (0.1, 2, True), (0.01, 8, True), (1, 1, False)):
+        far._n_workers = workers
+        crew._usual, crew._spent = usual, 10.0
+        assert crew._pays(far, 8) is pays, (usual, workers)
+
+
+def test_times_are_those_of_the_tasks():
+    crew = Crew()
+    crew.times = []
+    crew.map(tasks.cube, [1, 2, 3])
+    assert len(crew.times) == 3
+    assert crew._opened(Parcel("answer", 2.0)) == "answer"
+    assert crew.times[-1] == 2.0
+
+
+def hard():
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    return Problem.from_data(rng.uniform(size=(16, 2)), 3, cannot_link=[(0, 1), (2, 3)])
+
+
+def joblibs():
+    from joblib.externals.loky import get_reusable_executor
+
+    return get_reusable_executor(max_workers=2)
+
+
+@pytest.mark.parametrize("make", [Immediate, lambda: ThreadPoolExecutor(2), processes, joblibs])
+def test_executors_that_are_accepted(make):
+    settings = {"bound": "sample", "node_limit": 30, "jobs": 1}
+    here = solve(hard(), **settings)
+    executor = make()
+    there = solve(hard(), executor=executor, **settings)
+    executor.shutdown(wait=True)
+    assert here.nodes == there.nodes > 2
+    assert here.lower_bound == there.lower_bound
+
+
+def refused():
+    import joblib
+
+    yield 4, "a number of type int", "jobs=2"
+    yield "dask", "a value of type str", "pass the executor itself"
+    yield joblib.Parallel(2), "a joblib Parallel", "get_reusable_executor"
+    yield object(), "a value of type object", "MPIPoolExecutor"
+
+
+@pytest.mark.parametrize(("thing", "named", "advice"), list(refused()))
+def test_executors_that_are_refused_with_advice(thing, named, advice):
+    with pytest.raises(InputError) as error:
+        solve(hard(), executor=thing)
+    assert error.value.message == f"executor: {named} takes no tasks"
+    assert advice in error.value.hint
+
+
+def test_pools_of_multiprocessing_are_refused_with_advice():
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        with pytest.raises(InputError, match="multiprocessing Pool takes no tasks") as error:
+            solve(hard(), executor=pool)
+        assert "ProcessPoolExecutor" in error.value.hint
+
+
+def test_an_executor_that_was_shut_down_is_refused():
+    for executor in (ThreadPoolExecutor(1), processes(1)):
+        executor.shutdown()
+        with pytest.raises(InputError, match="shut down or is broken"):
+            accepted(executor)

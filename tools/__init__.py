@@ -1,0 +1,1 @@
+"""What builds the documentation, the gallery and a release. Not part of the package."""

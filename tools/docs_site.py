@@ -1,0 +1,168 @@
+"""What mkdocs is told beyond mkdocs.yml: the pages of the root, and a menu that finds its pages.
+
+mkdocs calls `on_config`, then `on_files`. README.md becomes the first page; ARCHITECTURE.md,
+CONTRIBUTING.md and CHANGELOG.md become pages of the project. Their links name files of the
+checkout, so that they work there, too; here they are turned into links of the site.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Pages of the root, and what they are called on the site.
+FROM_ROOT = {
+    "README.md": "index.md",
+    "ARCHITECTURE.md": "project/architecture.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "CHANGELOG.md": "project/changelog.md",
+}
+
+# Tabs of the menu. Within a folder these pages come first; whatever else is there follows by name.
+SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Guides": ("guides", ("scikit-learn", "command-line", "how-good", "certainty", "noisy-pairs")),
+    "Gallery": ("gallery", ("plot_quickstart", "plot_partial_labels", "plot_choosing_k")),
+    "Concepts": ("concepts", ("glossary", "deviations")),
+    "Reference": ("reference", ("estimator", "solving", "pairs", "files")),
+    "Benchmarks": ("benchmarks", ("paper", "root", "highdim")),
+    "Decisions": ("decisions", ()),
+    "Project": ("project", ("architecture", "contributing", "changelog")),
+}
+ABOUT = {
+    "Guides": "How to do things.",
+    "Concepts": "Why what is claimed is true, and what the words mean.",
+    "Benchmarks": "What was measured. Each page names the command that measures it again.",
+    "Decisions": "What was chosen, what was rejected, and the figures that decided it.",
+    "Project": "How certikmeans is built.",
+}
+
+_LINK = re.compile(r"(\]\()([^)\s]+)(\))")
+_TITLE = re.compile(r"^# +(.+)$", re.MULTILINE)
+
+
+def repository() -> str:
+    """Address of the sources; pyproject.toml is the one place that has it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return str(project["urls"]["Source"]).rstrip("/")
+
+
+def site_links(text: str, page: str, source: str) -> str:
+    """Links of a page of the root, as the site's page ``page`` has to write them.
+
+    >>> site_links("[a](docs/guides/b.md#c) [d](ARCHITECTURE.md)", "index.md", "https://x.org/y")
+    '[a](guides/b.md#c) [d](project/architecture.md)'
+    >>> site_links("[a](docs/guides/b.md)", "project/changelog.md", "https://x.org/y")
+    '[a](../guides/b.md)'
+    >>> site_links("[a](CITATION.cff) [b](#c)", "index.md", "https://x.org/y")
+    '[a](https://x.org/y/blob/main/CITATION.cff) [b](#c)'
+    """
+    up = "../" * (len(PurePosixPath(page).parts) - 1)
+
+    def turned(match: re.Match[str]) -> str:
+        opening, target, closing = match.groups()
+        path, mark, anchor = target.partition("#")
+        if not path or "://" in path:
+            return match.group(0)
+        if path in FROM_ROOT:
+            path = up + FROM_ROOT[path]
+        elif path.startswith("docs/"):
+            path = up + path.removeprefix("docs/")
+            path += "index.md" if path.endswith("/") else ""
+        else:
+            path = f"{source}/blob/main/{path}"
+        return f"{opening}{path}{mark}{anchor}{closing}"
+
+    return _LINK.sub(turned, text)
+
+
+def title_of(text: str) -> str:
+    """First heading of a page.
+
+    >>> title_of("# One `two`\\n\\nthree")
+    'One two'
+    """
+    found = _TITLE.search(text)
+    return found.group(1).replace("`", "") if found else ""
+
+
+def opening_of(text: str) -> str:
+    """First sentence of a page that begins with prose, without links; else nothing.
+
+    >>> opening_of("# One\\n\\nTwo [three](a.md)\\nfour. Five.\\n")
+    'Two three four.'
+    >>> opening_of("# One\\n\\n| a table |\\n")
+    ''
+    """
+    paragraphs = [one for one in text.split("\n\n") if not one.startswith("#")]
+    first = " ".join(paragraphs[0].split()) if paragraphs else ""
+    found = re.match(r"[\w`*].*?[.:](?= |$)", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", first))
+    if found is None or first.startswith(("Written by", "```")):
+        return ""
+    return found.group(0).removeprefix("**Context.** ").rstrip(":.") + "."
+
+
+def contents(section: str, pages: dict[str, str]) -> str:
+    """A first page for a folder: its pages by title; ``pages`` maps links to texts."""
+    lines = [
+        f"- [{title_of(text)}]({uri})<br>{opening_of(text)}".removesuffix("<br>")
+        for uri, text in pages.items()
+    ]
+    return "\n".join([f"# {section}", "", ABOUT.get(section, ""), "", *lines, ""])
+
+
+def ordered(folder: str, first: tuple[str, ...], uris: list[str]) -> list[str]:
+    """Pages of a folder, those of ``first`` before all others; an index is not counted.
+
+    >>> ordered("a", ("z",), ["a/b.md", "a/index.md", "a/z.md", "c/d.md"])
+    ['a/z.md', 'a/b.md']
+    """
+    found = sorted(u for u in uris if str(PurePosixPath(u).parent) == folder)
+    leading = [f"{folder}/{name}.md" for name in first]
+    inside = [u for u in found if PurePosixPath(u).name != "index.md"]
+    return [u for u in leading if u in inside] + [u for u in inside if u not in leading]
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Where the sources are, for the header of every page."""
+    config.repo_url = repository()
+    config.repo_name = "sources"
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages of the root and the first pages of folders, then write the menu."""
+    from mkdocs.structure.files import File
+
+    for name, uri in FROM_ROOT.items():
+        text = site_links((ROOT / name).read_text(encoding="utf-8"), uri, repository())
+        files.append(File.generated(config, uri, content=text))
+    uris = [file.src_uri for file in files.documentation_pages()]
+    menu: list[dict[str, Any]] = [{"Start": "index.md"}]
+    for section, (folder, first) in SECTIONS.items():
+        inside = ordered(folder, first, uris)
+        if folder == "project":
+            inside.append("certificate-format.md")
+        texts = {uri: _text(files, uri) for uri in inside}
+        if f"{folder}/index.md" not in uris:
+            content = contents(section, {_beside(u, folder): t for u, t in texts.items()})
+            files.append(File.generated(config, f"{folder}/index.md", content=content))
+        menu.append({section: [f"{folder}/index.md", *inside]})
+    config.nav = menu
+    return files
+
+
+def _beside(uri: str, folder: str) -> str:
+    return uri.removeprefix(f"{folder}/") if uri.startswith(f"{folder}/") else f"../{uri}"
+
+
+def _text(files: Files, uri: str) -> str:
+    file = files.get_file_from_path(uri)
+    return "" if file is None else str(file.content_string)

@@ -1,0 +1,151 @@
+"""``python -m tools.gallery [NAME ...]``: run the examples and write them up in docs/gallery.
+
+An example is a script in parts, ``# %%`` between them: its docstring is the heading and the
+introduction, comments at the top of a part are its text. Every part is shown with what it printed
+and the picture it drew. Pages and pictures are committed, so that the site is built without
+running anything; tests/test_gallery.py compares them with the examples.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import re
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.pages import pyplot, wrapped
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+GALLERY = ROOT / "docs" / "gallery"
+FIRST = ("plot_quickstart", "plot_partial_labels", "plot_choosing_k")
+LARGEST_PICTURE = 100_000  # bytes
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of text and the code below it; either may be empty."""
+
+    text: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Example:
+    """A script of the gallery, cut into its parts."""
+
+    name: str
+    title: str
+    introduction: str
+    parts: tuple[Part, ...]
+
+    @property
+    def summary(self) -> str:
+        """First paragraph of the introduction."""
+        return self.introduction.split("\n\n")[0]
+
+
+def names() -> list[str]:
+    """The examples, in the order of the gallery."""
+    found = sorted(path.stem for path in EXAMPLES.glob("plot_*.py"))
+    return [*FIRST, *(name for name in found if name not in FIRST)]
+
+
+def read_example(path: Path) -> Example:
+    """Cut a script into its parts."""
+    source = path.read_text(encoding="utf-8")
+    docstring = ast.get_docstring(ast.parse(source)) or ""
+    title, _, introduction = docstring.split("\n", 2)
+    body = source.split('"""', 2)[2]
+    parts = tuple(_part(piece) for piece in re.split(r"^# %%.*$", body, flags=re.MULTILINE))
+    return Example(path.stem, title, introduction.strip(), parts)
+
+
+def _part(piece: str) -> Part:
+    """Comments at the top are text.
+
+    >>> _part("\\n# One\\n# two.\\nx = 1\\n")
+    Part(text='One\\ntwo.', code='x = 1')
+    """
+    lines = piece.strip("\n").split("\n")
+    end = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    text = "\n".join(line.removeprefix("#").strip() for line in lines[:end])
+    return Part(text, "\n".join(lines[end:]).strip("\n"))
+
+
+def run_parts(example: Example) -> tuple[list[str], list[int]]:
+    """Run part after part in one namespace; what each printed, and which drew a picture."""
+    plt = pyplot()
+    printed, drew = [], []
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for number, part in enumerate(example.parts):
+        said = io.StringIO()
+        with redirect_stdout(said):
+            exec(compile(part.code, f"{example.name}.py", "exec"), namespace)
+        printed.append(said.getvalue().rstrip())
+        if plt.get_fignums():
+            drew.append(number)
+            plt.gcf().savefig(GALLERY / f"{example.name}.png", dpi=90)
+            plt.close("all")
+    return printed, drew
+
+
+def page(example: Example, printed: list[str], drew: list[int]) -> str:
+    """The example as a page."""
+    lines = [f"# {example.title}", "", example.introduction, ""]
+    for number, part in enumerate(example.parts):
+        if part.text:
+            lines += [part.text, ""]
+        if part.code:
+            lines += ["```python", part.code, "```", ""]
+        if printed[number]:
+            lines += ["```text", printed[number], "```", ""]
+        if number in drew:
+            lines += [f"![{example.title}]({example.name}.png)", ""]
+    lines += [f"Written by `make gallery`; to run it: `python examples/{example.name}.py`.", ""]
+    return wrapped("\n".join(lines))
+
+
+def index(examples: list[Example]) -> str:
+    """The first page of the gallery."""
+    lines = ["# Gallery", "", "Each page is a script that runs as it stands, within seconds.", ""]
+    for one in examples:
+        lines += [f"## [{one.title}]({one.name}.md)", "", one.summary, ""]
+        lines += [f"[![{one.title}]({one.name}.png)]({one.name}.md)", ""]
+    return wrapped("\n".join(lines))
+
+
+def write_up(name: str) -> None:
+    """Run one example in this process and write its page."""
+    example = read_example(EXAMPLES / f"{name}.py")
+    text = page(example, *run_parts(example))
+    (GALLERY / f"{name}.md").write_text(text, encoding="utf-8")
+    size = (GALLERY / f"{name}.png").stat().st_size
+    if size > LARGEST_PICTURE:
+        raise SystemExit(f"{name}.png has {size} bytes, more than {LARGEST_PICTURE}")
+
+
+def main() -> None:
+    """Write up the examples named, each in a process of its own, then the first page."""
+    parser = argparse.ArgumentParser(prog="python -m tools.gallery", description=__doc__)
+    parser.add_argument("names", nargs="*", help="examples, without .py; by default all")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    GALLERY.mkdir(exist_ok=True)
+    if asked.here:
+        write_up(*asked.names)
+        return
+    for name in asked.names or names():
+        print(name, flush=True)
+        subprocess.run([sys.executable, "-m", "tools.gallery", "--here", name], check=True)
+    examples = [read_example(EXAMPLES / f"{name}.py") for name in names()]
+    (GALLERY / "index.md").write_text(index(examples), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
