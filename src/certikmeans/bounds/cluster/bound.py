@@ -31,6 +31,7 @@ from certikmeans.bounds.cluster.bundle import (
 from certikmeans.bounds.cluster.columns import (
     column_of,
     columns_of,
+    columns_to_recombine,
     heaviest_columns,
     mixture_of,
     rounded_mixture,
@@ -281,13 +282,16 @@ def _climb(
         best.keep(bundle)
         if outcome is not Outcome.UNREACHABLE or root is None or not hopeful:
             break
-        root.recombine(bundle.model.columns)
+        root.recombine(columns_to_recombine(bundle.model, columns_of(reduced, start.labels)))
         better = _start_at_the_root(state, root, tuple(bundle.model.columns))
         if better.cost < start.cost * (1.0 - SAME_COST):
             start, statistics, bundle = better, bundle.statistics, None
         else:
             hopeful = False  # it has had its turn: go on to the best bound there is
     model = bundle.model
+    if root is not None and outcome is Outcome.EXHAUSTED and reduced.n_clusters > FEW_CLUSTERS:
+        # By now the mixture is close to the relaxation's own solution.
+        root.recombine(columns_to_recombine(model, columns_of(reduced, start.labels)))
     mixture = mixture_of(
         model.columns, model.weights, lambda i: families[model.family_of(i)].clusters
     )

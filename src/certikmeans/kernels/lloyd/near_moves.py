@@ -9,7 +9,8 @@ chain is the sum of those of its groups. What is missed at the border is left to
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 
 class MoveSpace(NamedTuple):

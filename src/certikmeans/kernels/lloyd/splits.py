@@ -1,7 +1,8 @@
 """A cluster in two: where, and what that costs. Compiled."""
 
 import numpy as np
-from numba import njit
+
+from certikmeans.compiling.dispatch import njit
 
 STEPS = 4
 
