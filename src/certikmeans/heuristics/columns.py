@@ -14,7 +14,7 @@ from certikmeans.heuristics.population import Budget, Population
 from certikmeans.news import Cluster
 
 # The partitioning program is small enough to be solved in seconds below these sizes.
-MOST_GROUPS = 2_000
+MOST_GROUPS = 5_000
 MOST_COLUMNS = 400
 PARTITION_SECONDS = 5.0
 REPLACED = 8
@@ -30,7 +30,7 @@ class ColumnSearch(AbstractHeuristic):
     Parameters
     ----------
     columns : sequence of Cluster
-        Best first.
+        The most promising first.
     labels : ndarray of shape (n_groups,)
         The labelling to be improved; returned if nothing better is found.
     """
@@ -83,13 +83,14 @@ def _cheapest_partition(
     array([0, 1])
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csc_array
 
     found = milp(
         costs,
         integrality=np.ones(len(costs)),
         bounds=Bounds(0.0, 1.0),
         constraints=[
-            LinearConstraint(inside, 1.0, 1.0),
+            LinearConstraint(csc_array(inside), 1.0, 1.0),
             LinearConstraint(np.ones((1, len(costs))), 0.0, n_clusters),
         ],
         options={"time_limit": max(0.1, seconds)},

@@ -79,11 +79,13 @@ class DefaultSearch(AbstractHeuristic):
             labels = np.arange(problem.n_groups)
             workshop.news.offer(labels, "one group per cluster")
             return labels
-        if problem.n_groups <= LARGE and has_many_clusters(workshop):
-            return Exchange(default_exertion(workshop)).search(workshop)
         if problem.n_groups <= LARGE or workshop.finished():
+            if has_many_clusters(workshop):
+                return Exchange(default_exertion(workshop)).search(workshop)
             return Population(default_budget(workshop)).search(workshop)
         starts = (*workshop.starts, *self._centers_from_sample(workshop))
+        if has_many_clusters(workshop):
+            return Exchange(Exertion(0, 0, 0)).search(workshop.but(starts=starts))
         return Population(Budget(0, 0, 0)).search(workshop.but(starts=starts))
 
     def _centers_from_sample(self, workshop: Workshop) -> list[Centers]:

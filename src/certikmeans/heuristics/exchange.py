@@ -46,7 +46,7 @@ CLOSE = 1.001
 class Exertion:
     """How long to go on: numbers of local searches, not seconds, so that runs repeat."""
 
-    starts: int  # of every attempt
+    starts: int  # of every attempt; with 0 there is one, from the given starts
     patience: int  # trials without improvement before an attempt ends
     trials: int  # in all
 
@@ -91,7 +91,7 @@ class _Run:
         """Make attempts and mix them, until enough of them in a row have not helped."""
         given = list(self._workshop.starts) or [self._nothing.centers]
         best = self._improved(self._started(given))
-        in_vain = 0
+        in_vain = 0 if self._exertion.starts else ATTEMPTS
         while in_vain < ATTEMPTS and not self._is_over():
             other = self._improved(self._started([]))
             mixed = self._mixed(*sorted((best, other), key=lambda one: one.cost))

@@ -21,16 +21,24 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.assignment import Assigner
 from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
-from certikmeans.bounds.cluster.bundle import MOST_ROUNDS, Aim, LevelBundle, Outcome
+from certikmeans.bounds.cluster.bundle import (
+    FEW_CLUSTERS,
+    MOST_ROUNDS,
+    Aim,
+    LevelBundle,
+    Outcome,
+)
 from certikmeans.bounds.cluster.columns import (
     column_of,
     columns_of,
+    columns_to_recombine,
     heaviest_columns,
     mixture_of,
     rounded_mixture,
 )
 from certikmeans.bounds.cluster.families import families_of
 from certikmeans.bounds.cluster.multipliers import multiplier_space
+from certikmeans.bounds.cluster.patience import ROUNDS
 from certikmeans.bounds.cluster.pricing import DOUBT_AFTER, Column, Pricer
 from certikmeans.bounds.cluster.pricing_error import pricing_error
 from certikmeans.bounds.cluster.starts import cost_about, means_in_order, settle, spread
@@ -46,8 +54,10 @@ from certikmeans.stop import StopSignal
 MARGIN = 0.01
 # How far beyond the bound asked for the cuts are asked to be, in units of the gap asked for.
 BEYOND = 0.75
-# Rounds of the bundle in a node: a split gains more than many small steps.
+# Rounds of the bundle in a node: a split gains more than many small steps. With many clusters a
+# round moves little, and the bundle goes on for as long as so many rounds bring it closer.
 ROUNDS_IN_A_NODE = 60
+PATIENCE_IN_A_NODE = 12
 # Where another bound waits, exact pricing has to show progress from so many boxes on: those that
 # many looks at a group make, but no fewer than so many.
 DOUBT_SOON, LOOKS_SOON = 5_000, 1e7
@@ -242,11 +252,14 @@ def _climb(
     reduced, families = pricer.reduced, families_of(pricer.reduced, part)
     best = _Best(lambda value: None if root is None else root.news.prove(value, "cluster"))
     doubt_after: float = DOUBT_AFTER
-    most_rounds, hopeful = ROUNDS_IN_A_NODE, root is not None
+    most_rounds, patience, hopeful = MOST_ROUNDS, ROUNDS, root is not None
+    if root is None:
+        few = reduced.n_clusters <= FEW_CLUSTERS
+        most_rounds = ROUNDS_IN_A_NODE if few else MOST_ROUNDS
+        patience = ROUNDS if few else PATIENCE_IN_A_NODE
     if root is not None:
         soon = max(DOUBT_SOON, LOOKS_SOON / reduced.n_groups)
         doubt_after = soon if root.in_a_hurry else np.inf
-        most_rounds = MOST_ROUNDS
     bundle = None
     statistics = None
     before: _Kept | None = None if root is None else root.kept
@@ -277,18 +290,22 @@ def _climb(
             stop,
             pause_if_unreachable=hopeful,
             most_rounds=most_rounds,
+            patience=patience,
             on_round=functools.partial(_nothing if root is None else root.keep, here),
         )
         best.keep(bundle)
         if outcome is not Outcome.UNREACHABLE or root is None or not hopeful:
             break
-        root.recombine(bundle.model.columns)
+        root.recombine(columns_to_recombine(bundle.model, columns_of(reduced, start.labels)))
         better = _start_at_the_root(state, root, tuple(bundle.model.columns))
         if better.cost < start.cost * (1.0 - SAME_COST):
             start, statistics, bundle = better, bundle.statistics, None
         else:
             hopeful = False  # it has had its turn: go on to the best bound there is
     model = bundle.model
+    if root is not None and outcome is Outcome.EXHAUSTED and reduced.n_clusters > FEW_CLUSTERS:
+        # By now the mixture is close to the relaxation's own solution.
+        root.recombine(columns_to_recombine(model, columns_of(reduced, start.labels)))
     mixture = mixture_of(
         model.columns, model.weights, lambda i: families[model.family_of(i)].clusters
     )

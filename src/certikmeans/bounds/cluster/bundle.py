@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.model import CutModel
 from certikmeans.bounds.cluster.multipliers import MultiplierSpace
-from certikmeans.bounds.cluster.patience import Patience
+from certikmeans.bounds.cluster.patience import ROUNDS, Patience
 from certikmeans.bounds.cluster.pricing import DOUBT_AFTER, Column, Pricer
 from certikmeans.bounds.cluster.pricing_error import lagrangian_below, total_above
 from certikmeans.stop import StopSignal
@@ -153,17 +153,18 @@ class LevelBundle:
         *,
         pause_if_unreachable: bool = False,
         most_rounds: int = MOST_ROUNDS,
+        patience: int = ROUNDS,
         on_round: Callable[[], None] = lambda: None,
     ) -> Outcome:
         """Raise the proven bound to ``aim.goal``, or as far as is worth while.
 
-        At most ``most_rounds`` rounds, and for as long as it comes closer.
+        At most ``most_rounds`` rounds, and for as long as ``patience`` rounds bring it closer.
         """
         began = time.monotonic()
         reserved, outcome = True, None
         if not self._going_on:
             self._level = min(self._level, aim.level)
-            self._patience = Patience()
+            self._patience = Patience(patience)
         self._going_on = False
         for _ in range(most_rounds):
             if stop.cause() is not None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from certikmeans.bounds.base import Mixture
 from certikmeans.bounds.cluster.families import Family
+from certikmeans.bounds.cluster.model import CutModel
 from certikmeans.bounds.cluster.pricing import Column
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.tables import row_blocks
@@ -44,6 +45,12 @@ def heaviest_columns(columns: Sequence[Column], weights: Vector) -> tuple[Column
     """Columns to hand on."""
     order = np.argsort(-weights, kind="stable")[:KEPT_COLUMNS]
     return tuple(columns[int(i)] for i in order)
+
+
+def columns_to_recombine(model: CutModel, incumbent: Sequence[Column]) -> list[Column]:
+    """The incumbent's own clusters, then what is known, in the order of weight in the mixture."""
+    order = np.argsort(-model.weights, kind="stable")
+    return [*incumbent, *(model.columns[int(i)] for i in order)]
 
 
 def mixture_of(
