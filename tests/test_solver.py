@@ -319,3 +319,15 @@ def test_arrays_are_not_mistaken_for_a_problem():
     with pytest.raises(InputError, match="problem: expected a Problem, got ndarray") as caught:
         solve(np.eye(3))
     assert "Problem.from_data" in caught.value.hint
+
+
+@pytest.mark.parametrize("n_points", [3_000, 45_000])
+def test_without_any_time_labels_are_still_those_of_a_descent(n_points):
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(8, 3)) * 20.0
+    classes = rng.integers(8, size=n_points)
+    points = centers[classes] + rng.normal(size=(n_points, 3))
+    result = solve(Problem.from_data(points, 8), time_limit=1e-9)
+    spread = ((points - points.mean(axis=0)) ** 2).sum()
+    assert result.stop_reason == "time_limit"
+    assert result.cost < 0.2 * spread

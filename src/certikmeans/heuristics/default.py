@@ -12,6 +12,7 @@ from certikmeans.heuristics.exchange import Exchange, Exertion
 from certikmeans.heuristics.local_search import means_of
 from certikmeans.heuristics.population import Budget, Population
 from certikmeans.heuristics.sampling import draw_sample
+from certikmeans.heuristics.seeding import start_centers
 from certikmeans.news import Unheard
 from certikmeans.problem import ReducedProblem
 from certikmeans.streams import generator
@@ -19,6 +20,8 @@ from certikmeans.streams import generator
 # Above this many groups, centres are sought on a sample and polished on the whole.
 LARGE = 40_000
 SAMPLE_SIZE = 20_000
+# Of the time that there is; what is found on a sample is worth nothing before the whole has it.
+SAMPLE_SHARE = 0.5
 # On the whole only those are polished that the sample cannot tell from the best.
 POLISHED = 4
 CLOSE = 1.01
@@ -79,7 +82,9 @@ class DefaultSearch(AbstractHeuristic):
             labels = np.arange(problem.n_groups)
             workshop.news.offer(labels, "one group per cluster")
             return labels
-        if problem.n_groups <= LARGE or workshop.finished():
+        if problem.n_groups <= LARGE or workshop.news.gap_reached():
+            if workshop.finished() and not workshop.starts:  # a few steps, however late it is
+                workshop = workshop.but(starts=(start_centers(problem, workshop.seed, 0),))
             if has_many_clusters(workshop):
                 return Exchange(default_exertion(workshop)).search(workshop)
             return Population(default_budget(workshop)).search(workshop)
@@ -98,6 +103,8 @@ class DefaultSearch(AbstractHeuristic):
             assigner=assigner_for(sample.problem, witness, hard_seconds=0.0),
             witness=witness,
             news=Unheard(),
+            starts=(start_centers(sample.problem, workshop.seed, 0),),  # however short the time
+            stop=workshop.stop.within(SAMPLE_SHARE * workshop.stop.remaining),
         )
         if has_many_clusters(small):
             rivals = [means_of(sample.problem, Exchange(default_exertion(small)).search(small))]

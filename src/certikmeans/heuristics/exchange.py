@@ -63,7 +63,7 @@ class Exchange(AbstractHeuristic):
     def search(self, workshop: Workshop) -> Labels:
         """Return the best labelling found; the witness if there was no time at all."""
         run = _Run(workshop, self._exertion)
-        if not workshop.finished():
+        if workshop.starts or not workshop.finished():
             run.attempt_until_in_vain()
         return run.told.labels
 
@@ -89,7 +89,8 @@ class _Run:
 
     def attempt_until_in_vain(self) -> None:
         """Make attempts and mix them, until enough of them in a row have not helped."""
-        given = list(self._workshop.starts) or [self._nothing.centers]
+        starts = self._workshop.starts[: 1 if self._workshop.finished() else None]
+        given = list(starts) or [self._nothing.centers]
         best = self._improved(self._started(given))
         in_vain = 0 if self._exertion.starts else ATTEMPTS
         while in_vain < ATTEMPTS and not self._is_over():

@@ -85,6 +85,7 @@ class _Run:
         witness = means_of(workshop.problem, workshop.witness)
         if workshop.finished():
             self._members = [LocalOptimum(workshop.witness, witness, np.inf, 0)]
+            self._descend(list(workshop.starts[:1]))  # a step or two: far better than the witness
             return
         self._descend(list(workshop.starts) or [witness])
         for first in range(0, self._budget.starts, BATCH):
