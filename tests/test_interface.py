@@ -68,9 +68,10 @@ def test_callbacks_hear_as_much_beside_the_progress(capsys):
 
 def test_the_answer_and_the_arguments_are_those_of_the_solver():
     ours, theirs = inspect.signature(solve).parameters, inspect.signature(solver.solve).parameters
-    assert [name for name in ours if name != "verbose"] == list(theirs)
-    for name, parameter in theirs.items():
-        assert parameter == ours[name]
+    inside = {"start_multipliers"}  # what a conversation hands on, in coordinates of its own
+    assert [name for name in ours if name != "verbose"] == [n for n in theirs if n not in inside]
+    for name in ours.keys() - {"verbose"}:
+        assert (ours[name].kind, ours[name].default) == (theirs[name].kind, theirs[name].default)
     start = np.zeros(30, dtype=int)
     with pytest.raises(InputError, match="start labels"):
         solve(problem(), start_labels=start[:3])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem
-from certikmeans.bounds.partition import partition_bound, run
+from certikmeans.bounds.partition import hands, partition_bound, run
 from certikmeans.bounds.partition.anticlusters import anticlusters
 from certikmeans.bounds.partition.compact import CompactMultipliers, shortened
 from certikmeans.bounds.partition.improve import PartTask, improve_part
@@ -241,7 +241,7 @@ def test_parts_that_fail_or_are_cut_short_count_with_what_was_proven(monkeypatch
             raise RuntimeError("no memory")
         return improve_part(task)
 
-    monkeypatch.setattr(run, "improve_part", fails_now_and_then)
+    monkeypatch.setattr(hands, "improve_part", fails_now_and_then)
     partial = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=30)
     assert partial.failures >= 1
     assert 0.0 < partial.value < full.value

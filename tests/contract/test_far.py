@@ -228,7 +228,7 @@ def test_parts_go_out_and_come_again_when_they_fail(monkeypatch):
         return found, far
 
     here, _ = bounded(None)
-    assert here.n_parts == 3
+    assert here.n_parts >= 3
     for executor in (Immediate(), Flaky()):
         there, far = bounded(executor)
         assert far.sent > 5

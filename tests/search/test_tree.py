@@ -17,6 +17,7 @@ from certikmeans.bounds.sample import CHECKED_CYCLES
 from certikmeans.certificate import check_colouring
 from certikmeans.errors import BoundError, InputError
 from certikmeans.events import NodeClosed, StageStarted, TreeProgress
+from certikmeans.execution import Crew
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import CenterSplit, Leaf
@@ -28,6 +29,7 @@ from certikmeans.search.pair_splits import doubtful_pair, undecided_pair
 from certikmeans.search.store import NodeStore
 from certikmeans.tolerances import check_bound
 from tests.clock import timed
+from tests.search.entangled import entangled
 
 
 def node(number, bound, depth=0):
@@ -167,14 +169,22 @@ def hard(n=28, k=3, seed=5):
 OPTIONS = {"gap": 1e-3, "bound": "grouped", "node_limit": 40}
 
 
+@pytest.fixture
+def always_far(monkeypatch):
+    """Nodes go to the executor however soon they would be bounded here."""
+    monkeypatch.setattr(Crew, "_pays", lambda self, far, count: True)
+
+
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
 @pytest.mark.parametrize("bound", ["grouped", "sample", "cluster"])
 def test_same_answer_for_any_number_of_workers(branching, bound):
-    options = {**OPTIONS, "branching": branching, "bound": bound, "gap": 1e-7, "node_limit": 24}
-    alone = solve(hard(), jobs=1, **options)
-    threads = solve(hard(), jobs=3, **options)
+    options = {**OPTIONS, "branching": branching, "bound": bound, "gap": 1e-7, "node_limit": 10}
+    problem = entangled()
+    alone = solve(problem, jobs=1, **options)
+    threads = solve(problem, jobs=3, **options)
     with ThreadPoolExecutor(2) as executor:
-        given = solve(hard(), jobs=1, executor=executor, **options)
+        given = solve(problem, jobs=1, executor=executor, **options)
+    assert alone.nodes > 1
     for other in (threads, given):
         assert other.cost == alone.cost
         assert other.lower_bound == alone.lower_bound
@@ -182,9 +192,9 @@ def test_same_answer_for_any_number_of_workers(branching, bound):
 
 
 @pytest.mark.parametrize("branching", ["pairs", pytest.param("centers", marks=pytest.mark.slow)])
-def test_processes_give_the_same_answer(branching):
+def test_processes_give_the_same_answer(always_far, branching):
     options = {**OPTIONS, "branching": branching, "bound": "cluster", "gap": 1e-7, "node_limit": 7}
-    problem = hard(24, 3)
+    problem = entangled()
     alone = solve(problem, jobs=1, **options)
     with ProcessPoolExecutor(2) as executor:
         others = solve(problem, jobs=1, executor=executor, **options)
@@ -219,8 +229,8 @@ class Failing(Executor):
 @pytest.mark.parametrize("after", [0, 3, 12, 40])
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
 @pytest.mark.parametrize("bound", ["cluster", "grouped"])
-def test_a_failed_worker_never_turns_into_a_proof(after, branching, bound):
-    problem = hard() if bound == "cluster" else hard(40, 4)  # neither closes at the root
+def test_a_failed_worker_never_turns_into_a_proof(always_far, after, branching, bound):
+    problem = entangled() if bound == "cluster" else hard(40, 4)  # neither closes at the root
     options = {**OPTIONS, "gap": 1e-9, "bound": bound, "branching": branching}
     result = solve(problem, executor=Failing(after), **options)
     if after == 0:

@@ -341,7 +341,6 @@ class _Run:
         return PartTask(one.part.problem, one.target, iterations, self._stop, one.start, one.value)
 
     def _note(self, one: _Progress, future: Future[Any]) -> None:
-        one.tasks += 1
         if self._on_work is not None:
             self._on_work(tasks=1)
         answer = self._hands.answer(future)
