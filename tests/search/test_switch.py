@@ -13,6 +13,7 @@ from certikmeans.certificate.write import make_certificate
 from certikmeans.events import BoundImproved, TreeProgress
 from certikmeans.generate import random_pairs
 from certikmeans.search.tree import chosen_branching
+from tests.bounds.cluster_oracle import make_reduced
 
 
 def noise(n, d, k, seed=0):
@@ -38,7 +39,8 @@ def test_sdp_asked_for():
 
 def test_rule_for_branching():
     def chosen(asked, bound, n_groups):
-        return chosen_branching(asked, make_bound(bound), n_groups)
+        problem = make_reduced(np.zeros((n_groups, 1)), np.ones(n_groups), [], 2)
+        return chosen_branching(asked, make_bound(bound), problem)
 
     assert chosen("auto", "cluster", 20_000) == "pairs"
     assert chosen("auto", "cluster", 20_001) == "centers"

@@ -37,12 +37,11 @@ def workshop_for(problem: Problem, *, seed: int = 0) -> Workshop:
 
 
 def check_proper(problem: ReducedProblem, labels: Labels) -> None:
-    """Labels are in range and differ across every cannot-link."""
+    """Labels are in range and respect the rules."""
     assert labels.shape == (problem.n_groups,)
     assert labels.dtype == np.int64
     assert 0 <= labels.min() <= labels.max() < problem.n_clusters
-    tails, heads = problem.graph.edges().T
-    assert (labels[tails] != labels[heads]).all()
+    assert problem.rules.respected_by(labels)
 
 
 @final
