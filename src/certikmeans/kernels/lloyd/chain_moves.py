@@ -11,7 +11,7 @@ changes only two clusters, whose sums of squares are ``sum w |x|^2 - |s|^2 / m``
 import numpy as np
 
 from certikmeans.compiling.dispatch import njit
-from certikmeans.kernels.lloyd.chains import add_up, collect_chain
+from certikmeans.kernels.lloyd.chains import add_up, chain_shift, collect_chain
 
 
 @njit(cache=True, nogil=True)
@@ -109,15 +109,7 @@ def improve_by_chains(
             length = collect_chain(i, b, links, labels, stamp, mark, chain)
             if length == 0:
                 continue
-            mass_shift, count_shift = 0.0, 0
-            sum_shift[:] = 0.0
-            for c in range(length):
-                vertex = chain[c]
-                sign = 1.0 if labels[vertex] == a else -1.0
-                count_shift += 1 if labels[vertex] == a else -1
-                mass_shift += sign * weights[vertex]
-                for j in range(d):
-                    sum_shift[j] += sign * weights[vertex] * points[vertex, j]
+            mass_shift, count_shift = chain_shift(points, weights, labels, chain, length, sum_shift)
             if counts[a] == count_shift or counts[b] == -count_shift:
                 continue  # emptying a cluster never lowers the cost
             if _gain(clusters, a, b, mass_shift, sum_shift) <= limits.least_gain:

@@ -57,3 +57,22 @@ def add_up(points, weights, labels, clusters):
         clusters.masses[labels[i]] += weights[i]
         for j in range(points.shape[1]):
             clusters.sums[labels[i], j] += weights[i] * points[i, j]
+
+
+@njit(cache=True, nogil=True)
+def chain_shift(points, weights, labels, chain, length, shift):
+    """What leaves the cluster of the first group if the chain changes sides.
+
+    Returns mass and number of groups; the weighted sum goes into ``shift``.
+    """
+    a = labels[chain[0]]
+    mass, count = 0.0, 0
+    shift[:] = 0.0
+    for c in range(length):
+        vertex = chain[c]
+        sign = 1.0 if labels[vertex] == a else -1.0
+        count += 1 if labels[vertex] == a else -1
+        mass += sign * weights[vertex]
+        for j in range(shift.size):
+            shift[j] += sign * weights[vertex] * points[vertex, j]
+    return mass, count

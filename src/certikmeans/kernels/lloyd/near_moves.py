@@ -12,7 +12,7 @@ import numpy as np
 
 from certikmeans.compiling.dispatch import njit
 from certikmeans.kernels.distance import squared_distance
-from certikmeans.kernels.lloyd.chains import add_up, collect_chain
+from certikmeans.kernels.lloyd.chains import add_up, chain_shift, collect_chain
 
 
 class MoveSpace(NamedTuple):
@@ -36,15 +36,7 @@ def _chain_gain(points, weights, clusters, labels, b, length, space):
     masses, sums, counts = clusters.masses, clusters.sums, clusters.counts
     chain, shift = space.chain, space.shift
     a = labels[chain[0]]
-    shift[:] = 0.0
-    mass, count = 0.0, 0
-    for c in range(length):
-        vertex = chain[c]
-        sign = 1.0 if labels[vertex] == a else -1.0
-        count += 1 if labels[vertex] == a else -1
-        mass += sign * weights[vertex]
-        for j in range(shift.size):
-            shift[j] += sign * weights[vertex] * points[vertex, j]
+    mass, count = chain_shift(points, weights, labels, chain, length, shift)
     mass_a, mass_b = masses[a] - mass, masses[b] + mass
     if counts[a] == count or counts[b] == -count or mass_a <= 0.0 or mass_b <= 0.0:
         return -np.inf
