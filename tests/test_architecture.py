@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from certikmeans.bounds.registry import BOUNDS
+from certikmeans.bounds.registry import BOUNDS, Strength
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "certikmeans"
@@ -93,6 +93,36 @@ def test_some_parts_see_little_of_others(part):
         for path in paths:
             seen = {name for name in imported_modules(path) if name.split(".")[0] == other}
             assert seen <= allowed, path
+
+
+# Who asks for labellings or for a tree does not look into the rules: `problem/rules.py`.
+BLIND = ("search", "board", "policy", "proving", "course", "conclusion", "choosing", "asking")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if part_of(path) in (*BLIND, "heuristics")],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_stages_do_not_look_into_the_rules(path):
+    text = path.read_text()
+    # Chain moves are made of cannot-links: whoever prepares them asks for nothing else first.
+    if "only_apart" not in text and "chains_of" not in text:
+        assert not re.search(r"\.(graph|apart|indptr)\b", text)
+
+
+@pytest.mark.parametrize("strength", Strength)
+def test_each_strength_is_claimed_by_one_bound(strength):
+    assert [strength in entry.strengths for entry in BOUNDS.values()].count(True) == 1
+
+
+def test_the_policy_knows_no_bound_by_its_name():
+    texts = {
+        node.value
+        for node in ast.walk(ast.parse((PACKAGE / "policy.py").read_text()))
+        if isinstance(node, ast.Constant)
+    }
+    assert not texts & set(BOUNDS)
 
 
 def test_no_module_outside_bounds_knows_a_bound_by_its_name():

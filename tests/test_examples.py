@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.forked import run_forked
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
@@ -21,14 +21,7 @@ def test_there_are_examples():
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(path, tmp_path):
     pytest.importorskip("matplotlib")
-    run = subprocess.run(
-        [sys.executable, "-W", "error::RuntimeWarning", str(path)],
-        capture_output=True,
-        text=True,
-        timeout=600,  # compilation of the kernels included
-        cwd=tmp_path,
-        env={**os.environ, "MPLBACKEND": "agg"},
-    )
+    run = run_forked(str(path), cwd=tmp_path, environment={**os.environ, "MPLBACKEND": "agg"})
     assert run.returncode == 0, run.stderr
     assert run.stdout
     assert not list(tmp_path.iterdir())

@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from certikmeans.bounds.base import AbstractBound, BoundResult
-from certikmeans.bounds.registry import make_bound
+from certikmeans.bounds.registry import Strength, bound_with, make_bound
 from certikmeans.options import Options
 from certikmeans.problem import ReducedProblem
 
-FLOOR, CLOSED_FORM, PRICED, WHOLE, PARTS = "spectral", "spectral", "cluster", "sdp", "partition"
 # Up to here the pricing of the cluster bound always ends; from there on it may not.
 ALWAYS_ENDS = 5
 FEW_AXES = 9
@@ -76,7 +75,7 @@ class Policy:
 
     def before_heuristics(self) -> AbstractBound[Any] | None:
         """The bound that needs no labelling, and hardly any time."""
-        return None if self._forced is not None else make_bound(FLOOR)
+        return None if self._forced is not None else bound_with(Strength.ONE_PASS)
 
     def compiled_first(self) -> AbstractBound[Any] | None:
         """The first bound of the plan that needs kernels of its own."""
@@ -116,10 +115,10 @@ class Policy:
 
     def _usual(self) -> list[Request]:
         n_axes, n_groups = self._problem.n_axes, self._problem.n_groups
-        priced, closed_form = make_bound(PRICED), make_bound(CLOSED_FORM)
+        priced, closed_form = bound_with(Strength.PRICED), bound_with(Strength.CLOSED_FORM)
         if n_axes <= ALWAYS_ENDS:
             return [Request(priced)]
-        whole, parts = make_bound(WHOLE), make_bound(PARTS)
+        whole, parts = bound_with(Strength.WHOLE), bound_with(Strength.PARTS)
         by_matrices = [whole] if n_groups <= WHOLE_UP_TO else [parts, whole]
         if n_axes < FEW_AXES:
             return [

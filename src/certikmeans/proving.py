@@ -159,7 +159,7 @@ def _grow(
 ) -> Ending:
     """Branch and bound until the gap is proven or something stops it."""
     options, board, course = around.options, around.board, around.course
-    branching = chosen_branching(options.branching, base.bound, presolved.reduced.n_groups)
+    branching = chosen_branching(options.branching, base.bound, presolved.reduced)
     worker = make_worker(branching, presolved, base.bound, setting)
     crew = Crew(around.executor, around.far, options.n_threads)
     search = Search(worker, board, options, around.emitter, crew, course.mark)

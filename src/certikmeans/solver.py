@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from certikmeans.assignment import Assigner, assigner_for
+from certikmeans.assignment import AbstractAssigner, assigner_for
 from certikmeans.board import TRIVIAL, Board
 from certikmeans.bounds.base import Setting
 from certikmeans.checkpoint.resuming import Resumed
@@ -226,7 +226,9 @@ class _Run:
             self.board.prove(presolved.restore_bound(one.found.value), one.bound.name)
         return course
 
-    def _workshop(self, presolved: Presolved, assigner: Assigner, witness: Labels) -> Workshop:
+    def _workshop(
+        self, presolved: Presolved, assigner: AbstractAssigner, witness: Labels
+    ) -> Workshop:
         emitter = self.emitter
         return Workshop(
             problem=presolved.reduced,

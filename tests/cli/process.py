@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TIMEOUT_SECONDS = 600  # the first run compiles
+from tests.forked import TIMEOUT_SECONDS, run_forked
+
 COMMAND = (sys.executable, "-m", "certikmeans")
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,7 +27,10 @@ def run(
     settings: dict[str, str] | None = None,
     **options: Any,
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``certikmeans`` to its end."""
+    """Run ``certikmeans`` to its end: forked, unless there are ``settings`` or ``options``."""
+    if not settings and not options and command == COMMAND:
+        there = {"cwd": cwd, "environment": _environment()}
+        return run_forked("certikmeans", *map(str, arguments), **there)
     return subprocess.run(
         [*command, *map(str, arguments)],
         cwd=cwd,

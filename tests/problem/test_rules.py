@@ -1,17 +1,40 @@
-"""Constraints are a type: whoever cannot take account of one refuses it by name."""
+"""Constraints are a type: another kind comes through the same door, or is refused by name."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
-from certikmeans import InputError
-from certikmeans.assignment import assigner_for
-from certikmeans.problem import AbstractRules
-from certikmeans.testing.oracle import feasible_labellings
+from certikmeans import InputError, Problem
+from certikmeans.assignment import (
+    AbstractAssigner,
+    Assignment,
+    LloydRun,
+    StepSums,
+    assigner_for,
+)
+from certikmeans.assignment.choice import ASSIGNERS
+from certikmeans.bounds.base import Setting
+from certikmeans.bounds.registry import BOUNDS, make_bound
+from certikmeans.heuristics.base import Workshop
+from certikmeans.heuristics.default import DefaultSearch
+from certikmeans.heuristics.local_search import means_of
+from certikmeans.heuristics.quick_search import QuickSearch
+from certikmeans.heuristics.sampling import draw_sample
+from certikmeans.presolve.pipeline import presolve
+from certikmeans.problem import AbstractRules, ReducedProblem
+from certikmeans.problem.subproblem import Subproblem
+from certikmeans.search.pairs import PairWorker
+from certikmeans.search.tree import chosen_branching
+from certikmeans.stop import StopSignal
+from certikmeans.testing.contracts import check_proper
+from certikmeans.testing.oracle import exact_cost, feasible_labellings
 from tests.bounds.cluster_oracle import make_reduced
+
+MOST = 2
 
 
 class Sizes(AbstractRules):
@@ -31,30 +54,170 @@ class Sizes(AbstractRules):
         return False
 
     def respected_by(self, labels):
-        return bool(np.bincount(labels).max() <= 2)
+        tails, heads = self._apart.edges().T
+        return bool(np.bincount(labels).max() <= MOST and (labels[tails] != labels[heads]).all())
+
+    def unit_starts(self):
+        return np.array([0, self._apart.n_vertices])
+
+    def among(self, rows):
+        return Sizes(self._apart.among(rows))
 
 
-def reduced_and_labellings():
-    points = np.arange(5.0)[:, None]
-    reduced = make_reduced(points, np.ones(5), [(0, 1), (1, 2)], 3)
-    from certikmeans import Problem
+class ByEnumeration(AbstractAssigner):
+    """Answers for any rules, by trying everything."""
 
-    edges = reduced.graph.edges()
-    return reduced, list(
-        feasible_labellings(Problem.from_data(reduced.points, 3, cannot_link=edges))
-    )
+    step_work = 1e4
+    searches = False
+
+    def __init__(self, problem, witness, **settings):
+        self._problem = problem
+        self._all = admissible(problem)
+
+    def with_hard_seconds(self, hard_seconds):
+        return self
+
+    def assign(self, centers, *, executor=None, stop=None):
+        away = self._problem.points[:, None, :] - np.asarray(centers)[None, :, :]
+        return self.assign_costs(self._problem.weights[:, None] * (away**2).sum(axis=2))
+
+    def assign_costs(self, costs, *, stop=None):
+        totals = np.asarray(costs)[np.arange(self._problem.n_groups), self._all].sum(axis=1)
+        best = int(np.argmin(totals))
+        cost = float(totals[best])
+        return Assignment(self._all[best].copy(), cost, cost * (1.0 - 1e-12), True)
+
+    def step(self, centers, labels_out, *, executor=None, stop=None):
+        found = self.assign(centers)
+        changed = int((labels_out != found.labels).sum())
+        labels_out[:] = found.labels
+        sums, masses = self._problem.cluster_sums(found.labels)
+        return StepSums(sums, masses, found.cost, found.lower, True, changed)
+
+    def lloyd(
+        self, centers, labels_out, max_iterations=300, *, tolerance=0.0, executor=None, stop=None
+    ):
+        cost = np.inf
+        for _ in range(max_iterations):
+            found = self.assign(centers)
+            if not found.cost < cost:
+                break
+            labels_out[:], cost = found.labels, found.cost
+            centers = means_of(self._problem, labels_out)
+        return LloydRun(labels_out, centers, cost, 1, True)
+
+
+def admissible(problem):
+    """Every labelling that keeps to the rules."""
+    everything = product(range(problem.n_clusters), repeat=problem.n_groups)
+    kept = [one for one in everything if problem.rules.respected_by(np.array(one))]
+    return np.array(kept, dtype=np.int64)
+
+
+def drawn(seed):
+    """Six groups, one of them far away, and a link: at most two in each of three clusters."""
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(6, 2)) + np.repeat([[0.0], [20.0]], [5, 1], axis=0)
+    linked = make_reduced(points, rng.uniform(0.5, 2.0, size=6), [(0, 1)], 3)
+    return linked, replace(linked, rules=Sizes(linked.graph))
+
+
+def optimum(problem):
+    return min(exact_cost(problem.points, problem.weights, one) for one in admissible(problem))
+
+
+def workshop(problem, assigner):
+    return Workshop(problem, assigner, admissible(problem)[0], StopSignal())
+
+
+@pytest.fixture
+def known(monkeypatch):
+    monkeypatch.setitem(ASSIGNERS, Sizes.kind, ByEnumeration)
 
 
 def test_cannot_links_know_who_respects_them():
-    reduced, labellings = reduced_and_labellings()
+    problem = make_reduced(np.arange(5.0)[:, None], np.ones(5), [(0, 1), (1, 2)], 3)
+    pairs = problem.graph.edges()
+    labellings = list(feasible_labellings(Problem.from_data(problem.points, 3, cannot_link=pairs)))
     assert labellings
-    assert all(reduced.rules.respected_by(np.array(labels)) for labels in labellings)
-    assert not reduced.rules.respected_by(np.zeros(5, dtype=np.int64))
+    assert all(problem.rules.respected_by(np.array(labels)) for labels in labellings)
+    assert not problem.rules.respected_by(np.zeros(5, dtype=np.int64))
 
 
-def test_rules_that_nobody_knows_are_refused_by_name():
-    reduced, _ = reduced_and_labellings()
-    other = replace(reduced, rules=Sizes(reduced.graph))
-    with pytest.raises(InputError, match="cannot take account of cluster sizes") as error:
-        assigner_for(other, np.array([0, 1, 0, 1, 2]))
+@pytest.mark.parametrize("seed", range(20))
+def test_cannot_links_of_some_units(seed):
+    rng = np.random.default_rng(seed)
+    pairs = rng.integers(12, size=(5, 2))
+    problem = make_reduced(np.zeros((12, 1)), np.ones(12), pairs[pairs[:, 0] != pairs[:, 1]], 3)
+    starts = problem.rules.unit_starts()
+    assert len(starts) - 1 == problem.graph.n_components + 12 - problem.graph.n_linked
+    kept = rng.permutation(len(starts) - 1)[: max(1, len(starts) // 2)]
+    rows = np.concatenate([np.arange(starts[u], starts[u + 1]) for u in np.sort(kept)])
+    part = problem.rules.among(rows)
+    expected = [edge for edge in problem.graph.edges().tolist() if edge[0] in rows]
+    assert rows[part.graph.edges()].tolist() == expected
+    whole = problem.rules.unit_starts()
+    assert np.array_equal(np.diff(part.unit_starts()), np.diff(whole)[np.sort(kept)])
+    parents = problem.graph.parents[rows[: part.graph.n_linked]]
+    assert np.where(part.graph.parents < 0, -1, rows[part.graph.parents]).tolist() == [*parents]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_heuristics_keep_to_rules_that_they_have_never_seen(known, seed):
+    linked, sized = drawn(seed)
+    free = DefaultSearch().search(workshop(linked, assigner_for(linked, admissible(linked)[0])))
+    assert not sized.rules.respected_by(free), "the rules would not matter"
+    labels = DefaultSearch().search(workshop(sized, assigner_for(sized, admissible(sized)[0])))
+    check_proper(sized, labels)
+    cost = exact_cost(sized.points, sized.weights, labels)
+    assert cost == optimum(sized)
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize("seed", range(5))
+def test_bounds_stay_below_whatever_else_is_asked(known, name, seed):
+    _, sized = drawn(seed)
+    bound = make_bound(name)
+    state = bound.prepare(Setting(sized, assigner_for(sized, admissible(sized)[0])))
+    found = bound.evaluate(state, Subproblem.root(sized), np.inf, StopSignal())
+    assert found.value <= optimum(sized)
+
+
+def test_a_sample_has_whole_units():
+    _, sized = drawn(0)
+    sample = draw_sample(sized, 4, np.random.default_rng(0))
+    assert len(sample.rows) == sized.n_groups  # sizes are about everyone
+    assert not sample.problem.rules.only_apart
+
+
+def refused_by_name():
+    return pytest.raises(InputError, match="cannot take account of cluster sizes")
+
+
+def test_rules_that_nobody_answers_for():
+    _, sized = drawn(0)
+    with refused_by_name() as error:
+        assigner_for(sized, admissible(sized)[0])
     assert error.value.hint
+
+
+def test_chains_do_not_keep_to_sizes(known):
+    linked, sized = drawn(0)
+    assert QuickSearch(linked, assigner_for(linked, admissible(linked)[0])) is not None
+    with refused_by_name():
+        QuickSearch(sized, assigner_for(sized, admissible(sized)[0]))
+
+
+def test_branching_on_pairs_would_lose_sizes(known):
+    done = presolve(Problem.from_data(np.arange(6.0)[:, None], 3), StopSignal())
+    bound = make_bound("cluster")
+    assert chosen_branching("auto", bound, done.reduced) == "pairs"
+    sized = replace(done, reduced=_with_sizes(done.reduced))
+    assert chosen_branching("auto", bound, sized.reduced) == "centers"
+    setting = Setting(sized.reduced, assigner_for(sized.reduced, admissible(sized.reduced)[0]))
+    with refused_by_name():
+        PairWorker(sized, bound, setting)
+
+
+def _with_sizes(reduced: ReducedProblem) -> ReducedProblem:
+    return replace(reduced, rules=Sizes(reduced.graph))

@@ -13,6 +13,7 @@ from certikmeans.certificate.write import make_certificate
 from certikmeans.events import BoundImproved, TreeProgress
 from certikmeans.generate import random_pairs
 from certikmeans.search.tree import chosen_branching
+from tests.bounds.cluster_oracle import make_reduced
 
 
 def noise(n, d, k, seed=0):
@@ -24,7 +25,7 @@ def test_many_axes_without_structure():
     result = solve(problem, time_limit=30)
     assert result.bound == "sdp"
     assert result.gap < 0.02
-    alone = solve(problem, bound="cluster", time_limit=5, node_limit=1)
+    alone = solve(problem, bound="cluster", time_limit=2, node_limit=1)
     assert alone.bound != "sdp"
     assert result.lower_bound > alone.lower_bound
     assert result.lower_bound <= alone.cost
@@ -38,7 +39,8 @@ def test_sdp_asked_for():
 
 def test_rule_for_branching():
     def chosen(asked, bound, n_groups):
-        return chosen_branching(asked, make_bound(bound), n_groups)
+        problem = make_reduced(np.zeros((n_groups, 1)), np.ones(n_groups), [], 2)
+        return chosen_branching(asked, make_bound(bound), problem)
 
     assert chosen("auto", "cluster", 20_000) == "pairs"
     assert chosen("auto", "cluster", 20_001) == "centers"
@@ -74,7 +76,7 @@ def test_the_certificate_of_a_tree_is_accepted(branching, node_limit):
 
 def test_what_the_root_proves_is_told_on_the_way():
     # Without a time limit the semidefinite root takes long: an interruption keeps what it has.
-    problem = noise(80, 12, 4)
+    problem = noise(80, 24, 4)
     stop, told = StopSignal(), []
 
     def listen(event):
@@ -99,7 +101,7 @@ def test_few_axes_are_left_to_the_cluster_bound():
     solve(
         problem,
         gap=1e-6,
-        time_limit=4,
+        time_limit=1.5,
         callbacks=[lambda e: sources.add(e.source) if isinstance(e, BoundImproved) else None],
     )
     assert "sdp" not in sources

@@ -1,6 +1,8 @@
 """The cheapest admissible labels for fixed centres."""
 
-from certikmeans.assignment.assigner import Assigner, assigner_for
+from certikmeans.assignment.assigner import Assigner
+from certikmeans.assignment.base import AbstractAssigner
+from certikmeans.assignment.choice import assigner_for
 from certikmeans.assignment.types import Assignment, LloydRun, StepSums
 
-__all__ = ["Assigner", "Assignment", "LloydRun", "StepSums", "assigner_for"]
+__all__ = ["AbstractAssigner", "Assigner", "Assignment", "LloydRun", "StepSums", "assigner_for"]

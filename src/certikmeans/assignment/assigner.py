@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certikmeans.assignment.base import AbstractAssigner
 from certikmeans.assignment.hard import HardAnswer, solve_hard
 from certikmeans.assignment.plan import build_geometry, build_layout
 from certikmeans.assignment.types import Assignment, LloydRun, StepSums
@@ -25,7 +26,6 @@ from certikmeans.kernels.lloyd.step import (
     sum_chunks,
 )
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.rules import refuse
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
 
@@ -39,8 +39,8 @@ IntArray = NDArray[np.int64]
 
 
 @final
-class Assigner:
-    """Cheapest proper labels of a problem for one set of centres after another.
+class Assigner(AbstractAssigner):
+    """Cheapest proper labels of a problem whose rules are cannot-links.
 
     Given the centres, components of the cannot-link graph are independent, and a component whose
     nearest labels are proper is solved by them. One that clashes is solved exactly: a tree by
@@ -362,15 +362,3 @@ def _down(cost: float, error: float, shortfall: float = 0.0, underflow: float = 
     if cost == np.inf:
         return cost
     return max(0.0, cost * (1.0 - error) - shortfall * (1.0 + error) - underflow)
-
-
-def assigner_for(
-    problem: ReducedProblem, witness: ArrayLike, *, hard_seconds: float = 2.0
-) -> Assigner:
-    """Return what answers "the cheapest admissible labels" for the rules of a problem.
-
-    ``witness`` is any admissible labelling.
-    """
-    if not problem.rules.only_apart:
-        refuse(problem.rules, "the assignment of groups to clusters")
-    return Assigner(problem, witness, hard_seconds=hard_seconds)

@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.assignment import Assigner, assigner_for
+from certikmeans.assignment import AbstractAssigner, assigner_for
 from certikmeans.baselines._groups import Groups, raise_if_infeasible
 from certikmeans.baselines._program import ProgramAnswer, cheapest_labels
 from certikmeans.presolve.conflicts import InfeasibilityProof
@@ -31,7 +31,7 @@ class OptimalAssignment:
     distance : {"euclidean", "squared"}
         What a point costs in a cluster: its distance from the centre, or the square of it.
     method : {"milp", "exact"}
-        ``"milp"``: a binary program. ``"exact"``: `certikmeans.assignment.Assigner`, which finds
+        ``"milp"``: a binary program. ``"exact"``: `certikmeans.assignment`, which finds
         labels of the same cost by dynamic programming, much faster.
     fill : bool
         Whether every cluster must get a point.
@@ -47,7 +47,7 @@ class OptimalAssignment:
         self._stop = stop
         self._explained = False
         self.groups = Groups.of(problem)
-        self._assigner: Assigner | None = None
+        self._assigner: AbstractAssigner | None = None
         self._row_of_group = np.empty(0, dtype=np.int64)
         if method == "exact":
             done = presolve(problem, stop)

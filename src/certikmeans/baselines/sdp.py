@@ -6,7 +6,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from certikmeans.assignment import Assigner, assigner_for
+from certikmeans.assignment import AbstractAssigner, assigner_for
 from certikmeans.baselines._base import Baseline, FloatArray, IntArray, Outcome, cost_of
 from certikmeans.bounds.base import BoundResult, Setting
 from certikmeans.bounds.sdp import SdpBound
@@ -167,7 +167,7 @@ class PengWeiSDP(Baseline):
 
     def _evaluated(
         self,
-        assigner: Assigner,
+        assigner: AbstractAssigner,
         done: Presolved,
         limit: int,
         cutoff: float,
@@ -187,7 +187,7 @@ class PengWeiSDP(Baseline):
 
 
 def _settled(
-    done: Presolved, assigner: Assigner, centers: FloatArray, stop: StopSignal
+    done: Presolved, assigner: AbstractAssigner, centers: FloatArray, stop: StopSignal
 ) -> IntArray:
     """Labels of the groups after Lloyd with optimal assignments."""
     labels = np.empty(done.reduced.n_groups, dtype=np.int64)

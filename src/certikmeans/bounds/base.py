@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import AbstractAssigner
 from certikmeans.errors import BoundError
 from certikmeans.execution import Far
 from certikmeans.news import Cluster, News
@@ -42,7 +42,7 @@ class Setting:
     """What a bound is prepared for: a problem, and how the answer will be used."""
 
     problem: ReducedProblem
-    assigner: Assigner  # exact assignment, for the same problem
+    assigner: AbstractAssigner  # exact assignment, for the same problem
     gap: float = 1e-3  # the relative gap asked for: sets the size of steps, proves nothing
     seed: int = 0
     keep_proof: bool = False  # claim only what the checker of certificates can repeat

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import AbstractAssigner
 from certikmeans.kernels.determination.components import Components, Limits, Totals
 from certikmeans.kernels.determination.removal import (
     SUM_BLOCK,
@@ -104,7 +104,7 @@ class SampleDetermination:
     Parameters
     ----------
     problem : ReducedProblem
-    assigner : Assigner
+    assigner : AbstractAssigner
         For the same problem. Supplies the sample bound where components are relaxed.
     forced : bool
         Also apply the second rule.
@@ -128,6 +128,7 @@ class SampleDetermination:
     --------
     Two linked points, 0 and 1, are both closest to the first of two boxes, at 0 and at 5.5.
 
+    >>> from certikmeans.assignment import assigner_for
     >>> from certikmeans.problem import ApartGraph, CannotLinks
     >>> graph = ApartGraph(
     ...     3, np.array([0, 1, 2, 2]), np.array([1, 0]), np.array([0, 2]), np.array([-1, 0]),
@@ -135,7 +136,8 @@ class SampleDetermination:
     >>> points = np.array([[0.0], [1.0], [10.0]])
     >>> problem = ReducedProblem(points, np.ones(3), CannotLinks(graph), 2, 0.0)
     >>> boxes = np.array([[0.0], [5.5]])
-    >>> determine = SampleDetermination(problem, Assigner(problem, witness=[0, 1, 0])).determine
+    >>> assigner = assigner_for(problem, witness=[0, 1, 0])
+    >>> determine = SampleDetermination(problem, assigner).determine
     >>> left = determine(Subproblem(boxes, boxes), cutoff=41.0, stop=StopSignal())
     >>> left.viable.astype(int)
     array([[1, 0],
@@ -146,7 +148,7 @@ class SampleDetermination:
     """
 
     def __init__(
-        self, problem: ReducedProblem, assigner: Assigner, *, forced: bool = False
+        self, problem: ReducedProblem, assigner: AbstractAssigner, *, forced: bool = False
     ) -> None:
         self._problem = problem
         self._forced = forced

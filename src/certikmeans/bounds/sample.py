@@ -9,7 +9,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import AbstractAssigner
 from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
 from certikmeans.bounds.determination import SampleDetermination
 from certikmeans.bounds.one_centre import cost_about_one_centre
@@ -29,7 +29,7 @@ class SampleState:
     """What every evaluation shares."""
 
     problem: ReducedProblem
-    assigner: Assigner
+    assigner: AbstractAssigner
     determination: SampleDetermination
     keep_proof: bool
     checkable: bool  # whether the checker colours every component as we do
@@ -128,7 +128,7 @@ def without_links(costs: NDArray[np.float64]) -> float:
 
 
 def settled_bound(
-    problem: ReducedProblem, assigner: Assigner, part: Subproblem, stop: StopSignal
+    problem: ReducedProblem, assigner: AbstractAssigner, part: Subproblem, stop: StopSignal
 ) -> float:
     """At most the cost, about any centres in the boxes, of every proper viable labelling.
 
@@ -140,13 +140,14 @@ def settled_bound(
 
     Examples
     --------
+    >>> from certikmeans.assignment import assigner_for
     >>> from certikmeans.problem import Problem
     >>> from certikmeans.presolve.pipeline import presolve
     >>> done = presolve(Problem.from_data([[0.0], [2.0], [8.0]], 2), StopSignal())
     >>> whole = Subproblem.root(done.reduced)
     >>> low = done.reduced.points[:, 0] < 2.0
     >>> part = Subproblem(whole.lower, whole.upper, np.stack([low, ~low], axis=1))
-    >>> assigner = Assigner(done.reduced, done.witness)
+    >>> assigner = assigner_for(done.reduced, done.witness)
     >>> round(settled_bound(done.reduced, assigner, part, StopSignal()), 6)
     2.0
     """

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import AbstractAssigner
 from certikmeans.news import News, Unheard
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
@@ -33,7 +33,7 @@ class Workshop:
 
     Attributes
     ----------
-    assigner : Assigner
+    assigner : AbstractAssigner
         Exact assignment for fixed centres, prepared for ``problem``.
     witness : ndarray of shape (n_groups,)
         Some proper labelling: the answer when there is no time to find a better one.
@@ -48,7 +48,7 @@ class Workshop:
     """
 
     problem: ReducedProblem
-    assigner: Assigner
+    assigner: AbstractAssigner
     witness: Labels
     stop: StopSignal
     seed: int = 0

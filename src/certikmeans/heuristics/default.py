@@ -61,8 +61,10 @@ def default_exertion(workshop: Workshop) -> Exertion:
 
 
 def has_many_clusters(workshop: Workshop) -> bool:
-    """Whether swaps find more than a population in the same time."""
+    """Whether swaps find more than a population in the same time, and keep to the rules."""
     n_clusters = workshop.problem.n_clusters
+    if not workshop.problem.rules.only_apart:
+        return False
     return n_clusters > FEW_CLUSTERS or (
         n_clusters > FEWER_CLUSTERS and workshop.assigner.step_work > LONG_STEP
     )
@@ -80,8 +82,9 @@ class DefaultSearch(AbstractHeuristic):
         if problem.n_clusters >= problem.n_groups:
             # Every group has a cluster to itself: nothing can cost less, no pair can object.
             labels = np.arange(problem.n_groups)
-            workshop.news.offer(labels, "one group per cluster")
-            return labels
+            if problem.rules.respected_by(labels):
+                workshop.news.offer(labels, "one group per cluster")
+                return labels
         if problem.n_groups <= LARGE or workshop.news.gap_reached():
             if workshop.finished() and not workshop.starts:  # a few steps, however late it is
                 workshop = workshop.but(starts=(start_centers(problem, workshop.seed, 0),))

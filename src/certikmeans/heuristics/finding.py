@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import AbstractAssigner
 from certikmeans.heuristics.base import Centers, Workshop
 from certikmeans.heuristics.default import DefaultSearch
 from certikmeans.heuristics.local_search import LocalSearch
@@ -11,7 +11,9 @@ from certikmeans.heuristics.local_search import LocalSearch
 HEURISTICS_SHARE = 0.2
 
 
-def find_labelling(workshop: Workshop, patient: Assigner, starts: tuple[Centers, ...]) -> None:
+def find_labelling(
+    workshop: Workshop, patient: AbstractAssigner, starts: tuple[Centers, ...]
+) -> None:
     """Tell the workshop's news of the best labelling that can be found.
 
     ``patient`` takes its time for components that a short search does not finish: seconds would

@@ -7,18 +7,17 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import AbstractAssigner
 from certikmeans.heuristics.base import Centers, Labels, Workshop
 from certikmeans.heuristics.local_search import (
     LLOYD_ITERATIONS,
-    LONGEST_CHAIN,
-    ROUNDING_SHARE,
     LocalOptimum,
+    chains_of,
+    room_for_clusters,
 )
-from certikmeans.kernels.graph.links import Links
-from certikmeans.kernels.lloyd.chain_moves import ChainLimits, Clusters
 from certikmeans.kernels.lloyd.near_moves import cost_of, improve_nearby, label_greedily
 from certikmeans.problem import ReducedProblem
+from certikmeans.problem.rules import refuse
 
 # A group may move to so many clusters around its own.
 NEAREST = 16
@@ -34,16 +33,13 @@ class QuickSearch:
     that are near will do: chain moves go on from there.
     """
 
-    def __init__(self, problem: ReducedProblem, assigner: Assigner) -> None:
+    def __init__(self, problem: ReducedProblem, assigner: AbstractAssigner) -> None:
         self._problem = problem
         self._assigner = assigner
-        scatter = problem.weights @ np.einsum("ij,ij->i", problem.points, problem.points)
-        self._links = Links(problem.graph.indptr, problem.graph.neighbors)
-        self._limits = ChainLimits(
-            least_gain=ROUNDING_SHARE * float(scatter),
-            longest=min(LONGEST_CHAIN, problem.n_groups),
-            passes=PASSES,
-        )
+        chains = chains_of(problem, PASSES)
+        if chains is None:
+            refuse(problem.rules, "the search among many clusters")
+        self._links, self._limits = chains
 
     def from_centers(self, centers: Centers, workshop: Workshop) -> LocalOptimum:
         """Descend from ``centers``; stops early, with a proper labelling, when asked to."""
@@ -81,12 +77,7 @@ class QuickSearch:
     def _at_rest(self, labels: Labels, means: Centers, iterations: int) -> tuple[LocalOptimum, int]:
         """Move groups until no move gains; also returns how many moves that took."""
         problem = self._problem
-        n_clusters = problem.n_clusters
-        clusters = Clusters(
-            counts=np.empty(n_clusters, dtype=np.int64),
-            masses=np.empty(n_clusters),
-            sums=np.empty((n_clusters, problem.n_axes)),
-        )
+        clusters = room_for_clusters(problem)
         total = 0
         for _ in range(ROUNDS):
             moves = improve_nearby(
@@ -96,7 +87,7 @@ class QuickSearch:
             total += moves
             if moves == 0:
                 break
-        costs = np.empty(n_clusters)
+        costs = np.empty(problem.n_clusters)
         cost = cost_of(problem.points, problem.weights, means, labels, costs)
         return LocalOptimum(labels, means, float(cost), iterations), total
 

@@ -100,6 +100,7 @@ class Presolved:
         if len(together) == 0 and len(apart) == 0:
             return self
         before = self.reduced
+        assert before.rules.only_apart  # others would be lost; whoever branches on pairs refuses
         groups = must_link_groups(before.n_groups, self.row_of_point[together])
         links = groups[np.concatenate([before.graph.edges(), self.row_of_point[apart]])]
         if (links[:, 0] == links[:, 1]).any():

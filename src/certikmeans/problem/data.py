@@ -246,7 +246,7 @@ class ReducedProblem:
 
     @property
     def graph(self) -> ApartGraph:
-        """The cannot-links."""
+        """The cannot-links, whatever other rules there are: for lower bounds. See `rules`."""
         return self.rules.apart
 
     @property

@@ -41,3 +41,21 @@ class ApartGraph:
         tails = np.repeat(np.arange(self.n_vertices), np.diff(self.indptr))
         forward = tails < self.neighbors
         return np.stack([tails[forward], self.neighbors[forward]], axis=1)
+
+    def among(self, rows: NDArray[np.int64]) -> ApartGraph:
+        """The graph on ``rows``, ascending: whole components and free vertices, numbered anew."""
+        position = np.full(self.n_vertices + 1, -1, dtype=np.int64)
+        position[rows] = np.arange(len(rows))
+        kept = position[self.starts[:-1]] >= 0
+        degrees = np.diff(self.indptr)
+        entries = np.repeat(position[:-1] >= 0, degrees)
+        starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[kept])]).astype(np.int64)
+        parents = self.parents[rows[: starts[-1]]]
+        return ApartGraph(
+            n_vertices=len(rows),
+            indptr=np.concatenate([[0], np.cumsum(degrees[rows])]).astype(np.int64),
+            neighbors=position[self.neighbors[entries]],
+            starts=starts,
+            parents=position[parents],  # a root's -1 reads the last entry, which is -1
+            extra_edges=self.extra_edges[kept],
+        )

@@ -3,12 +3,15 @@
 Stages do not look into a constraint. They ask two questions,
 
 * *the cheapest admissible labels for a table of costs* (heuristics, upper bounds, the sample
-  bound): answered by what `certikmeans.assignment.assigner_for` returns;
+  bound): answered by what `certikmeans.assignment.assigner_for` returns, one class per kind;
 * *the admissible set of groups that is worth most* (pricing in the cluster bound): answered by
-  the bound's pricer;
+  the bound's pricer.
 
-and what cannot answer for some rules refuses them by name, with `refuse`. A lower bound may also
-leave out rules that it does not know: without them there are only more labellings.
+Whoever **makes labellings** asks the first, or asks whether there is anything but cannot-links
+(``only_apart``); what cannot keep to some rules refuses them by name, with `refuse`. Whoever
+**bounds from below** may leave out what it does not know, for without it there are only more
+labellings: ``apart`` are the cannot-links, whatever else there is. docs/decisions/0007 says what
+a new kind would touch.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ class AbstractRules(ABC):
     @property
     @abstractmethod
     def apart(self) -> ApartGraph:
-        """The cannot-links among the rules."""
+        """The cannot-links among the rules: what a lower bound may work with alone."""
 
     @property
     @abstractmethod
@@ -42,6 +45,22 @@ class AbstractRules(ABC):
     @abstractmethod
     def respected_by(self, labels: NDArray[np.int64]) -> bool:
         """Whether a labelling is admissible."""
+
+    @abstractmethod
+    def unit_starts(self) -> NDArray[np.int64]:
+        """First rows of the units, and the number of rows at the end.
+
+        Groups of one unit restrict each other; no rule is about two units.
+        """
+
+    @abstractmethod
+    def among(self, rows: NDArray[np.int64]) -> AbstractRules:
+        """The rules of some groups: ``rows``, ascending, are those of whole units."""
+
+    def apart_from(self, group: int) -> NDArray[np.int64]:
+        """The groups that are never in one cluster with this one, by a cannot-link."""
+        graph = self.apart
+        return graph.neighbors[graph.indptr[group] : graph.indptr[group + 1]]
 
 
 @final
@@ -67,6 +86,16 @@ class CannotLinks(AbstractRules):
         """Whether no link has both ends in one cluster."""
         tails, heads = self.graph.edges().T
         return bool((labels[tails] != labels[heads]).all())
+
+    def unit_starts(self) -> NDArray[np.int64]:
+        """First rows of the components; a free group is a unit of its own."""
+        graph = self.graph
+        free = np.arange(graph.n_linked, graph.n_vertices + 1)
+        return np.concatenate([graph.starts[:-1], free]).astype(np.int64)
+
+    def among(self, rows: NDArray[np.int64]) -> CannotLinks:
+        """The links of whole components."""
+        return CannotLinks(self.graph.among(rows))
 
 
 def refuse(rules: AbstractRules, what: str) -> NoReturn:

@@ -39,9 +39,8 @@ def doubtful_pair(problem: ReducedProblem, mixture: Mixture | None) -> Pair | No
     np.fill_diagonal(doubt, 0.0)
     place = np.full(problem.n_groups, -1)
     place[rows] = np.arange(len(rows))
-    graph = problem.graph
     for i, s in enumerate(rows):
-        others = place[graph.neighbors[graph.indptr[s] : graph.indptr[s + 1]]]
+        others = place[problem.rules.apart_from(s)]
         doubt[i, others[others >= 0]] = 0.0
     most = float(doubt.max(initial=0.0))
     if most < LEAST_DOUBT:
@@ -71,7 +70,7 @@ def undecided_pair(problem: ReducedProblem) -> Pair | None:
     seats = _seats(problem)
     apart = np.zeros((problem.n_groups, len(seats)), dtype=bool)
     for column, seat in enumerate(seats):
-        apart[_neighbors(problem, seat), column] = True
+        apart[problem.rules.apart_from(seat), column] = True
     weights = problem.weights[:, None]
     away = problem.points[:, None, :] - problem.points[seats][None, :, :]
     share = weights * problem.weights[seats] / (weights + problem.weights[seats])
@@ -93,13 +92,8 @@ def _seats(problem: ReducedProblem) -> list[int]:
         if common[s]:
             seats.append(int(s))
             apart = np.zeros(problem.n_groups, dtype=bool)
-            apart[_neighbors(problem, int(s))] = True
+            apart[problem.rules.apart_from(int(s))] = True
             common &= apart
             if not common.any():
                 break
     return seats
-
-
-def _neighbors(problem: ReducedProblem, s: int) -> NDArray[np.int64]:
-    graph = problem.graph
-    return graph.neighbors[graph.indptr[s] : graph.indptr[s + 1]]

@@ -12,6 +12,7 @@ from certikmeans.assignment import assigner_for
 from certikmeans.bounds.base import AbstractBound, BoundResult, Mixture, Setting
 from certikmeans.presolve.must_link import must_link_groups
 from certikmeans.presolve.pipeline import Presolved
+from certikmeans.problem.rules import refuse
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import Leaf, PairSplit
 from certikmeans.search.node import AbstractWorker, Answer, Split, Task
@@ -58,6 +59,8 @@ class PairWorker(AbstractWorker[PairPart]):
     """
 
     def __init__(self, presolved: Presolved, bound: AbstractBound[Any], setting: Setting) -> None:
+        if not presolved.reduced.rules.only_apart:
+            refuse(presolved.reduced.rules, "branching on pairs")
         self.name = bound.name
         self._presolved = presolved
         self._bound = bound

@@ -6,6 +6,7 @@ from typing import Any
 
 from certikmeans.bounds.base import AbstractBound, Setting
 from certikmeans.presolve.pipeline import Presolved
+from certikmeans.problem import ReducedProblem
 from certikmeans.search.centers import CenterWorker
 from certikmeans.search.node import AbstractWorker
 from certikmeans.search.pairs import PairWorker
@@ -19,13 +20,14 @@ WORKERS: dict[str, type[PairWorker] | type[CenterWorker]] = {
 }
 
 
-def chosen_branching(asked: str, bound: AbstractBound[Any], n_groups: int) -> str:
+def chosen_branching(asked: str, bound: AbstractBound[Any], problem: ReducedProblem) -> str:
     """Resolve ``auto``: pairs where the bound says which, and nodes are cheap; else centres."""
     if asked in WORKERS:
         return asked
-    if bound.suggests_pairs and n_groups <= PAIRS_UP_TO:
-        return "pairs"
-    return "centers" if bound.uses_boxes else "pairs"
+    pairs_pay = bound.suggests_pairs and problem.n_groups <= PAIRS_UP_TO
+    if bound.uses_boxes and not (pairs_pay and problem.rules.only_apart):
+        return "centers"
+    return "pairs"
 
 
 def make_worker(

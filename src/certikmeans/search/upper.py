@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import AbstractAssigner
 from certikmeans.presolve.pipeline import Presolved
 from certikmeans.proof import Leaf
 from certikmeans.stop import StopSignal
@@ -27,7 +27,7 @@ def stated_leaf(presolved: Presolved, leaf: Leaf, keep_proof: bool) -> Leaf:
 
 def labellings(
     presolved: Presolved,
-    assigner: Assigner,
+    assigner: AbstractAssigner,
     centers: Iterable[NDArray[np.float64]],
     stop: StopSignal,
 ) -> tuple[NDArray[np.int64], ...]:

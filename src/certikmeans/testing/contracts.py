@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
 
 from certikmeans.assignment import assigner_for
 from certikmeans.board import Board
-from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
+from certikmeans.bounds.base import AbstractBound, Root, Setting
 from certikmeans.events import Emitter
 from certikmeans.heuristics.base import AbstractHeuristic, Labels, Workshop
 from certikmeans.news import Unheard
@@ -37,12 +38,11 @@ def workshop_for(problem: Problem, *, seed: int = 0) -> Workshop:
 
 
 def check_proper(problem: ReducedProblem, labels: Labels) -> None:
-    """Labels are in range and differ across every cannot-link."""
+    """Labels are in range and respect the rules."""
     assert labels.shape == (problem.n_groups,)
     assert labels.dtype == np.int64
     assert 0 <= labels.min() <= labels.max() < problem.n_clusters
-    tails, heads = problem.graph.edges().T
-    assert (labels[tails] != labels[heads]).all()
+    assert problem.rules.respected_by(labels)
 
 
 @final
@@ -90,30 +90,33 @@ def check_bound(bound: AbstractBound[Any], problem: Problem) -> None:
 
     With the news of a run and without; the problem has to be feasible, or nothing is tested.
     """
-    done = presolve(problem, StopSignal())
-    assert not isinstance(done, InfeasibilityProof), "nothing to test: draw another problem"
-    assert done.witness is not None
+    done, costs = _every_labelling(problem)
     assert bound.obstacle(done.reduced) is None, "nothing to test: draw another problem"
+    assert done.witness is not None
     state, whole = bound.prepare(setting_for(done)), Subproblem.root(done.reduced)
     board = Board(problem, 1e-3, Emitter(), StopSignal())
     board.offer(done.restore_labels(done.witness), "witness")
     for root in (None, Root(board.seen_from(done))):
         found = bound.evaluate(state, whole, np.inf, StopSignal(), None, root)
-        _check_below(found, done, problem)
-    lowest = min(
-        exact_cost(problem.points, problem.weights, labels)
-        for labels in feasible_labellings(problem)
-    )
+        lifted = done.restore_bound(found.value)
+        for reduced, stated in costs:
+            assert Fraction(found.value) <= reduced
+            assert Fraction(lifted) <= stated
+    lowest = min(stated for _, stated in costs)
     assert Fraction(board.lower) <= lowest, "what was told on the way is more than is true"
 
 
-def _check_below(found: BoundResult, done: Presolved, problem: Problem) -> None:
-    lifted = done.restore_bound(found.value)
+@lru_cache(maxsize=2)
+def _every_labelling(problem: Problem) -> tuple[Presolved, list[tuple[Fraction, Fraction]]]:
+    """Presolve, and the exact cost of every labelling, of the groups and of the points."""
+    done = presolve(problem, StopSignal())
+    assert not isinstance(done, InfeasibilityProof), "nothing to test: draw another problem"
+    reduced, costs = done.reduced, []
     for labels in feasible_labellings(problem):
         groups = done.reduce_labels(np.array(labels))
-        reduced = exact_cost(done.reduced.points, done.reduced.weights, groups)
-        assert Fraction(found.value) <= reduced
-        assert Fraction(lifted) <= exact_cost(problem.points, problem.weights, labels)
+        inner = exact_cost(reduced.points, reduced.weights, groups)
+        costs.append((inner, exact_cost(problem.points, problem.weights, labels)))
+    return done, costs
 
 
 def _cost(workshop: Workshop, labels: Labels) -> float:

@@ -13,22 +13,34 @@ from certikmeans.problem import Problem
 def exact_cost(points: Any, weights: Any, labels: Any) -> Fraction:
     """Cost of ``labels`` with every cluster at its exact mean.
 
+    A float is a whole number times a power of two, so sums are taken over whole numbers: about
+    the mean of mass m, the squares add up to ``sum w x^2 - (sum w x)^2 / m``.
+
     >>> exact_cost([[0.0], [2.0], [9.0]], [1.0, 1.0, 1.0], [0, 0, 1])
     Fraction(2, 1)
     """
-    rows = [[Fraction(float(v)) for v in row] for row in points]
-    masses = [Fraction(float(v)) for v in weights]
+    rows, step = _whole(points)
+    masses, unit = _whole([weights])
     total = Fraction(0)
     for k in {int(label) for label in labels}:
         members = [i for i, label in enumerate(labels) if int(label) == k]
-        mass = sum((masses[i] for i in members), Fraction(0))
+        mass = sum(masses[0][i] for i in members)
         if mass == 0:
             continue  # what weighs nothing costs nothing
         for j in range(len(rows[0])):
-            mean = sum((masses[i] * rows[i][j] for i in members), Fraction(0)) / mass
-            for i in members:
-                total += masses[i] * (rows[i][j] - mean) * (rows[i][j] - mean)
-    return total
+            first = sum(masses[0][i] * rows[i][j] for i in members)
+            second = sum(masses[0][i] * rows[i][j] ** 2 for i in members)
+            total += Fraction(second * mass - first**2, mass)
+    return total * unit * step**2
+
+
+def _whole(table: Any) -> tuple[list[list[int]], Fraction]:
+    """Every number of a table as a multiple of one step."""
+    ratios = [[float(value).as_integer_ratio() for value in row] for row in table]
+    finest = max((below for row in ratios for _, below in row), default=1)  # powers of two
+    return [[above * (finest // below) for above, below in row] for row in ratios], Fraction(
+        1, finest
+    )
 
 
 def respects(labels: Any, must_link: Any, cannot_link: Any) -> bool:

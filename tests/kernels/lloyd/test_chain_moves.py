@@ -7,7 +7,8 @@ import pytest
 
 from certikmeans.heuristics.local_search import means_of
 from certikmeans.kernels.graph.links import Links
-from certikmeans.kernels.lloyd.chain_moves import ChainLimits, Clusters, improve_by_chains
+from certikmeans.kernels.lloyd.chain_moves import improve_by_chains
+from certikmeans.kernels.lloyd.chains import ChainLimits, Clusters
 from certikmeans.testing.contracts import check_proper, workshop_for
 from certikmeans.testing.instances import feasible_problem
 from certikmeans.testing.oracle import exact_cost

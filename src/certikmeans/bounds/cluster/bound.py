@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import AbstractAssigner
 from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
 from certikmeans.bounds.cluster.bundle import (
     FEW_CLUSTERS,
@@ -73,7 +73,7 @@ class ClusterState:
     """What every evaluation shares."""
 
     pricer: Pricer
-    assigner: Assigner  # finds labels to build the multipliers' box around
+    assigner: AbstractAssigner  # finds labels to build the multipliers' box around
     gap: float
     seed: int
     multipliers: Vector | None = None  # of an earlier run
@@ -116,11 +116,12 @@ class ClusterBound(AbstractBound[ClusterState]):
 
     Examples
     --------
+    >>> from certikmeans.assignment import assigner_for
     >>> from certikmeans.presolve.pipeline import presolve
     >>> from certikmeans.problem import Problem
     >>> done = presolve(Problem.from_data([[0.0], [1.0], [8.0], [9.0]], 2), StopSignal())
     >>> bound = ClusterBound()
-    >>> state = bound.prepare(Setting(done.reduced, Assigner(done.reduced, done.witness)))
+    >>> state = bound.prepare(Setting(done.reduced, assigner_for(done.reduced, done.witness)))
     >>> found = bound.evaluate(state, Subproblem.root(done.reduced), 0.999, StopSignal())
     >>> 0.999 <= found.value <= 1.0
     True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import AbstractAssigner
 from certikmeans.bounds.sample import least_costs
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
@@ -39,7 +39,7 @@ def spread(reduced: ReducedProblem, part: Subproblem) -> NDArray[np.float64]:
 
 def settle(
     reduced: ReducedProblem,
-    assigner: Assigner,
+    assigner: AbstractAssigner,
     part: Subproblem,
     centers: NDArray[np.float64],
     stop: StopSignal,

@@ -69,7 +69,7 @@ def make_groups(problem: ReducedProblem, limit: int | None = None) -> Groups:
     """
     if limit is None:
         limit = size_limit(problem.n_axes, problem.n_clusters)
-    starts = _cut_large(_component_starts(problem), max(TOO_LARGE, 3 * limit), limit)
+    starts = _cut_large(problem.rules.unit_starts(), max(TOO_LARGE, 3 * limit), limit)
     sizes = np.diff(starts)
     middles = np.add.reduceat(problem.points, starts[:-1], axis=0) / sizes[:, None]
     queue = near_order(middles)
@@ -90,12 +90,6 @@ def make_groups(problem: ReducedProblem, limit: int | None = None) -> Groups:
             heapq.heapreplace(loads, (load + size, least))
     chosen = [components for components in alone + sets if components]
     return _lay_out(problem, [_rows(starts, components) for components in chosen])
-
-
-def _component_starts(problem: ReducedProblem) -> NDArray[np.int64]:
-    """First rows of the components, free groups being one each; the number of rows at the end."""
-    free = np.arange(problem.graph.n_linked, problem.n_groups + 1)
-    return np.concatenate([problem.graph.starts[:-1], free]).astype(np.int64)
 
 
 def _cut_large(starts: NDArray[np.int64], most: int, size: int) -> NDArray[np.int64]:

@@ -8,50 +8,10 @@ changes only two clusters, whose sums of squares are ``sum w |x|^2 - |s|^2 / m``
 ``m`` the mass and ``s`` the weighted sum: so a move is judged from two masses and two sums.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from certikmeans.compiling.dispatch import njit
-
-
-class Clusters(NamedTuple):
-    """All that the cost of a move depends on."""
-
-    counts: np.ndarray  # (k,) int64 groups
-    masses: np.ndarray  # (k,)
-    sums: np.ndarray  # (k, d) weighted sums
-
-
-class ChainLimits(NamedTuple):
-    """Which moves are considered."""
-
-    least_gain: float  # moves that gain less are taken for rounding
-    longest: int  # chain considered
-    passes: int  # sweeps over all groups
-
-
-@njit(cache=True, nogil=True)
-def _chain(start, b, links, labels, stamp, mark, chain):
-    """Collect the chain of ``start`` towards ``b``. Returns its length, 0 if ``chain`` is short."""
-    indptr, neighbors, a = links.indptr, links.neighbors, labels[start]
-    chain[0] = start
-    mark[start] = stamp
-    length = 1
-    head = 0
-    while head < length:
-        vertex = chain[head]
-        head += 1
-        other_side = b if labels[vertex] == a else a
-        for e in range(indptr[vertex], indptr[vertex + 1]):
-            other = neighbors[e]
-            if labels[other] == other_side and mark[other] != stamp:
-                if length == chain.size:
-                    return 0
-                mark[other] = stamp
-                chain[length] = other
-                length += 1
-    return length
+from certikmeans.kernels.lloyd.chains import add_up, chain_shift, collect_chain
 
 
 @njit(cache=True, nogil=True)
@@ -111,19 +71,6 @@ def _update_mean(clusters, k, means):
 
 
 @njit(cache=True, nogil=True)
-def _add_up(points, weights, labels, clusters):
-    """Fill in the clusters of ``labels``."""
-    clusters.counts[:] = 0
-    clusters.masses[:] = 0.0
-    clusters.sums[:] = 0.0
-    for i in range(labels.size):
-        clusters.counts[labels[i]] += 1
-        clusters.masses[labels[i]] += weights[i]
-        for j in range(points.shape[1]):
-            clusters.sums[labels[i], j] += weights[i] * points[i, j]
-
-
-@njit(cache=True, nogil=True)
 def improve_by_chains(
     points,  # IN   (n, d) float64, centred
     weights,  # IN   (n,) float64
@@ -136,7 +83,7 @@ def improve_by_chains(
     n, d = points.shape
     counts, masses, sums = clusters.counts, clusters.masses, clusters.sums
     n_clusters = masses.size
-    _add_up(points, weights, labels, clusters)
+    add_up(points, weights, labels, clusters)
     means = np.zeros((n_clusters, d))
     for k in range(n_clusters):
         _update_mean(clusters, k, means)
@@ -159,18 +106,10 @@ def improve_by_chains(
             if b == a:
                 continue
             stamp += 1
-            length = _chain(i, b, links, labels, stamp, mark, chain)
+            length = collect_chain(i, b, links, labels, stamp, mark, chain)
             if length == 0:
                 continue
-            mass_shift, count_shift = 0.0, 0
-            sum_shift[:] = 0.0
-            for c in range(length):
-                vertex = chain[c]
-                sign = 1.0 if labels[vertex] == a else -1.0
-                count_shift += 1 if labels[vertex] == a else -1
-                mass_shift += sign * weights[vertex]
-                for j in range(d):
-                    sum_shift[j] += sign * weights[vertex] * points[vertex, j]
+            mass_shift, count_shift = chain_shift(points, weights, labels, chain, length, sum_shift)
             if counts[a] == count_shift or counts[b] == -count_shift:
                 continue  # emptying a cluster never lowers the cost
             if _gain(clusters, a, b, mass_shift, sum_shift) <= limits.least_gain:

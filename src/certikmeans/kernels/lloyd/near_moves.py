@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from certikmeans.compiling.dispatch import njit
+from certikmeans.kernels.distance import squared_distance
+from certikmeans.kernels.lloyd.chains import add_up, chain_shift, collect_chain
 
 
 class MoveSpace(NamedTuple):
@@ -23,41 +25,9 @@ class MoveSpace(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _distance(points, i, means, k):
-    total = 0.0
-    for j in range(points.shape[1]):
-        away = points[i, j] - means[k, j]
-        total += away * away
-    return total
-
-
-@njit(cache=True, nogil=True)
 def _refresh(clusters, k, means):
     for j in range(means.shape[1]):
         means[k, j] = clusters.sums[k, j] / clusters.masses[k]
-
-
-@njit(cache=True, nogil=True)
-def _collect(start, b, links, labels, stamp, space):
-    """Chain of ``start`` towards ``b``; 0 if it is too long."""
-    indptr, neighbors, a = links.indptr, links.neighbors, labels[start]
-    mark, chain = space.mark, space.chain
-    chain[0] = start
-    mark[start] = stamp
-    length, head = 1, 0
-    while head < length:
-        vertex = chain[head]
-        head += 1
-        other_side = b if labels[vertex] == a else a
-        for e in range(indptr[vertex], indptr[vertex + 1]):
-            other = neighbors[e]
-            if labels[other] == other_side and mark[other] != stamp:
-                if length == chain.size:
-                    return 0
-                mark[other] = stamp
-                chain[length] = other
-                length += 1
-    return length
 
 
 @njit(cache=True, nogil=True)
@@ -66,15 +36,7 @@ def _chain_gain(points, weights, clusters, labels, b, length, space):
     masses, sums, counts = clusters.masses, clusters.sums, clusters.counts
     chain, shift = space.chain, space.shift
     a = labels[chain[0]]
-    shift[:] = 0.0
-    mass, count = 0.0, 0
-    for c in range(length):
-        vertex = chain[c]
-        sign = 1.0 if labels[vertex] == a else -1.0
-        count += 1 if labels[vertex] == a else -1
-        mass += sign * weights[vertex]
-        for j in range(shift.size):
-            shift[j] += sign * weights[vertex] * points[vertex, j]
+    mass, count = chain_shift(points, weights, labels, chain, length, shift)
     mass_a, mass_b = masses[a] - mass, masses[b] + mass
     if counts[a] == count or counts[b] == -count or mass_a <= 0.0 or mass_b <= 0.0:
         return -np.inf
@@ -107,15 +69,8 @@ def _apply(points, weights, clusters, labels, b, length, chain, means):
 
 
 @njit(cache=True, nogil=True)
-def _add_up(points, weights, labels, clusters, means):
-    clusters.counts[:] = 0
-    clusters.masses[:] = 0.0
-    clusters.sums[:] = 0.0
-    for i in range(labels.size):
-        clusters.counts[labels[i]] += 1
-        clusters.masses[labels[i]] += weights[i]
-        for j in range(points.shape[1]):
-            clusters.sums[labels[i], j] += weights[i] * points[i, j]
+def _add_up_and_average(points, weights, labels, clusters, means):
+    add_up(points, weights, labels, clusters)
     for k in range(means.shape[0]):
         if clusters.masses[k] > 0.0:
             _refresh(clusters, k, means)
@@ -133,7 +88,7 @@ def cost_of(
     costs[:] = 0.0
     total = 0.0
     for i in range(labels.size):
-        away = weights[i] * _distance(points, i, means, labels[i])
+        away = weights[i] * squared_distance(points, i, means, labels[i])
         costs[labels[i]] += away
         total += away
     return total
@@ -153,7 +108,7 @@ def improve_nearby(
     """Move every group to the best of the near clusters, until no move gains. Returns moves."""
     n, d = points.shape
     masses, counts = clusters.masses, clusters.counts
-    _add_up(points, weights, labels, clusters, means)
+    _add_up_and_average(points, weights, labels, clusters, means)
     space = MoveSpace(
         np.full(n, -1, dtype=np.int64),
         np.empty(limits.longest, dtype=np.int64),
@@ -168,20 +123,20 @@ def improve_nearby(
         a, w = labels[i], weights[i]
         if counts[a] < 2 or masses[a] <= w:
             continue
-        leave = w * masses[a] / (masses[a] - w) * _distance(points, i, means, a)
+        leave = w * masses[a] / (masses[a] - w) * squared_distance(points, i, means, a)
         best_gain, best, best_length = limits.least_gain, -1, 0
         free = links.indptr[i] == links.indptr[i + 1]
         for e in range(near.shape[1]):
             b = near[a, e]
             if b == a or masses[b] <= 0.0:
                 continue
-            gain = leave - w * masses[b] / (masses[b] + w) * _distance(points, i, means, b)
+            gain = leave - w * masses[b] / (masses[b] + w) * squared_distance(points, i, means, b)
             if gain <= limits.least_gain:
                 continue
             length = 1
             if not free:
                 stamp += 1
-                length = _collect(i, b, links, labels, stamp, space)
+                length = collect_chain(i, b, links, labels, stamp, space.mark, space.chain)
                 if length == 0:
                     continue
                 if length > 1:
@@ -254,7 +209,7 @@ def label_greedily(
                     taken[labels[neighbors[e]]] = i
         least, label = np.inf, -1
         for k in range(centers.shape[0]):
-            away = _distance(points, i, centers, k)
+            away = squared_distance(points, i, centers, k)
             if away < least and taken[k] != i:
                 least, label = away, k
         if label < 0:

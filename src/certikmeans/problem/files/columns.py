@@ -11,8 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.errors import InputError
-from certikmeans.problem.files.table import Names, column_number, column_title
-from certikmeans.problem.files.text import did_you_mean, excerpt, listed
+from certikmeans.problem.files.table import (
+    Names,
+    column_number,
+    column_title,
+    find_column,
+)
+from certikmeans.problem.files.text import excerpt
 
 _ROW_NAMES = {"#", "id", "idx", "index", "key", "no", "nr", "row", "rowid", "rownames", "sample"}
 _FEWEST_ROWS = 4  # fewer consecutive numbers may well be a coincidence
@@ -70,9 +75,8 @@ class ColumnChoice:
         for entry in given:
             whole = not isinstance(entry, str) or bool(names and entry in names)
             for word in [entry] if whole else str(entry).split(","):
-                found.add(
-                    _find(word.strip() if isinstance(word, str) else word, names, n_columns, path)
-                )
+                column = word.strip() if isinstance(word, str) else word
+                found.add(find_column(column, names, n_columns, path))
         return frozenset(found)
 
 
@@ -99,25 +103,6 @@ def _plain_numbers(given: tuple[str | int, ...], n_columns: int) -> frozenset[in
     return frozenset(
         n % n_columns for n in numbers if n is not None and -n_columns <= n < n_columns
     )
-
-
-def _find(word: str | int, names: Names, n_columns: int, path: str) -> int:
-    if names and word in names:
-        if names.count(str(word)) > 1:
-            raise InputError(
-                f"{path}: several columns are called {excerpt(word)}",
-                hint=f"give the column's number instead, from 0 to {n_columns - 1}",
-            )
-        return names.index(str(word))
-    number = column_number(word)
-    if number is None or not -n_columns <= number < n_columns:
-        known = listed(names) if names else "the file names no columns"
-        raise InputError(
-            f"{path}: there is no column {excerpt(word)}",
-            hint=did_you_mean(str(word), names or ())
-            + f"columns: {known}; or give a number from 0 to {n_columns - 1}",
-        )
-    return number % n_columns
 
 
 def note_row_numbers(

@@ -61,19 +61,26 @@ def find_label_column(
     """Return the number of the label column; a name goes before a number."""
     if label_column is None:
         return None
-    if names and label_column in names:
-        if names.count(str(label_column)) > 1:
+    return find_column(label_column, names, n_columns, path, "label column")
+
+
+def find_column(
+    word: str | int, names: Names, n_columns: int, path: str, what: str = "column"
+) -> int:
+    """Return the number of a column; a name goes before a number."""
+    if names and word in names:
+        if names.count(str(word)) > 1:
             raise InputError(
-                f"{path}: several columns are called {excerpt(label_column)}",
+                f"{path}: several columns are called {excerpt(word)}",
                 hint=f"give the column's number instead, from 0 to {n_columns - 1}",
             )
-        return names.index(str(label_column))
-    number = column_number(label_column)
+        return names.index(str(word))
+    number = column_number(word)
     if number is None or not -n_columns <= number < n_columns:
         known = listed(names) if names else "the file names no columns"
         raise InputError(
-            f"{path}: there is no label column {excerpt(label_column)}",
-            hint=did_you_mean(str(label_column), names or ())
+            f"{path}: there is no {what} {excerpt(word)}",
+            hint=did_you_mean(str(word), names or ())
             + f"columns: {known}; or give a number from 0 to {n_columns - 1}",
         )
     return number % n_columns
