@@ -111,3 +111,37 @@ def test_a_run_may_begin_with_any_multipliers():
         assert again.cost == plain.cost
         assert again.lower_bound <= plain.cost
         assert again.gap <= 1e-3
+
+
+def test_two_that_exclude_each_other_are_one_question():
+    points = [*LINE[:3], [5.5], [5.6], *LINE[4:]]
+    free = solve(Problem.from_data(points, 2), jobs=1).questions(slack=0.2)
+    assert {3, 4} == {question.point for question in free}
+    linked = Problem.from_data(points, 2, cannot_link=[(3, 4)])
+    result = solve(linked, jobs=1)
+    assert not result.certainty(0.2).certain[[3, 4]].any()
+    (question,) = result.questions(slack=0.2)
+    assert question.point in (3, 4)
+    assert question.settles
+
+
+def test_who_stands_for_a_cluster_is_asked_about_the_others():
+    # The last is alone in its cluster, so it stands for it, and it is in doubt.
+    result = solve(Problem.from_data([[0.0], [1.0], [2.0], [3.9]], 2), jobs=1)
+    sure = result.certainty(0.5)
+    doubt = np.flatnonzero(~sure.certain)
+    asked = {point for question in result.questions(slack=0.5) for point in question.pair}
+    assert len(doubt) >= 2
+    assert set(doubt.tolist()) <= asked
+    pairs = [frozenset(question.pair) for question in result.questions(slack=0.5)]
+    assert len(set(pairs)) == len(pairs)
+
+
+def test_no_more_questions_than_wanted():
+    rng = np.random.default_rng(2)
+    points = np.concatenate([rng.normal(c, 1.2, size=(30, 2)) for c in (0.0, 3.0, 6.0)])
+    result = solve(Problem.from_data(points, 3), jobs=1)
+    many = result.questions(40, slack=0.01)
+    assert len(many) > 5
+    assert result.questions(3, slack=0.01) == many[:3]
+    assert result.questions(0) == ()

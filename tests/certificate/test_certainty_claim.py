@@ -12,6 +12,7 @@ import pytest
 from certikmeans import InputError, Problem, check_certificate, solve
 from certikmeans.certificate import Reason
 from certikmeans.certificate import format as form
+from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.format_certainty import CertaintyClaim
 from certikmeans.certificate.write import certificate_bytes, make_certificate
 from tests.certainty.every_labelling import good_labellings
@@ -118,3 +119,13 @@ def test_damaged_headers_are_refused(line):
         found = verdict(problem, replace(certificate, certainty=claim))
         assert not found.accepted
         assert found.reason is Reason.FIELD
+
+
+def test_small_files_may_not_ask_for_much_work(line):
+    problem, certificate = line
+    content = form.encode(replace(certificate, lower_bound=0.0))  # proven at a glance
+    assert check_certificate(problem.points, content).accepted
+    few = Limits(boxes_to_begin_with=1, boxes_per_number=0)
+    found = check_certificate(problem.points, content, limits=few)
+    assert not found.accepted
+    assert found.reason is Reason.LIMIT

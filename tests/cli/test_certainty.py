@@ -21,7 +21,8 @@ def test_certainty_in_words(line, tmp_path):
     assert done.returncode == 0
     assert "within 5 % of the cost" in done.stdout
     assert "at least 6 of 7 points" in done.stdout
-    assert "cluster 1: " in done.stdout
+    assert "in doubt             point 3 (cluster 0 or 1)\n" in done.stdout
+    assert "  cluster 1  x  7." in done.stdout
     assert done.stderr == ""
 
 

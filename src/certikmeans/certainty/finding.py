@@ -46,8 +46,9 @@ Labels = NDArray[np.int64]
 AIM = 0.1
 LEAST_AIM = 1e-5  # of the cost
 LEAST_SECONDS = 2.0
-# Of the time that the proof took, this much goes into better multipliers; regions take less.
-TIME_SHARE = 0.5
+# Of the time that the proof took: after this much multipliers are raised no further, after this
+# much regions are given up, and so much is there to count overlaps where they were.
+TIME_SHARE, UNTIL_REGIONS, TIME_OF_OVERLAP = 0.5, 0.75, 0.25
 # Beyond so many axes exact pricing is hopeless without multipliers to begin with.
 MOST_AXES = 8
 
@@ -63,6 +64,11 @@ class _Case:
     groups: Labels  # of the groups
     cost: float
     slack: float
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take: as long as the proof."""
+        return max(LEAST_SECONDS, self.basis.seconds)
 
     def evidence(self) -> tuple[AbstractEvidence, ...]:
         """What the run has left behind, if groups are numbered as they were."""
@@ -93,6 +99,7 @@ def _from_multipliers(case: _Case, threads: Executor | None, stop: StopSignal) -
     presolved = case.presolved
     reduced = presolved.reduced
     most = most_reduced_cost(presolved, case.cost, case.slack)
+    limited = stop.within(UNTIL_REGIONS * case.seconds)
     found = _multipliers(case, most, threads, stop)
     if found is None:
         return _from_overlap(
@@ -103,7 +110,7 @@ def _from_multipliers(case: _Case, threads: Executor | None, stop: StopSignal) -
     with np.errstate(invalid="ignore", divide="ignore"):
         centers = sums / masses[:, None]  # NaN: empty
     pricer = Pricer(reduced, threads)
-    enclosure: Enclosure = enclose(pricer, level, centers[masses > 0.0], stop)
+    enclosure: Enclosure = enclose(pricer, level, centers[masses > 0.0], limited)
     if enclosure.failure is not None:
         return _from_overlap(case, most, f"{enclosure.failure}; {_room(case, level)}", stop)
     regions = enclosure.regions
@@ -119,7 +126,7 @@ def _from_multipliers(case: _Case, threads: Executor | None, stop: StopSignal) -
 def _from_overlap(case: _Case, most: float, reason: str, stop: StopSignal) -> Certainty:
     """What can be said without regions: how many points can be elsewhere."""
     reduced, rows = case.presolved.reduced, case.presolved.row_of_point
-    limited = stop.within(max(LEAST_SECONDS, case.basis.seconds))
+    limited = stop.within(TIME_OF_OVERLAP * case.seconds)
     eta = spectral_overlap(reduced, case.groups, most, limited)
     kept = rows < reduced.n_groups
     sizes = np.bincount(rows[kept], minlength=reduced.n_groups)
@@ -157,7 +164,7 @@ def _multipliers(
     whole = Subproblem.root(reduced)
     aim = max(AIM * case.slack, LEAST_AIM)
     goal = max(0.0, most_reduced_cost(case.presolved, case.cost, 0.0) - aim * case.cost)
-    limited = stop.within(max(LEAST_SECONDS, TIME_SHARE * basis.seconds))
+    limited = stop.within(TIME_SHARE * case.seconds)
     found: BoundResult
     given = next((one for one in case.evidence() if isinstance(one, GroupMultipliers)), None)
     if given is not None:

@@ -31,8 +31,11 @@ from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS, TINY
 
 # Everything is proven for a little more than is said, so that a checker, who rounds differently,
-# can prove it again.
+# can prove it again: a share of delta, and, as that may be next to nothing, what a checker's sigma
+# and its costs are larger by; unless that were more than these shares of delta and of the cost.
 FOR_A_CHECKER = 1e-3
+ERRORS_OF_A_CHECKER, COST_OF_A_CHECKER = 24.0, 1e-11
+MOST_FOR_A_CHECKER = 1e-2, 1e-6
 
 
 @final
@@ -64,4 +67,7 @@ def level_of(
     sigma = (total - value) / n_clusters + 8.0 * error
     rounding = 8.0 * EPS * (abs(total) + abs(value) + n_clusters * abs(sigma) + abs(most))
     delta = max(0.0, most - total + n_clusters * sigma) * (1.0 + FOR_A_CHECKER) + rounding
+    extra = ERRORS_OF_A_CHECKER * n_clusters * error + COST_OF_A_CHECKER * abs(most)
+    if extra <= max(MOST_FOR_A_CHECKER[0] * delta, MOST_FOR_A_CHECKER[1] * abs(most)):
+        delta += extra
     return Level(multipliers, sigma, delta, sigma - delta - rounding, error)

@@ -3,7 +3,8 @@
 A point in doubt is asked about together with a point that stands for a cluster it can be in. "Yes"
 puts it there; "no" leaves one cluster fewer. Everything that is certain is answered already, and so
 is what a given pair says: points of one must-link group are one question, a cannot-link to the
-group that stands for a cluster is a "no".
+group that stands for a cluster is a "no". Of two groups with a cannot-link between them that can be
+in the same two clusters, the answer for one is the answer for the other: one question.
 
 Points are in doubt where certainty says that they can be elsewhere: the least costly first, a group
 for all its points. Where certainty has nothing to say, what it costs to move the group alone takes
@@ -12,6 +13,7 @@ its place: a labelling that is known to exist, so a doubt that is real, though n
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import final
 
@@ -23,6 +25,7 @@ from certikmeans.presolve.must_link import must_link_groups
 from certikmeans.problem import Problem
 
 Labels = NDArray[np.int64]
+Neighbours = Mapping[int, Set[int]]
 
 
 @final
@@ -73,27 +76,52 @@ def find_questions(
     # Cheap doubts of large groups first; a group that nothing keeps in place comes before all.
     order = np.argsort(cheapest / doubts.sizes, kind="stable")
     rounds: list[list[Question]] = [[] for _ in range(problem.n_clusters)]
+    placed: set[int] = set()  # groups that the questions so far place, whatever the answers
+    asked: set[frozenset[int]] = set()  # two that stand for clusters may ask for each other
     for s in order[np.isfinite(cheapest[order])].tolist():
-        # A cannot-link to the example is a "no" already.
-        clusters = [
-            k
-            for k in np.argsort(doubts.price[s], kind="stable").tolist()
-            if doubts.open[s, k]
-            and examples[k] >= 0
-            and int(doubts.group_of[examples[k]]) != s
-            and (s, int(doubts.group_of[examples[k]])) not in apart
-        ]
-        # Its own cluster first: the likeliest answer places it. The last one follows from the rest.
-        home = int(doubts.home[s])
-        clusters.sort(key=lambda k: k != home)
-        asked = clusters[:-1]
-        for turn, k in enumerate(asked):
-            question = Question(
-                int(doubts.first[s]), int(examples[k]), k, int(doubts.sizes[s]),
-                settles=len(clusters) == 2,
-            )  # fmt: skip
-            rounds[turn].append(question)
-    return tuple([question for turn in rounds for question in turn][:most])
+        if len(rounds[0]) >= most:
+            break
+        if _follows(doubts, apart, placed, s):
+            placed.add(s)
+            continue
+        clusters = _worth_asking(doubts, examples, apart, s)
+        if len(clusters) == 1:
+            placed.add(s)
+        for turn, k in enumerate(clusters):
+            pair = frozenset((s, int(doubts.group_of[examples[k]])))
+            if pair not in asked:
+                asked.add(pair)
+                question = Question(
+                    int(doubts.first[s]), int(examples[k]), k, int(doubts.sizes[s]),
+                    settles=len(clusters) == 1,
+                )  # fmt: skip
+                rounds[turn].append(question)
+    return tuple([question for turn in rounds for question in turn][: max(0, most)])
+
+
+def _worth_asking(doubts: _Doubts, examples: Labels, apart: Neighbours, s: int) -> list[int]:
+    """Clusters to ask group ``s`` about, in order; the last one follows from the others."""
+    # A cannot-link to the example is a "no" already.
+    near = apart.get(s, frozenset())
+    clusters = [
+        k
+        for k in np.argsort(doubts.price[s], kind="stable").tolist()
+        if doubts.open[s, k] and examples[k] >= 0 and int(doubts.group_of[examples[k]]) not in near
+    ]
+    # Its own cluster first: the likeliest answer places it.
+    home = int(doubts.home[s])
+    clusters.sort(key=lambda k: k != home)
+    itself = [k for k in clusters if int(doubts.group_of[examples[k]]) == s]
+    # Who stands for a cluster cannot be compared with it: the others are, one by one.
+    return [k for k in clusters if k not in itself] if itself else clusters[:-1]
+
+
+def _follows(doubts: _Doubts, apart: Neighbours, placed: set[int], s: int) -> bool:
+    """Whether the place of a neighbour, which will be known, leaves one cluster only."""
+    mine = doubts.open[s]
+    return int(mine.sum()) == 2 and any(
+        t in placed and np.array_equal(doubts.open[t], mine) for t in apart.get(s, ())
+    )
 
 
 def _doubts(
@@ -177,7 +205,10 @@ def _examples(
     return examples
 
 
-def _known_apart(problem: Problem, doubts: _Doubts) -> set[tuple[int, int]]:
-    """Groups with a cannot-link between them, both ways."""
-    pairs = doubts.group_of[problem.cannot_link]
-    return {(int(a), int(b)) for a, b in pairs} | {(int(b), int(a)) for a, b in pairs}
+def _known_apart(problem: Problem, doubts: _Doubts) -> Neighbours:
+    """For every group, the groups that it has a cannot-link with."""
+    apart: dict[int, set[int]] = {}
+    for a, b in doubts.group_of[problem.cannot_link].tolist():
+        apart.setdefault(a, set()).add(b)
+        apart.setdefault(b, set()).add(a)
+    return apart

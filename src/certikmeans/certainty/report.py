@@ -40,7 +40,8 @@ class Certainty:
     families : tuple of tuple of int
         Clusters that are told apart from all others, but not from each other.
     prices : ndarray of shape (n_points, n_clusters)
-        What it costs at least, beyond the proven bound, to have the point there. Infinite where it
+        What it costs at least to have the point there, beyond what the multipliers used here prove
+        of all labellings (at most `Result.cost`, and not `Result.lower_bound`). Infinite where it
         cannot be; 0 where nothing is known.
     method : str
         What the statements were derived from.

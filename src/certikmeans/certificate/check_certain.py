@@ -58,6 +58,7 @@ def check_certainty(
         return
     if labels is None:
         raise Refusal(Reason.CERTAINTY, "there are no labels to be certain of")
+    limits = limits.for_size(certificate.n_points + len(claim.multipliers) + claim.low.size)
     most = up(certificate.cost * (1.0 + claim.slack), 8)
     part = collapse(stated, Cuts(), math.nextafter(most, math.inf))
     _check_numbers(stated, part, claim)

@@ -82,17 +82,25 @@ def certificate_bytes(
     """Return the content of the file, which the checker accepts if it gets to the end of it.
 
     Where points differ by a few units in the last place, or a proof has numbers of very different
-    sizes, the checker's rounding may take more than the margins here: then less is claimed.
+    sizes, the checker's rounding may take more than the margins here: then less is claimed, or
+    certainty is refused.
     """
     try:
         made = make_certificate(problem, result, certainty)
         content = form.encode(made)
         deadline = time.monotonic() + _SECONDS_TO_AGREE
         margin = _margin(problem, result)
-        while made.lower_bound > 0.0 and not _agreed(problem, content, deadline):
+        reason = _objection(problem, content, deadline)
+        while made.lower_bound > 0.0 and reason is form.Reason.BOUND:
             margin *= _MARGIN_FACTOR
             made = replace(made, lower_bound=max(0.0, made.lower_bound - margin))
             content = form.encode(made)
+            reason = _objection(problem, content, deadline)
+        if reason is form.Reason.CERTAINTY:
+            raise InputError(
+                "this certainty cannot be certified: it does not survive the checker's rounding",
+                hint="leave it out, or ask for another slack",
+            )
         return content
     except form.Refusal as refusal:
         raise InputError(
@@ -100,12 +108,12 @@ def certificate_bytes(
         ) from refusal
 
 
-def _agreed(problem: Problem, content: bytes, deadline: float) -> bool:
-    """Whether the checker has nothing to say against the bound, as far as it gets in time."""
+def _objection(problem: Problem, content: bytes, deadline: float) -> form.Reason:
+    """What the checker has to say against it, as far as it gets in time."""
     if not problem.points.size * problem.n_clusters < _MOST_TO_AGREE:
-        return True
+        return form.Reason.ACCEPTED
     verdict = check_certificate(problem.points, content, limits=Limits(deadline=deadline))
-    return verdict.reason is not form.Reason.BOUND
+    return verdict.reason
 
 
 def make_certificate(

@@ -39,6 +39,7 @@ from certikmeans.cli.solve import (
 from certikmeans.options import DEFAULT_GAP, Options
 
 if TYPE_CHECKING:
+    from certikmeans.certainty.questions import Question
     from certikmeans.cli.inputs import Inputs
     from certikmeans.result import Result
 
@@ -84,16 +85,17 @@ def certainty_command(
     )  # fmt: skip
     share = share_of(slack)
     options = Options(share_of(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
-    result = _solved(inputs, options, quiet)
+    result, names = _solved(inputs, options, quiet)
     if result.labels is None:
         return exit_code_of(result.status)
-    from certikmeans.report.certain import certainty_lines
+    from certikmeans.report.certain import box_lines, certainty_lines
 
     sure = result.certainty(share)
     if as_json:
         to_stdout(json.dumps(sure.to_dict(), allow_nan=False) + "\n")
     else:
-        to_stdout("\n".join([*certainty_lines(sure), *_boxes(sure.center_boxes.tolist())]) + "\n")
+        lines = certainty_lines(sure, int(one_based)) + box_lines(sure, names)
+        to_stdout("\n".join(lines) + "\n")
     return exit_code_of(result.status)
 
 
@@ -134,7 +136,7 @@ def ask_command(
     )  # fmt: skip
     share = share_of(slack)
     options = Options(share_of(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
-    result = _solved(inputs, options, quiet)
+    result, _ = _solved(inputs, options, quiet)
     if result.labels is None:
         return exit_code_of(result.status)
     base = int(one_based)
@@ -152,14 +154,25 @@ def ask_command(
         ]
         to_stdout(json.dumps({"questions": rows, "points_counted_from": 0}) + "\n")
     else:
+        if not quiet:
+            to_stderr(_legend(questions, base))
         to_stdout("".join(f"{q.point + base} {q.example + base}\n" for q in questions))
-        if not questions and not quiet:
-            to_stderr("nothing to ask: every point is certain\n")
     return exit_code_of(result.status)
 
 
-def _solved(inputs: Inputs, options: Options, quiet: bool) -> Result:
-    """Read, and run the solver with its progress; say where there is no labelling."""
+def _legend(questions: tuple[Question, ...], base: int) -> str:
+    """What the pairs mean, told with the first."""
+    if not questions:
+        return "nothing to ask: no pair would settle anything within this slack\n"
+    first = questions[0]
+    return (
+        f"does point {first.point + base} belong with {first.example + base}, which stands for "
+        f"cluster {first.cluster}? One pair per line; answer with ML or CL in front of it\n"
+    )
+
+
+def _solved(inputs: Inputs, options: Options, quiet: bool) -> tuple[Result, tuple[str, ...] | None]:
+    """Read, and run the solver with its progress; also the names of the features."""
     from certikmeans.cli.inputs import load
     from certikmeans.cli.run import solve_with_progress
 
@@ -172,14 +185,4 @@ def _solved(inputs: Inputs, options: Options, quiet: bool) -> Result:
         show_error("no labelling respects every pair")
     elif result.labels is None:
         show_error("no labelling was found in time")
-    return result
-
-
-def _boxes(boxes: list[list[list[float]]]) -> list[str]:
-    """A line for each centre."""
-    lines = ["centres lie in:"]
-    for k, box in enumerate(boxes):
-        sides = ", ".join(f"{low:.6g} .. {high:.6g}" for low, high in box[:6])
-        more = ", ..." if len(box) > 6 else ""
-        lines.append(f"  cluster {k}: {sides}{more}")
-    return lines
+    return result, loaded.feature_names

@@ -238,7 +238,7 @@ def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> boo
         if run.certainty is not None:
             from certikmeans.report.certain import certainty_lines
 
-            text = "\n".join([text, "", *certainty_lines(run.certainty)])
+            text = "\n".join([text, "", *certainty_lines(run.certainty, delivery.base)])
         to_stdout(f"{text}\n")
     if bug is not None:
         raise bug
@@ -261,11 +261,12 @@ def _save_files(
     def certify() -> bytes:
         from certikmeans.certificate.write import certificate_bytes
 
-        sure = run.certainty
-        if sure is not None and sure.claim is None:
-            to_stderr("the certificate is about the bound: certainty has no proof to write\n")
-            sure = None
-        return certificate_bytes(problem, result, sure)
+        if run.certainty is not None:
+            try:
+                return certificate_bytes(problem, result, run.certainty)
+            except InputError as error:
+                to_stderr(f"the certificate is about the bound alone: {error.message}\n")
+        return certificate_bytes(problem, result)
 
     def report(certified: bool) -> bytes:
         from certikmeans.report.html import report_html

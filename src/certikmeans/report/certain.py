@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans._numbers import count
+from certikmeans._numbers import count, rounded_down, rounded_up
 from certikmeans.certainty import Certainty
 from certikmeans.report.projection import Projection
 
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_LISTED = 8
+BOX_DIGITS = 6
 DOUBT_COLOUR = "#b00020"
 # Beyond so many clusters, or where they cover everything, boxes hide more than they show.
 MOST_BOXES = 40
 
 
-def certainty_lines(sure: Certainty) -> list[str]:
+def certainty_lines(sure: Certainty, base: int = 0) -> list[str]:
     """What is proven of every labelling that is good enough, a fact per line.
+
+    Points are counted from ``base``, clusters from 0.
 
     >>> import numpy as np
     >>> nothing = Certainty(
@@ -42,11 +45,52 @@ def certainty_lines(sure: Certainty) -> list[str]:
         f"{count(n_points, 'point')}",
         f"  certain, each alone  {count(int(sure.certain.sum()), 'point')}",
     ]
+    if sure.certain.any() and not sure.certain.all():
+        lines.append(f"  in doubt             {_doubts(sure, base)}")
     for first, second, shared in sure.confusable[:MOST_LISTED]:
-        lines.append(f"  clusters {first}, {second}  {count(shared, 'point')} can be in either")
+        pair = f"clusters {first} and {second}"
+        lines.append(f"  {pair:<19}  {count(shared, 'point')} can be in either")
     if len(sure.confusable) > MOST_LISTED:
         lines.append(f"  and {count(len(sure.confusable) - MOST_LISTED, 'more pair')} of clusters")
     lines.append(f"  why no more: {sure.reason}")
+    return lines
+
+
+def _doubts(sure: Certainty, base: int) -> str:
+    """The points that are not certain, and where they can be."""
+    rows = np.flatnonzero(~sure.certain)
+    told: list[str] = []
+    for i in rows[:MOST_LISTED].tolist():
+        where = " or ".join(map(str, np.flatnonzero(sure.possible[i])))
+        told.append(f"{i + base} ({where})" if told else f"point {i + base} (cluster {where})")
+    more = f" and {len(rows) - MOST_LISTED:,} more" if len(rows) > len(told) else ""
+    return f"{', '.join(told)}{more}"
+
+
+def box_lines(sure: Certainty, names: tuple[str, ...] | None = None) -> list[str]:
+    """Where the centres are, a line for each feature and cluster; rounded outward.
+
+    >>> boxes = np.array([[[0.0, 1 / 3]], [[5.0, 6.0]]])
+    >>> sure = Certainty(
+    ...     0.001, np.ones(2, bool), np.eye(2, dtype=bool), boxes, 1.0, 0, (),
+    ...     ((0,), (1,)), np.zeros((2, 2)), "none", "all there is to know",
+    ... )
+    >>> print(*box_lines(sure, ("length",)), sep="\\n")
+    centres lie in:
+      cluster 0  length  0 .. 0.333334
+      cluster 1  length  5 .. 6
+    """
+    d = sure.center_boxes.shape[1]
+    names = tuple(f"feature {j}" for j in range(d)) if names is None else names
+    wide = max(len(name) for name in names)
+    lines = ["centres lie in:"]
+    for k, box in enumerate(sure.center_boxes.tolist()):
+        for j, (low, high) in enumerate(box[:MOST_LISTED]):
+            head = f"cluster {k}" if j == 0 else " " * len(f"cluster {k}")
+            sides = f"{rounded_down(low, BOX_DIGITS)} .. {rounded_up(high, BOX_DIGITS)}"
+            lines.append(f"  {head}  {names[j]:<{wide}}  {sides}")
+        if d > MOST_LISTED:
+            lines.append(f"  {' ' * len(f'cluster {k}')}  and {d - MOST_LISTED} more: see --json")
     return lines
 
 
