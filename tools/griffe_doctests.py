@@ -12,7 +12,7 @@ from typing import Any
 try:
     from griffe import Extension
 except ImportError:  # without the extra "docs" the text below can be tested all the same
-    Extension = object
+    Extension = object  # type: ignore[misc, assignment]
 
 _EXAMPLE = re.compile(r"^>>> ", re.MULTILINE)
 _HEADING = re.compile(r"^Examples\n-+$", re.MULTILINE)

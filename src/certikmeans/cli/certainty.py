@@ -84,12 +84,14 @@ def certainty_command(
     )  # fmt: skip
     share = share_of(slack)
     options = Options(share_of(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
-    result = _solved(inputs, options, quiet)
+    result = _solved(inputs, options, quiet, int(one_based))
     if result.labels is None:
         return exit_code_of(result.status)
+    from certikmeans.cli.run import compiling_said
     from certikmeans.report.certain import certainty_lines
 
-    sure = result.certainty(share)
+    with compiling_said(quiet):
+        sure = result.certainty(share)
     if as_json:
         to_stdout(json.dumps(sure.to_dict(), allow_nan=False) + "\n")
     else:
@@ -134,11 +136,14 @@ def ask_command(
     )  # fmt: skip
     share = share_of(slack)
     options = Options(share_of(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
-    result = _solved(inputs, options, quiet)
+    result = _solved(inputs, options, quiet, int(one_based))
     if result.labels is None:
         return exit_code_of(result.status)
+    from certikmeans.cli.run import compiling_said
+
     base = int(one_based)
-    questions = result.questions(number, slack=share)
+    with compiling_said(quiet):
+        questions = result.questions(number, slack=share)
     if as_json:
         rows = [
             {
@@ -158,19 +163,18 @@ def ask_command(
     return exit_code_of(result.status)
 
 
-def _solved(inputs: Inputs, options: Options, quiet: bool) -> Result:
+def _solved(inputs: Inputs, options: Options, quiet: bool, base: int) -> Result:
     """Read, and run the solver with its progress; say where there is no labelling."""
     from certikmeans.cli.inputs import load
-    from certikmeans.cli.run import solve_with_progress
+    from certikmeans.cli.run import show_infeasible, solve_with_progress
 
     refuse_standard_input(inputs.named())
     loaded = load(inputs)
     if not quiet:
         to_stderr(f"{loaded.describe()}\n")
     result = solve_with_progress(loaded.problem, options, loaded.start_labels, quiet)
-    if result.infeasibility is not None:
-        show_error("no labelling respects every pair")
-    elif result.labels is None:
+    show_infeasible(result, base)
+    if result.labels is None and result.infeasibility is None:
         show_error("no labelling was found in time")
     return result
 
