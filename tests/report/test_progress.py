@@ -157,6 +157,14 @@ def test_compiling_is_said_once_on_a_stream(tmp_path):
     assert path.read_text().splitlines() == [FIRST_RUN]
 
 
+def test_compiling_for_long_is_counted_on_a_stream(tmp_path):
+    path, seconds = tmp_path / "log", iter([0.0, 4.0, 6.0, 8.0])
+    with path.open("w") as stream, PlainProgress(stream, clock=lambda: next(seconds)) as progress:
+        for number in (1, 2, 3, 4):
+            progress.compiling(Compiling("lloyd", number))
+    assert path.read_text().splitlines() == [FIRST_RUN, "compiling kernel 3 (lloyd)"]
+
+
 def test_compiling_is_counted_on_a_terminal_until_the_run_goes_on():
     live = LiveProgress(Console(file=io.StringIO(), force_terminal=True, width=120))
     live.compiling(Compiling("lloyd", 7))

@@ -85,12 +85,14 @@ def certainty_command(
     )  # fmt: skip
     share = share_of(slack)
     options = Options(share_of(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
-    result, names = _solved(inputs, options, quiet)
+    result, names = _solved(inputs, options, quiet, int(one_based))
     if result.labels is None:
         return exit_code_of(result.status)
+    from certikmeans.cli.run import compiling_said
     from certikmeans.report.certain import box_lines, certainty_lines
 
-    sure = result.certainty(share)
+    with compiling_said(quiet):
+        sure = result.certainty(share)
     if as_json:
         to_stdout(json.dumps(sure.to_dict(), allow_nan=False) + "\n")
     else:
@@ -136,11 +138,14 @@ def ask_command(
     )  # fmt: skip
     share = share_of(slack)
     options = Options(share_of(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
-    result, _ = _solved(inputs, options, quiet)
+    result, _ = _solved(inputs, options, quiet, int(one_based))
     if result.labels is None:
         return exit_code_of(result.status)
+    from certikmeans.cli.run import compiling_said
+
     base = int(one_based)
-    questions = result.questions(number, slack=share)
+    with compiling_said(quiet):
+        questions = result.questions(number, slack=share)
     if as_json:
         rows = [
             {
@@ -171,18 +176,22 @@ def _legend(questions: tuple[Question, ...], base: int) -> str:
     )
 
 
-def _solved(inputs: Inputs, options: Options, quiet: bool) -> tuple[Result, tuple[str, ...] | None]:
-    """Read, and run the solver with its progress; also the names of the features."""
+def _solved(
+    inputs: Inputs, options: Options, quiet: bool, base: int
+) -> tuple[Result, tuple[str, ...] | None]:
+    """Read, and run the solver with its progress; also the names of the features.
+
+    Says so where there is no labelling.
+    """
     from certikmeans.cli.inputs import load
-    from certikmeans.cli.run import solve_with_progress
+    from certikmeans.cli.run import show_infeasible, solve_with_progress
 
     refuse_standard_input(inputs.named())
     loaded = load(inputs)
     if not quiet:
         to_stderr(f"{loaded.describe()}\n")
     result = solve_with_progress(loaded.problem, options, loaded.start_labels, quiet)
-    if result.infeasibility is not None:
-        show_error("no labelling respects every pair")
-    elif result.labels is None:
+    show_infeasible(result, base)
+    if result.labels is None and result.infeasibility is None:
         show_error("no labelling was found in time")
     return result, loaded.feature_names

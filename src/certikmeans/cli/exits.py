@@ -17,6 +17,7 @@ from typing import Any, ParamSpec
 
 import typer
 
+from certikmeans.cli.memory import is_limited
 from certikmeans.cli.wording import on_command_line
 from certikmeans.errors import CertikmeansError, InputError
 from certikmeans.status import Status
@@ -79,18 +80,26 @@ def guarded(command: Callable[P, ExitCode]) -> Callable[P, None]:
             show_error(on_command_line(_cut(error.message)), hint)
             code = ExitCode.BAD_INPUT
         except MemoryError as error:
-            show_error(f"not enough memory ({error})", "try a smaller input or a larger machine")
-            code = ExitCode.BAD_INPUT
+            code = _no_memory(error)
         except KeyboardInterrupt:
             show_error("interrupted before there was a result")
             code = ExitCode.ABORTED
-        except Exception:
+        except Exception as error:
+            if isinstance(error, ImportError | OSError) and is_limited():
+                # A library that does not fit under a limit (ulimit -v) cannot be loaded.
+                raise typer.Exit(int(_no_memory(error))) from error
             to_stderr(traceback.format_exc())
             show_error("this is a bug in certikmeans", "please report it with the lines above")
             code = ExitCode.BUG
         raise typer.Exit(int(code))
 
     return run
+
+
+def _no_memory(error: Exception) -> ExitCode:
+    said = f" ({error})" if str(error) else ""
+    show_error(f"not enough memory{said}", "try a smaller input, a larger machine or limit")
+    return ExitCode.BAD_INPUT
 
 
 def show_error(message: str, hint: str | None = None) -> None:

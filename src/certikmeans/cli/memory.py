@@ -2,8 +2,9 @@
 
 OpenBLAS takes buffers of its own when it is first used, and more with every thread. Where they are
 not to be had it tries again without end, inside a call that no signal interrupts. So under a limit
-it gets one thread, and its buffers before anything else is taken; if there is no room even for
-them, the run ends before it begins.
+it gets one thread, and its buffers before anything else is taken. LLVM, without which no kernel
+runs, ends the process where it finds no room. If there is too little for both and for a small
+problem, the run ends before it begins.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import os
 
 from certikmeans.errors import InputError
 
-_BUFFERS = 192 << 20  # for two copies of OpenBLAS, that of numpy and that of scipy
+# Two copies of OpenBLAS, that of numpy and that of scipy; LLVM; kernels; a small problem. Address
+# space, not memory: with a limit of 550 MB a run of 400 points is aborted, with 620 MB it ends.
+_ROOM = 512 << 20
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -38,11 +41,11 @@ def take_buffers_if_limited() -> None:
     if not is_limited():
         return
     try:
-        mmap.mmap(-1, _BUFFERS).close()
+        mmap.mmap(-1, _ROOM).close()
     except (OSError, ValueError) as error:
         raise InputError(
             "there is not enough memory to begin with",
-            hint=f"raise the limit (ulimit -v) by {_BUFFERS >> 10} kilobytes or more",
+            hint=f"raise the limit (ulimit -v) by {_ROOM >> 10} kilobytes, or lift it",
         ) from error
     import numpy as np
     from scipy.linalg import eigh

@@ -8,7 +8,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -165,7 +165,8 @@ def run_and_deliver(
             )
         sure = None
         if delivery.certainty is not None and result.labels is not None:
-            sure = result.certainty(delivery.certainty, stop=stop)
+            with compiling_said(delivery.quiet):
+                sure = result.certainty(delivery.certainty, stop=stop)
         run = _Finished(problem, options, result, trace, feature_names, sure)
         written = _deliver(run, delivery, _agreement(result, classes))
     return exit_code_of(result.status) if written else ExitCode.BAD_INPUT
@@ -175,13 +176,29 @@ def solve_with_progress(
     problem: Problem, options: Options, start_labels: Any, quiet: bool
 ) -> Result:
     """Solve, for commands that write no files."""
+    take_buffers_if_limited()
+
+    from certikmeans.compiling.listening import watched
     from certikmeans.report.progress import progress_on
     from certikmeans.solver import solve
 
     stop = StopSignal()
     progress = progress_on(sys.stderr, quiet=quiet)
-    with Interrupts(stop, progress), progress:
+    with Interrupts(stop, progress), progress, watched(progress.compiling):
         return solve(problem, options, callbacks=(progress,), start_labels=start_labels, stop=stop)
+
+
+@contextlib.contextmanager
+def compiling_said(quiet: bool) -> Iterator[None]:
+    """Say that kernels are being compiled, where no progress is shown any more."""
+    from certikmeans.compiling.listening import watched
+    from certikmeans.report.progress import PlainProgress
+
+    if quiet or sys.stderr is None:
+        yield
+        return
+    with watched(PlainProgress(sys.stderr).compiling):
+        yield
 
 
 def _resumed(path: Path, problem: Problem, options: Options, quiet: bool) -> Resumed:
@@ -220,10 +237,7 @@ def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> boo
     saved, bug = _save_files(run, delivery, document, agreement)
     if result.failure is not None:
         show_error(result.failure)
-    if result.infeasibility is not None:
-        show_error("no labelling respects every pair")
-        to_stderr(f"{result.infeasibility.describe(base=delivery.base)}\n")
-        to_stderr("hint: certikmeans diagnose finds every conflict, and which pairs to remove\n")
+    show_infeasible(result, delivery.base)
     json_is_lost = delivery.json_file is not None and delivery.json_file not in saved
     if delivery.json_to_stdout or json_is_lost:
         to_stdout(document)
@@ -243,6 +257,14 @@ def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> boo
     if bug is not None:
         raise bug
     return len(saved) == len(delivery.files())
+
+
+def show_infeasible(result: Result, base: int) -> None:
+    """If there is no labelling, say why and what to do about it; points count from ``base``."""
+    if result.infeasibility is not None:
+        show_error("no labelling respects every pair")
+        to_stderr(f"{result.infeasibility.describe(base=base)}\n")
+        to_stderr("hint: certikmeans diagnose finds every conflict, and which pairs to remove\n")
 
 
 def _save_files(

@@ -9,11 +9,12 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._numbers import count
 from certikmeans.errors import InputError
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Links:
     """Pairs as they were given, each with the place it came from.
 
@@ -39,6 +40,9 @@ class Links:
     lines: NDArray[np.int64] | None = None  # (m,) 1-based line numbers; None: rows of an argument
     base: int = 0  # 1 when the source counts points from 1; ``pairs`` always count from 0
     from_file: bool = False
+
+    def __repr__(self) -> str:
+        return f"Links({count(len(self.pairs), 'pair')} of {self.origin!r})"
 
     def where(self, row: int) -> str:
         """Return the place of pair ``row`` as a person would look it up.

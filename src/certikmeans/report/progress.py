@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 FIRST_RUN = "first run: compiling takes a few seconds, outside of every time limit"
 _DIGITS = 8
 _SECONDS_BETWEEN_LINES = 1.0
+_SECONDS_BETWEEN_KERNELS = 5.0
 _REFRESHES_PER_SECOND = 8
 
 
@@ -212,7 +213,7 @@ class PlainProgress(AbstractProgress):
         self._stream: TextIO | None = stream
         self._clock = clock
         self._last_line = -math.inf
-        self._compiled = 0
+        self._last_kernel: float | None = None
         self._state = ProgressState()
 
     def __call__(self, event: Event) -> None:
@@ -237,9 +238,14 @@ class PlainProgress(AbstractProgress):
                 self._stream = None
 
     def compiling(self, news: Compiling) -> None:
-        self._compiled += 1
-        if self._compiled == 1:  # one line will do
+        now = self._clock()
+        if self._last_kernel is None:
             self.announce(FIRST_RUN)
+        elif now - self._last_kernel < _SECONDS_BETWEEN_KERNELS:
+            return
+        else:
+            self.announce(f"compiling kernel {news.number} ({news.kernel})")
+        self._last_kernel = now
 
     def restore_terminal(self) -> None:
         pass

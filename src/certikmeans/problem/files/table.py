@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._numbers import count
 from certikmeans.errors import InputError
 from certikmeans.problem.files.text import did_you_mean, excerpt, listed
 from certikmeans.problem.tables import column_ranges
@@ -21,9 +22,13 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PointTable:
-    """Points as a file holds them."""
+    """Points as a file holds them.
+
+    >>> PointTable(np.zeros((3, 2)), ("x", "y"), None, "points.csv")
+    PointTable('points.csv': 3 points, 2 features (x, y))
+    """
 
     points: NDArray[np.float64]  # (n_points, n_features), finite
     feature_names: Names
@@ -31,6 +36,13 @@ class PointTable:
     path: str
     n_clusters_hint: int | None = None  # K, where the format states it
     notes: tuple[str, ...] = ()  # where the file could be read in two ways: how it was
+
+    def __repr__(self) -> str:
+        n_points, n_features = self.points.shape
+        named = f" ({listed(self.feature_names, limit=8)})" if self.feature_names else ""
+        labelled = "" if self.labels is None else ", with labels"
+        sizes = f"{count(n_points, 'point')}, {count(n_features, 'feature')}"
+        return f"PointTable({self.path!r}: {sizes}{named}{labelled})"
 
 
 def column_title(column: int, names: Names) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 
+from certikmeans._numbers import count
 from certikmeans.problem.noise.colouring import OutOfSteps
 from certikmeans.problem.noise.conflicts import Row, Walks, colour_conflicts
 from certikmeans.problem.noise.graph import Ids, PairGraph, adjacency
@@ -62,7 +63,7 @@ class Clash:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Diagnosis:
     """Every conflict that was found, and a small set of pairs without which none is left.
 
@@ -89,6 +90,19 @@ class Diagnosis:
     remove_cannot: tuple[Pair, ...]
     least: int
     decided: bool
+
+    def __repr__(self) -> str:
+        if self.feasible:
+            return f"Diagnosis(no conflict with K={self.n_clusters})"
+        found = (
+            f"{count(len(self.broken), 'broken cannot-link')}, "
+            f"{len(self.clashes)} {'clash' if len(self.clashes) == 1 else 'clashes'}"
+        )
+        proven = "no smaller set will do" if self.smallest else f"at least {self.least} have to go"
+        return (
+            f"Diagnosis({found} with K={self.n_clusters}; remove {count(self.size, 'pair')}, "
+            f"{proven})"
+        )
 
     @property
     def size(self) -> int:
