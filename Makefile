@@ -33,9 +33,9 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/.venv
 	$(PIP) --editable '.[dev]'
 	touch $@ $(VENV)/.installed-demo
 
-$(VENV)/.installed-docs: pyproject.toml $(VENV)/.installed
-	$(PIP) --editable '.[docs]'
-	touch $@
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/.venv
+	$(PIP) --editable '.[dev,docs]'
+	touch $@ $(VENV)/.installed $(VENV)/.installed-demo
 
 $(VENV)/.installed-release: pyproject.toml | $(VENV)/.venv
 	$(PIP) 'build>=1.2' 'twine>=6'
@@ -51,7 +51,7 @@ test-slow: install
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 # Kernels are compiled on the second core while documentation and types have the first.
-check: install $(VENV)/.installed-docs
+check: $(VENV)/.installed-docs
 	$(BIN)/certikmeans warm-up >/dev/null 2>&1 &
 	$(MAKE) docs
 	$(BIN)/ruff check .
