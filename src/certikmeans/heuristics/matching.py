@@ -24,7 +24,8 @@ def nearest_partners(first: Centers, second: Centers) -> NDArray[np.int64]:
     costs = np.einsum("ijk,ijk->ij", away, away)
     if len(costs) <= FEW:
         orders = _orders(len(costs))
-        return orders[int(np.argmin(costs[np.arange(len(costs)), orders].sum(axis=1)))]
+        totals = costs[np.arange(len(costs)), orders].sum(axis=1)
+        return np.asarray(orders[int(np.argmin(totals))])
     from scipy.optimize import linear_sum_assignment
 
     return np.asarray(linear_sum_assignment(costs)[1], dtype=np.int64)
