@@ -16,7 +16,8 @@ def threads():
 def test_the_last_one_out_restores_what_was():
     with threadpool_limits(limits=2, user_api="blas"):
         before = threads()
-        assert before and max(before) == 2
+        assert before
+        assert max(before) == 2
         with one_blas_thread():
             assert set(threads()) == {1}
             with one_blas_thread():
