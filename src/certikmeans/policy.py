@@ -9,8 +9,9 @@ A bound that was asked for by name is the only one. Otherwise:
   than `LOST` it is asked to give up soon, and the others get their turn.
 * **More axes**: multipliers in closed form take a second at most and close what is well separated.
   Up to `SOME_AXES` the cluster bound is tried for a moment: pricing ends where clusters are
-  compact. Then the semidefinite bound, which does not mind axes but groups: the whole up to
-  `WHOLE_UP_TO` groups, beyond that in parts (docs/benchmarks/highdim.md).
+  compact; with few groups that is known sooner than the closed form, and it goes first. Then the
+  semidefinite bound, which does not mind axes but groups: the whole up to `WHOLE_UP_TO` groups,
+  beyond that in parts (docs/benchmarks/highdim.md).
 * **The tree** is grown with the bound that reached most among those that pay in nodes.
 
 Shares of a time limit leave something to whoever comes next; what is not used is passed on.
@@ -31,6 +32,7 @@ from certikmeans.problem import ReducedProblem
 ALWAYS_ENDS = 5
 FEW_AXES = 9
 SOME_AXES = 20
+FEW_GROUPS = 400
 # A gap that the cluster bound and its tree do not close from.
 LOST = 0.01
 WHOLE_UP_TO = 700
@@ -128,5 +130,6 @@ class Policy:
             ]
         first, last = [Request(closed_form)], [Request(priced, in_a_hurry=True)]
         if n_axes <= SOME_AXES:
-            first, last = [*first, Request(priced, 0.1, in_a_hurry=True)], []
+            tried = Request(priced, 0.1, in_a_hurry=True)
+            first, last = [tried, *first] if n_groups <= FEW_GROUPS else [*first, tried], []
         return [*first, *(Request(bound) for bound in by_matrices), *last]

@@ -10,7 +10,6 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.assignment import AbstractAssigner, assigner_for
 from certikmeans.board import TRIVIAL, Board
@@ -31,6 +30,7 @@ from certikmeans.events import (
     Timer,
 )
 from certikmeans.execution.accepting import Accepted, accepted
+from certikmeans.execution.blas import one_blas_thread
 from certikmeans.heuristics.base import Centers, Labels, Workshop
 from certikmeans.heuristics.columns import ColumnSearch
 from certikmeans.heuristics.finding import find_labelling
@@ -192,7 +192,7 @@ class _Run:
                     find_labelling(workshop, assigner, _starts(presolved, start))
                 course.heuristics_done = self.stop.cause() is None
                 course.mark()
-            with threadpool_limits(limits=1):  # small products: more threads get in the way
+            with one_blas_thread():
                 ending = prove(presolved, setting, policy, around)
         finally:
             ahead.end()

@@ -14,12 +14,12 @@ from certikmeans.bounds.sdp.safe import safe_bound
 from certikmeans.bounds.spectral import (
     SpectralEvidence,
     closed_form,
-    dense_multipliers,
     improved,
     safe_value,
     spectral_floor,
 )
 from certikmeans.bounds.spectral import gram as gram_module
+from certikmeans.bounds.spectral.dense import dense_multipliers
 from certikmeans.problem import CannotLinks, ReducedProblem
 from certikmeans.problem.graph import ApartGraph
 from certikmeans.testing.oracle import brute_force, exact_cost

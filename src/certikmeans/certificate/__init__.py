@@ -1,7 +1,27 @@
 """Certificates: proofs in a file, and a checker that shares no code with the solver."""
 
-from certikmeans.certificate.check import Verdict, check_certificate
-from certikmeans.certificate.check_pricing import Limits
-from certikmeans.certificate.format import Reason
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from certikmeans.certificate.check import Verdict, check_certificate
+    from certikmeans.certificate.check_pricing import Limits
+    from certikmeans.certificate.format import Reason
 
 __all__ = ["Limits", "Reason", "Verdict", "check_certificate"]
+
+# Loaded on first use: every run knows the format, few check.
+_HOMES = {
+    "Limits": "check_pricing",
+    "Reason": "format",
+    "Verdict": "check",
+    "check_certificate": "check",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, Labels, Workshop
 from certikmeans.heuristics.local_search import LocalOptimum, LocalSearch, means_of
+from certikmeans.heuristics.matching import nearest_partners
 from certikmeans.heuristics.seeding import start_centers
 from certikmeans.kernels.lloyd.seeding import pick_by_cost
 from certikmeans.streams import generator
@@ -23,6 +23,8 @@ from certikmeans.streams import generator
 BATCH = 4
 LARGEST_POPULATION = 20
 SURVIVORS = 10
+# Multiplications of an assignment step below which threads take longer.
+SHORT_STEP = 10_000
 # Two optima whose costs differ by less are taken for the same one.
 SAME_COST = 1e-9
 
@@ -76,8 +78,11 @@ class _Run:
         self._trials = 0
         self._since_best = 0
         # Small instances: one trial per thread. Large ones: one trial at a time, and the
-        # threads share its groups (the assigner cuts them into chunks).
+        # threads share its groups (the assigner cuts them into chunks). Very small ones: a trial
+        # is done before another thread has begun.
         self._inner = workshop.but(executor=None) if _is_small(workshop) else workshop
+        if workshop.assigner.step_work < SHORT_STEP:
+            self._workshop = self._inner
 
     def begin(self) -> None:
         """Fill the population from the given starts (or the witness) and random starts."""
@@ -119,8 +124,8 @@ class _Run:
         def work(centers: Centers) -> LocalOptimum:
             return self._local.from_centers(centers, self._inner)
 
-        small = self._inner is not workshop
-        for found in workshop.map(work, starts) if small else map(work, starts):
+        beside = self._inner is not workshop
+        for found in workshop.map(work, starts) if beside else map(work, starts):
             self._admit(found)
         workshop.on_progress(self._trials, self._budget.trials)
 
@@ -147,8 +152,7 @@ class _Run:
         return one if one.cost <= other.cost else other
 
     def _cross(self, first: Centers, second: Centers) -> Centers:
-        away = first[:, None, :] - second[None, :, :]
-        _, partner = linear_sum_assignment(np.einsum("ijk,ijk->ij", away, away))
+        partner = nearest_partners(first, second)
         from_first = self._rng.random(len(first)) < 0.5
         return np.where(from_first[:, None], first, second[partner])
 

@@ -13,10 +13,10 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from certikmeans.heuristics.base import Centers
 from certikmeans.heuristics.local_search import LocalOptimum
+from certikmeans.heuristics.matching import nearest_partners
 from certikmeans.heuristics.regions import cluster_costs
 from certikmeans.kernels.lloyd.seeding import kmeanspp_seeds
 from certikmeans.kernels.lloyd.splits import split_costs, split_in_two
@@ -142,8 +142,7 @@ def _drawn(problem: ReducedProblem, rows: NDArray[np.int64], shares: Vector) -> 
 
 def crossed(first: Centers, second: Centers, rng: np.random.Generator) -> Centers:
     """Centres of the one on this side of a line, of the other beyond it."""
-    away = first[:, None, :] - second[None, :, :]
-    _, partner = linear_sum_assignment(np.einsum("ijk,ijk->ij", away, away))
+    partner = nearest_partners(first, second)
     along = (first + second[partner]) @ rng.normal(size=first.shape[1])
     share = rng.uniform(0.2, 0.8)
     mine = along <= np.quantile(along, share)

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.assignment import AbstractAssigner
 from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
@@ -43,6 +42,7 @@ from certikmeans.bounds.cluster.pricing import DOUBT_AFTER, Column, Pricer
 from certikmeans.bounds.cluster.pricing_error import pricing_error
 from certikmeans.bounds.cluster.starts import cost_about, means_in_order, settle, spread
 from certikmeans.bounds.one_centre import cost_about_one_centre
+from certikmeans.execution.blas import one_blas_thread
 from certikmeans.kernels.pricing.ascent import ascend
 from certikmeans.kernels.pricing.search import search_boxes
 from certikmeans.problem import ReducedProblem
@@ -171,7 +171,7 @@ class ClusterBound(AbstractBound[ClusterState]):
             return BoundResult(0.0, Leaf("trivial"), ClusterRestart(
                 np.zeros(reduced.n_groups), (), start.centers
             ))  # fmt: skip
-        with threadpool_limits(limits=1):  # small products: more threads only get in the way
+        with one_blas_thread():
             pricer = Pricer(reduced, root.executor, root.on_work)
             return _climb(state, pricer, part, start, stop, root)
 

@@ -62,7 +62,8 @@ class Rows:
     def full(self) -> Matrix:
         """Return the matrix with its zeros."""
         matrix = np.zeros((len(self), self.n_variables))
-        matrix[np.repeat(np.arange(len(self)), np.diff(self.starts)), self.variables] = self.values
+        for row, first, last in zip(matrix, self.starts[:-1], self.starts[1:], strict=True):
+            row[self.variables[first:last]] = self.values[first:last]
         return matrix
 
     def mix(self, weights: Vector) -> Vector:
@@ -101,7 +102,9 @@ class Cuts:
         )  # fmt: skip
 
     def chosen(self, cuts: NDArray[np.int64]) -> Cuts:
-        """Some of the cuts."""
+        """Some of the cuts, in ascending order."""
+        if len(cuts) == len(self.constants):
+            return self
         return Cuts(
             self.rows.chosen(cuts), self.constants[cuts], self.family[cuts],
             self.counts, self.total, self.base, self.high,
@@ -136,3 +139,19 @@ class Cuts:
         own = count * count * float(self.rows.values @ self.rows.values)
         own -= 2.0 * count * float(self.rows.values @ self.total[self.rows.variables])
         return max(own / max(len(self.rows), 1) + float(self.total @ self.total), 1e-300)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Reached:
+    """Where the model reaches the level, or a proof that it does not."""
+
+    point: Vector
+    mu: Vector  # (p,): of the cuts, >= 0; a start for the next one
+    weights: Vector  # (p,): the mixture that gives the ceiling
+    ceiling: float  # the model is nowhere higher
+    steps: int
+
+    def infeasible(self, level: float) -> bool:
+        """Whether the cuts prove that the level cannot be reached."""
+        return self.ceiling < level

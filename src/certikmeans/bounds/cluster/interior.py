@@ -24,7 +24,7 @@ from typing import final
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from certikmeans.bounds.cluster.cuts import Cuts, Matrix, Vector
+from certikmeans.bounds.cluster.cuts import Cuts, Matrix, Reached, Vector
 from certikmeans.kernels.cuts import by_variable, weighted_gram
 
 MOST_STEPS = 60
@@ -36,22 +36,6 @@ INSIDE = 0.05
 KEEP_INSIDE = 0.99
 # A variable with a range below this part of the longest one is a constant.
 NARROW = 1e-12
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Reached:
-    """Where the model reaches the level, or a proof that it does not."""
-
-    point: Vector
-    mu: Vector  # (p,): of the cuts, >= 0; a start for the next one
-    weights: Vector  # (p,): the mixture that gives the ceiling
-    ceiling: float  # the model is nowhere higher
-    steps: int
-
-    def infeasible(self, level: float) -> bool:
-        """Whether the cuts prove that the level cannot be reached."""
-        return self.ceiling < level
 
 
 def reach(

@@ -11,9 +11,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.cluster.cuts import Cuts, Matrix, Rows
+from certikmeans.bounds.cluster.cuts import Cuts, Matrix, Reached, Rows
 from certikmeans.bounds.cluster.families import Family
-from certikmeans.bounds.cluster.interior import Reached, highest, reach
 from certikmeans.bounds.cluster.multipliers import MultiplierSpace
 from certikmeans.bounds.cluster.pricing import Column
 from certikmeans.bounds.cluster.projection import project
@@ -30,8 +29,10 @@ RECENT = 2
 LEAST_WEIGHT = 1e-3
 # Times that a projection is done again with the cuts that it was found to violate.
 AGAIN = 5
-# Up to so many cuts a projection by Newton's method, full rows and all, takes less time.
+# Up to so many cuts a projection by Newton's method, full rows and all, takes less time; up to so
+# many more where clusters are so few that their columns hold a large part of the groups.
 FEW = 60
+FEW_IF_WIDE, WIDE_CLUSTERS = 200, 10
 # There, moving the worth of a family is this much cheaper than moving multipliers to the same
 # effect.
 FREEDOM = 10.0
@@ -81,6 +82,7 @@ class CutModel:
             base=float(space.low.sum()),
             high=space.high * self._inverse,
         )
+        self._few = FEW_IF_WIDE if counts.sum() <= WIDE_CLUSTERS else FEW
         self._keys: list[tuple[int, int]] = []  # of the columns
         self._known: set[tuple[int, int]] = set()
         self._idle = np.empty(0, dtype=np.int64)  # projections since a cut had weight
@@ -93,10 +95,10 @@ class CutModel:
         constants, variables, values = [], [], []
         region, space = self._families[family].region, self._space
         for column in columns:
-            members = np.flatnonzero(column.members)
-            key = (family, _fingerprint(members))
-            if key in self._known or len(members) == 0:
+            key = (family, _fingerprint(column))
+            if key in self._known or column.mass <= 0.0:
                 continue
+            members = np.flatnonzero(column.members)
             self._known.add(key)
             self._keys.append(key)
             self.columns.append(column)
@@ -144,17 +146,20 @@ class CutModel:
         mu = self._mu
         for _ in range(AGAIN):
             working = np.flatnonzero(chosen)
-            if len(working) <= FEW:
-                found = _reach_by_newton(cuts.chosen(working), reference, level, tolerance)
+            part = cuts.chosen(working)
+            if len(working) <= self._few:
+                found = _reach_by_newton(part, reference, level, tolerance)
             else:
-                found = reach(cuts.chosen(working), reference, level, tolerance, mu[working])
+                from certikmeans.bounds.cluster.interior import reach  # loads much
+
+                found = reach(part, reference, level, tolerance, mu[working])
             mu = np.zeros(len(self.columns))
             mu[working] = found.mu
             if found.infeasible(level):
                 break
             if cuts.value(found.point) >= level - 2.0 * tolerance:
                 break
-            known = cuts.chosen(working).family_worth(found.point)
+            known = part.family_worth(found.point)
             chosen |= cuts.worth_at(found.point) > known[cuts.family]
         self._mu = np.where(mu > LEAST_WEIGHT * mu.max(initial=0.0), mu, 0.0)
         self._idle = np.where(self._mu > 0.0, 0, self._idle + 1)
@@ -166,6 +171,8 @@ class CutModel:
 
     def ceiling(self, t: Vector, accuracy: float) -> float:
         """At least the largest value of the model, about to ``accuracy``."""
+        from certikmeans.bounds.cluster.interior import highest  # loads much
+
         cuts = self._cuts
         working = np.flatnonzero(self._idle < RECENT)
         return highest(cuts.chosen(working), t * self._inverse, accuracy, self._mu[working]).ceiling
@@ -205,7 +212,9 @@ def _reach_by_newton(cuts: Cuts, reference: Vector, level: float, tolerance: flo
         found = project(*_augmented(cuts, reference, level), tolerance, excess)
         point = np.clip(found.point[: len(reference)], 0.0, cuts.high)
         return Reached(point, found.mu[: len(weights)], weights, ceiling, found.steps)
-    rows = cuts.total - cuts.counts[0] * cuts.rows.full()
+    rows = cuts.rows.full()
+    rows *= -cuts.counts[0]
+    rows += cuts.total
     needed = level - cuts.base + cuts.counts[0] * cuts.constants
     low = np.zeros(len(reference))
     found = project(rows, needed, reference, low, cuts.high, tolerance)
@@ -236,6 +245,6 @@ def _augmented(
     return rows, needed, np.append(reference, np.zeros(n_families)), low, high
 
 
-def _fingerprint(members: NDArray[np.int64]) -> int:
+def _fingerprint(column: Column) -> int:
     """Of a set of groups; the same in every process, unlike `hash`."""
-    return int.from_bytes(blake2b(members.tobytes(), digest_size=8).digest(), "little")
+    return int.from_bytes(blake2b(column.bits.tobytes(), digest_size=8).digest(), "little")

@@ -30,6 +30,7 @@ from certikmeans.problem.tables import column_ranges, row_blocks
 from certikmeans.stop import StopSignal
 
 CLIMBS = 8  # ascents between two looks at the clock
+SHORT_CLIMB = 8_000  # coordinates: with fewer, an ascent is done before another thread has begun
 ROUND = 8  # boxes searched between two looks at the clock
 STACK = 128
 FINDS = 4
@@ -186,6 +187,8 @@ class Pricer:
         self._on_work = on_work
         self.everywhere = Region.everywhere(reduced)
         self._crew = Crew(executor)
+        short = reduced.points.size < SHORT_CLIMB
+        self._climbers = Crew() if short else self._crew
         graph = reduced.graph
         self._cyclic = np.repeat(graph.extra_edges > 0, np.diff(graph.starts)).astype(np.uint8)
         self._slack = mean_slack(reduced.points)
@@ -290,7 +293,7 @@ class Pricer:
         for first in range(0, len(starts), CLIMBS):
             if stop is not None and stop.cause() is not None:
                 break
-            columns += self._crew.map(climb, starts[first : first + CLIMBS])
+            columns += self._climbers.map(climb, starts[first : first + CLIMBS])
         self._on_work(climbs=len(columns))
         best: dict[tuple[float, ...], Column] = {}
         for column in columns:

@@ -3,7 +3,6 @@
 from certikmeans.bounds.spectral.ascent import improved
 from certikmeans.bounds.spectral.bound import SpectralBound
 from certikmeans.bounds.spectral.closed_form import SpectralProof, closed_form
-from certikmeans.bounds.spectral.dense import dense_multipliers
 from certikmeans.bounds.spectral.evidence import SpectralEvidence
 from certikmeans.bounds.spectral.floor import spectral_floor
 from certikmeans.bounds.spectral.safe import safe_value
@@ -13,7 +12,6 @@ __all__ = [
     "SpectralEvidence",
     "SpectralProof",
     "closed_form",
-    "dense_multipliers",
     "improved",
     "safe_value",
     "spectral_floor",

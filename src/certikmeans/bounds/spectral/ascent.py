@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.spectral.closed_form import Borders, SpectralProof, borders_of
 from certikmeans.bounds.spectral.evidence import Floats, Ints, SpectralEvidence
 from certikmeans.bounds.spectral.gram import Frame, Gram, cluster_centres, full_gram
 from certikmeans.bounds.spectral.safe import MOST_COLUMNS, inner_products, safe_value
+from certikmeans.execution.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 
 MOST_NODES, ENOUGH_NODES, LEAST_NODES = 16, 5, 3
@@ -78,7 +78,7 @@ def improved(
         begun.labels, begun.pairs, begun.nodes, np.ones_like(begun.gains), begun.spikes,
         begun.amounts,
     )  # fmt: skip
-    with threadpool_limits(limits=1), np.errstate(all="ignore"):
+    with one_blas_thread(), np.errstate(all="ignore"):
         model = _Model.of(full_gram(problem, frame, whole), begun, rank)
         found = None if model is None else _climb(model, frame, begun, steps, stop)
     if found is None:

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.spectral.evidence import Floats, Ints, SpectralEvidence
 from certikmeans.bounds.spectral.floor import spectral_floor
@@ -42,6 +41,7 @@ from certikmeans.bounds.spectral.safe import (
     middle_matrix,
     safe_value,
 )
+from certikmeans.execution.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 
 # z as multiples of the largest eigenvalue within clusters, and steps of bisection about the best;
@@ -106,7 +106,7 @@ def closed_form(
     columns = problem.n_axes + filled * (filled - 1)
     if filled < 2 or columns > MOST_COLUMNS or problem.n_groups <= problem.n_clusters:
         return floor
-    with threadpool_limits(limits=1):
+    with one_blas_thread():
         z = _best_level(problem, labels, stop)
     if z is None:
         return floor

@@ -21,11 +21,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.spectral.eigen import GENEROUS, largest_sum
 from certikmeans.bounds.spectral.evidence import Floats
 from certikmeans.bounds.spectral.gram import Frame, Gram, axes_gram
+from certikmeans.execution.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS
 
@@ -50,8 +50,7 @@ def spectral_floor(problem: ReducedProblem) -> float:
     if rank >= min(n, d):
         return 0.0
     frame = Frame.of(problem)
-    # Small products: more threads only get in the way.
-    with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         value = _by_rows(problem, frame, rank) if n < d else _by_axes(problem, frame, rank)
     return unscaled(value, frame)
 

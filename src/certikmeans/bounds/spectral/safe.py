@@ -34,7 +34,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.spectral.eigen import GENEROUS, largest_sum, norm, root_above
 from certikmeans.bounds.spectral.evidence import Floats, Ints, SpectralEvidence
@@ -46,6 +45,7 @@ from certikmeans.bounds.spectral.floor import (
     unscaled,
 )
 from certikmeans.bounds.spectral.gram import Frame, Gram, full_gram
+from certikmeans.execution.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS
 
@@ -63,7 +63,7 @@ def safe_value(problem: ReducedProblem, evidence: SpectralEvidence) -> float:
     if rank == 0 or usable is None:
         return spectral_floor(problem)
     frame = Frame.of(problem)
-    with threadpool_limits(limits=1), np.errstate(all="ignore"):
+    with one_blas_thread(), np.errstate(all="ignore"):
         value = value_in_frame(full_gram(problem, frame, usable), frame, usable, rank)
     return unscaled(value, frame)
 
