@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.assignment import assigner_for
-from certikmeans.bounds.base import BoundResult, Root, Setting
-from certikmeans.bounds.cluster.bound import ClusterBound, ClusterRestart
+from certikmeans.bounds.base import Root, Setting
+from certikmeans.bounds.cluster.bound import ClusterBound
 from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.bounds.cluster.pricing_error import mean_slack
 from certikmeans.certainty.basis import Basis
@@ -45,10 +45,10 @@ Labels = NDArray[np.int64]
 # Multipliers are raised until what is left to gain is this share of the slack.
 AIM = 0.1
 LEAST_AIM = 1e-5  # of the cost
-LEAST_SECONDS = 2.0
+LEAST_SECONDS = 1.0
 # Of the time that the proof took: after this much multipliers are raised no further, after this
 # much regions are given up, and so much is there to count overlaps where they were.
-TIME_SHARE, UNTIL_REGIONS, TIME_OF_OVERLAP = 0.5, 0.75, 0.25
+TIME_SHARE, UNTIL_REGIONS, TIME_OF_OVERLAP = 0.4, 0.75, 0.25
 # Beyond so many axes exact pricing is hopeless without multipliers to begin with.
 MOST_AXES = 8
 
@@ -159,26 +159,23 @@ def _multipliers(
 ) -> tuple[NDArray[np.float64], float] | None:
     """Good multipliers and their value: those of the run, raised; None: nothing was proven."""
     reduced, basis = case.presolved.reduced, case.basis
+    given = next((one for one in case.evidence() if isinstance(one, GroupMultipliers)), None)
+    if given is None and reduced.n_axes > MOST_AXES:
+        return None
     bound = ClusterBound()
-    setting = Setting(reduced, assigner_for(reduced, case.groups), seed=basis.seed)
-    whole = Subproblem.root(reduced)
     aim = max(AIM * case.slack, LEAST_AIM)
+    setting = Setting(
+        reduced,
+        assigner_for(reduced, case.groups),
+        gap=aim,
+        seed=basis.seed,
+        multipliers=None if given is None else given.values,
+    )
     goal = max(0.0, most_reduced_cost(case.presolved, case.cost, 0.0) - aim * case.cost)
     limited = stop.within(TIME_SHARE * case.seconds)
-    found: BoundResult
-    given = next((one for one in case.evidence() if isinstance(one, GroupMultipliers)), None)
-    if given is not None:
-        sums, masses = reduced.cluster_sums(case.groups)
-        means = sums[masses > 0.0] / masses[masses > 0.0, None]
-        rest = np.repeat(means[-1:], reduced.n_clusters - len(means), axis=0)
-        restart = ClusterRestart(given.values, (), np.concatenate([means, rest]))
-        found = bound.evaluate(bound.prepare(setting), whole, goal, limited, restart)
-    elif reduced.n_axes <= MOST_AXES:
-        root = Root(_Known(case.groups), threads, in_a_hurry=True)
-        setting = Setting(reduced, setting.assigner, gap=aim, seed=basis.seed)
-        found = bound.evaluate(bound.prepare(setting), whole, goal, limited, None, root)
-    else:
-        return None
+    root = Root(_Known(case.groups), threads, in_a_hurry=given is None)
+    whole = Subproblem.root(reduced)
+    found = bound.evaluate(bound.prepare(setting), whole, goal, limited, None, root)
     evidence = found.leaf.evidence
     if not isinstance(evidence, GroupMultipliers) or not 0.0 < found.value < math.inf:
         return None
