@@ -25,7 +25,14 @@ from certikmeans.certainty.overlap import most_points_elsewhere, spectral_overla
 from certikmeans.certainty.places import stated_boxes
 from certikmeans.certainty.ranges import worth_of
 from certikmeans.certainty.regions import CenterRegion, Enclosure, enclose
-from certikmeans.certainty.report import Certainty, confusable_pairs
+from certikmeans.certainty.report import (
+    BY_NOTHING,
+    BY_OVERLAP,
+    BY_REGIONS,
+    ONE_CLUSTER,
+    Certainty,
+    confusable_pairs,
+)
 from certikmeans.certainty.statements import (
     Statements,
     family_worth,
@@ -102,9 +109,8 @@ def _from_multipliers(case: _Case, threads: Executor | None, stop: StopSignal) -
     limited = stop.within(UNTIL_REGIONS * case.seconds)
     found = _multipliers(case, most, threads, stop)
     if found is None:
-        return _from_overlap(
-            case, most, "the bound that was proven says nothing of single points", stop
-        )
+        reason = "what was proven of the cost does not say where centres and points can be"
+        return _from_overlap(case, most, reason, stop)
     level = level_of(reduced, found[0], found[1], most)
     sums, masses = reduced.cluster_sums(case.groups)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -147,7 +153,7 @@ def _from_overlap(case: _Case, most: float, reason: str, stop: StopSignal) -> Ce
         agreement=_share(elsewhere, n),
         most_elsewhere=elsewhere,
         confusable=confusable_pairs(possible),
-        method="spectral overlap",
+        method=BY_OVERLAP,
         reason="all there is to know"
         if certain.all()
         else f"{reason}; this many points can be elsewhere, and it is not known which",
@@ -237,7 +243,7 @@ def _told(
         confusable=confusable_pairs(possible),
         families=tuple(family.clusters for family in families),
         prices=prices,
-        method="regions of centres",
+        method=BY_REGIONS,
         reason=_why(case, level, families, certain),
         claim=claim_of(presolved, case.slack, level, regions, families),
     )
@@ -300,7 +306,7 @@ def _nothing(case: _Case, reason: str) -> Certainty:
         confusable=confusable_pairs(possible),
         families=(tuple(range(k)),),
         prices=np.zeros((n, k)),
-        method="none",
+        method=BY_NOTHING,
         reason=reason,
     )
 
@@ -323,6 +329,6 @@ def _one_cluster(case: _Case) -> Certainty:
         confusable=(),
         families=((0,),),
         prices=np.zeros((n, 1)),
-        method="one cluster",
+        method=ONE_CLUSTER,
         reason="all there is to know",
     )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from certikmeans._numbers import count, rounded_down, rounded_up
 from certikmeans.certainty import Certainty
+from certikmeans.certainty.report import BY_REGIONS, ONE_CLUSTER
 from certikmeans.report.projection import Projection
 
 if TYPE_CHECKING:
@@ -70,16 +71,20 @@ def _doubts(sure: Certainty, base: int) -> str:
 def box_lines(sure: Certainty, names: tuple[str, ...] | None = None) -> list[str]:
     """Where the centres are, a line for each feature and cluster; rounded outward.
 
+    None where all that is known is that they are among the points.
+
     >>> boxes = np.array([[[0.0, 1 / 3]], [[5.0, 6.0]]])
     >>> sure = Certainty(
     ...     0.001, np.ones(2, bool), np.eye(2, dtype=bool), boxes, 1.0, 0, (),
-    ...     ((0,), (1,)), np.zeros((2, 2)), "none", "all there is to know",
+    ...     ((0,), (1,)), np.zeros((2, 2)), BY_REGIONS, "all there is to know",
     ... )
     >>> print(*box_lines(sure, ("length",)), sep="\\n")
     centres lie in:
       cluster 0  length  0 .. 0.333334
       cluster 1  length  5 .. 6
     """
+    if sure.method not in (BY_REGIONS, ONE_CLUSTER):
+        return []
     d = sure.center_boxes.shape[1]
     names = tuple(f"feature {j}" for j in range(d)) if names is None else names
     wide = max(len(name) for name in names)
