@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_LISTED = 8
+MOST_DOUBTS = 5  # they are to fit into a line
 BOX_DIGITS = 6
 DOUBT_COLOUR = "#b00020"
 # Beyond so many clusters, or where they cover everything, boxes hide more than they show.
@@ -61,10 +62,10 @@ def _doubts(sure: Certainty, base: int) -> str:
     """The points that are not certain, and where they can be."""
     rows = np.flatnonzero(~sure.certain)
     told: list[str] = []
-    for i in rows[:MOST_LISTED].tolist():
+    for i in rows[:MOST_DOUBTS].tolist():
         where = " or ".join(map(str, np.flatnonzero(sure.possible[i])))
         told.append(f"{i + base} ({where})" if told else f"point {i + base} (cluster {where})")
-    more = f" and {len(rows) - MOST_LISTED:,} more" if len(rows) > len(told) else ""
+    more = f" and {len(rows) - MOST_DOUBTS:,} more" if len(rows) > len(told) else ""
     return f"{', '.join(told)}{more}"
 
 
@@ -140,6 +141,8 @@ def mark_certainty(
 
 def picture_note(sure: Certainty) -> str:
     """What rings and frames mean."""
+    if sure.agreement == 0.0 and not sure.certain.any():
+        return f"within {100.0 * sure.slack:g} % of the cost nothing is proven of single points"
     return (
         f"within {100.0 * sure.slack:g} % of the cost: ringed points may be elsewhere, "
         f"centres stay in their frames, at least {len(sure.certain) - sure.most_elsewhere} of "
