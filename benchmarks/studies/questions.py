@@ -69,7 +69,7 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
     lost = [row for row in latest(rows).values() if "curve" not in row.details]
     names = [name for name in SETS if any(row.instance == name for row in found)]
     tables = []
-    wins = 0
+    wins, behind = 0, []
     for name in names:
         here = [row for row in found if row.instance == name]
         steps = here[0].options["answers"]
@@ -78,6 +78,7 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
         ]
         tables.append(f"## {name}\n\n{show(['asked', *map(str, steps)], lines)}\n")
         wins += _mean(here, "certikmeans") >= max(_mean(here, row.solver) for row in here)
+        behind += _behind(name, here)
     directory.mkdir(parents=True, exist_ok=True)
     if names:
         _draw(found, names, directory / "questions.png")
@@ -87,8 +88,8 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
         f"{commits(found)}. Adjusted Rand index against the true classes after so many answered "
         "pairs. All ways of asking use the same solver with the answers as pairs; they differ in "
         "the pairs they ask for. Answers that follow from others are not counted. `certikmeans` "
-        "asks for what `result.questions` names, and stops asking where nothing is in doubt. One "
-        "seed: differences of a few hundredths mean nothing.\n",
+        "asks for what `result.questions` names with a slack of 0.1 %, and where nothing is in "
+        "doubt, with 0.5 % and then 2 %. One seed: differences of a few hundredths mean nothing.\n",
         "![curves](questions.png)\n" if names else "",
         f"On {wins} of {len(names)} data sets the mean of the curve is the highest for "
         "`certikmeans`. What it asks for are points that nearly as good a clustering has "
@@ -96,10 +97,27 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
         "those that cost least to move. Points that are wrong by the classes but not in doubt for "
         "k-means it finds late, and that is most of them in digits. There the first column "
         "differs because runs end by the clock.\n",
+        "Where another way of asking is ahead:\n\n" + "\n".join(behind) + "\n" if behind else "",
         *tables,
         *[f"No answer: {row.instance}, {row.solver}: {row.note}\n" for row in lost],
     ]
     return write_page(directory / "questions.md", parts)
+
+
+def _behind(name: str, rows: Sequence[Row]) -> list[str]:
+    """A line for every number of answers after which ours is not the highest."""
+    curves = {row.solver: [score for _, score in row.details["curve"]] for row in rows}
+    ours = curves.pop("certikmeans", None)
+    if ours is None or not curves:
+        return []
+    lines = []
+    for i, (answers, score) in enumerate(zip(rows[0].options["answers"], ours, strict=True)):
+        best = max(curves, key=lambda solver: curves[solver][i])
+        if curves[best][i] > score:
+            lines.append(
+                f"- {name}, {answers} answers: {best} {curves[best][i]:.3f}, ours {score:.3f}"
+            )
+    return lines
 
 
 def _mean(rows: Sequence[Row], solver: str) -> float:

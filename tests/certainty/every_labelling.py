@@ -44,6 +44,14 @@ def good_labellings(problem: Problem, most: Fraction) -> list[tuple[int, ...]]:
     ]
 
 
+def costs_in_order(problem: Problem) -> list[float]:
+    """What the feasible labellings cost, about, the cheapest first."""
+    points = problem.points - problem.points.mean(axis=0)
+    return sorted(
+        _cost(points, problem.weights, np.array(labels)) for labels in feasible_labellings(problem)
+    )
+
+
 def _cost(points, weights, labels) -> float:
     total = 0.0
     for k in range(int(labels.max()) + 1):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
+from certikmeans.certainty import finding
 from certikmeans.testing.instances import feasible_problem
-from tests.certainty.every_labelling import check_every_statement
+from certikmeans.testing.oracle import exact_cost, feasible_labellings
+from tests.certainty.every_labelling import check_every_statement, costs_in_order
 
 SLACKS = (0.0, 1e-3, 0.02, 0.1, 0.5)
 
@@ -59,3 +63,50 @@ def test_points_between_clumps(first):
     assert labellings >= 20
     assert telling >= 10
     assert uncertain >= 3
+
+
+@pytest.mark.parametrize("first", range(0, 20, 10))
+def test_slack_that_just_lets_another_labelling_in(first):
+    telling = labellings = 0
+    for seed in range(first, first + 10):
+        problem = clumps(seed)
+        result = solve(problem, jobs=1)
+        costs = costs_in_order(problem)
+        for cost in costs[1:4:2]:
+            slack = (cost / result.cost - 1.0) * (1.0 + 1e-9) + 1e-15
+            sure = result.certainty(max(0.0, slack))
+            labellings += check_every_statement(problem, result, sure)
+            telling += bool(sure.agreement > 0.0)
+    assert telling >= 8
+    assert labellings >= 40
+
+
+def test_neither_multipliers_nor_their_value_nor_the_labelling_are_trusted(monkeypatch):
+    """Other multipliers, worth what somebody says; and a labelling that is not the best."""
+    rng = np.random.default_rng(5)
+    found = finding._multipliers
+
+    def claimed(case, most, threads, stop):
+        known = found(case, most, threads, stop)
+        if known is None:
+            return None
+        noise = rng.normal(size=len(known[0])) * np.abs(known[0]).max()
+        values = known[0] + noise * rng.choice([0.0, 1e-6, 1e-3, 0.05])
+        return values, known[1] * rng.choice([0.9, 0.999, 1.0, 1.001, 1.1])
+
+    monkeypatch.setattr(finding, "_multipliers", claimed)
+    telling = refused = 0
+    for seed in range(20):
+        problem = clumps(seed)
+        result = solve(problem, jobs=1)
+        others = list(feasible_labellings(problem))
+        if seed % 2:
+            labels = np.array(others[int(rng.integers(len(others)))])
+            cost = float(exact_cost(problem.points, problem.weights, labels)) * (1.0 + 1e-15)
+            result = replace(result, labels=labels, cost=cost)
+        sure = result.certainty((0.0, 0.01, 0.1)[seed % 3])
+        check_every_statement(problem, result, sure)
+        telling += bool(sure.agreement > 0.0)
+        refused += "not worth what was said" in sure.reason
+    assert telling >= 4
+    assert refused >= 2

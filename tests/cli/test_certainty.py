@@ -50,3 +50,21 @@ def test_bad_slack_is_refused(line, tmp_path):
     done = run("certainty", line, "-k", 2, "--slack", "-1", "--quiet", cwd=tmp_path)
     assert done.returncode == 2
     assert "slack" in done.stderr
+
+
+def test_the_check_of_a_certificate_tells_what_is_certain(line, tmp_path):
+    made = run(
+        *("solve", line, "-k", 2, "--quiet", "--certainty", "--slack", 0.05),
+        *("--certificate", "line.cert"),
+        cwd=tmp_path,
+    )
+    assert made.returncode == 0
+    found = run("check", "line.cert", "--data", line, cwd=tmp_path)
+    assert found.returncode == 0
+    assert "6 of 7 points in every labelling within 5 % of the cost" in found.stdout
+
+
+def test_pairs_are_explained_beside_standard_output(line, tmp_path):
+    done = run("ask", line, "-k", 2, "--slack", 0.05, cwd=tmp_path)
+    assert done.stdout == "3 4\n"
+    assert "does point 3 belong with 4, which stands for cluster 1?" in done.stderr

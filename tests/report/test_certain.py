@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
-from certikmeans.report.certain import certainty_lines, doubtful
+from certikmeans.report.certain import box_lines, certainty_lines, doubtful, picture_note
 from certikmeans.report.html import report_html
 from certikmeans.report.projection import project
 from certikmeans.report.svg import clusters
@@ -82,3 +82,24 @@ def test_frames_hold_the_centres_in_any_projection(run):
             assert np.all(frames[:, :, 0] <= drawn + 1e-12)
             assert np.all(drawn <= frames[:, :, 1] + 1e-12)
     assert len(sure.families) >= 1
+
+
+def test_where_nothing_is_proven_nothing_is_said(run):
+    problem, result, _ = run
+    nothing = result.certainty(1e6)
+    assert nothing.agreement == 0.0
+    assert box_lines(nothing) == []
+    assert "nothing is proven" in certainty_lines(nothing)[0]
+    assert "nothing is proven" in picture_note(nothing)
+    assert "ringed" not in report_html(problem, result, certainty=nothing)
+
+
+def test_boxes_are_rounded_outward(run):
+    _, _, sure = run
+    lines = box_lines(sure, ("a", "b"))
+    shown = np.array([[float(side) for side in line[16:].split(" .. ")] for line in lines[1:]])
+    boxes = sure.center_boxes.reshape(-1, 2)
+    assert len(shown) == len(boxes) == 6
+    assert np.all(shown[:, 0] <= boxes[:, 0])
+    assert np.all(boxes[:, 1] <= shown[:, 1])
+    assert np.all(np.abs(shown - boxes) <= 1e-5 * np.abs(boxes))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.assignment import assigner_for
-from certikmeans.bounds.base import BoundResult, Root, Setting
-from certikmeans.bounds.cluster.bound import ClusterBound, ClusterRestart
+from certikmeans.bounds.base import Root, Setting
+from certikmeans.bounds.cluster.bound import ClusterBound
 from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.bounds.cluster.pricing_error import mean_slack
 from certikmeans.certainty.basis import Basis
@@ -25,7 +25,14 @@ from certikmeans.certainty.overlap import most_points_elsewhere, spectral_overla
 from certikmeans.certainty.places import stated_boxes
 from certikmeans.certainty.ranges import worth_of
 from certikmeans.certainty.regions import CenterRegion, Enclosure, enclose
-from certikmeans.certainty.report import Certainty, confusable_pairs
+from certikmeans.certainty.report import (
+    BY_NOTHING,
+    BY_OVERLAP,
+    BY_REGIONS,
+    ONE_CLUSTER,
+    Certainty,
+    confusable_pairs,
+)
 from certikmeans.certainty.statements import (
     Statements,
     family_worth,
@@ -45,10 +52,10 @@ Labels = NDArray[np.int64]
 # Multipliers are raised until what is left to gain is this share of the slack.
 AIM = 0.1
 LEAST_AIM = 1e-5  # of the cost
-LEAST_SECONDS = 2.0
+LEAST_SECONDS = 1.0
 # Of the time that the proof took: after this much multipliers are raised no further, after this
 # much regions are given up, and so much is there to count overlaps where they were.
-TIME_SHARE, UNTIL_REGIONS, TIME_OF_OVERLAP = 0.5, 0.75, 0.25
+TIME_SHARE, UNTIL_REGIONS, TIME_OF_OVERLAP = 0.4, 0.75, 0.25
 # Beyond so many axes exact pricing is hopeless without multipliers to begin with.
 MOST_AXES = 8
 
@@ -102,9 +109,8 @@ def _from_multipliers(case: _Case, threads: Executor | None, stop: StopSignal) -
     limited = stop.within(UNTIL_REGIONS * case.seconds)
     found = _multipliers(case, most, threads, stop)
     if found is None:
-        return _from_overlap(
-            case, most, "the bound that was proven says nothing of single points", stop
-        )
+        reason = "what was proven of the cost does not say where centres and points can be"
+        return _from_overlap(case, most, reason, stop)
     level = level_of(reduced, found[0], found[1], most)
     sums, masses = reduced.cluster_sums(case.groups)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -147,7 +153,7 @@ def _from_overlap(case: _Case, most: float, reason: str, stop: StopSignal) -> Ce
         agreement=_share(elsewhere, n),
         most_elsewhere=elsewhere,
         confusable=confusable_pairs(possible),
-        method="spectral overlap",
+        method=BY_OVERLAP,
         reason="all there is to know"
         if certain.all()
         else f"{reason}; this many points can be elsewhere, and it is not known which",
@@ -159,26 +165,23 @@ def _multipliers(
 ) -> tuple[NDArray[np.float64], float] | None:
     """Good multipliers and their value: those of the run, raised; None: nothing was proven."""
     reduced, basis = case.presolved.reduced, case.basis
+    given = next((one for one in case.evidence() if isinstance(one, GroupMultipliers)), None)
+    if given is None and reduced.n_axes > MOST_AXES:
+        return None
     bound = ClusterBound()
-    setting = Setting(reduced, assigner_for(reduced, case.groups), seed=basis.seed)
-    whole = Subproblem.root(reduced)
     aim = max(AIM * case.slack, LEAST_AIM)
+    setting = Setting(
+        reduced,
+        assigner_for(reduced, case.groups),
+        gap=aim,
+        seed=basis.seed,
+        multipliers=None if given is None else given.values,
+    )
     goal = max(0.0, most_reduced_cost(case.presolved, case.cost, 0.0) - aim * case.cost)
     limited = stop.within(TIME_SHARE * case.seconds)
-    found: BoundResult
-    given = next((one for one in case.evidence() if isinstance(one, GroupMultipliers)), None)
-    if given is not None:
-        sums, masses = reduced.cluster_sums(case.groups)
-        means = sums[masses > 0.0] / masses[masses > 0.0, None]
-        rest = np.repeat(means[-1:], reduced.n_clusters - len(means), axis=0)
-        restart = ClusterRestart(given.values, (), np.concatenate([means, rest]))
-        found = bound.evaluate(bound.prepare(setting), whole, goal, limited, restart)
-    elif reduced.n_axes <= MOST_AXES:
-        root = Root(_Known(case.groups), threads, in_a_hurry=True)
-        setting = Setting(reduced, setting.assigner, gap=aim, seed=basis.seed)
-        found = bound.evaluate(bound.prepare(setting), whole, goal, limited, None, root)
-    else:
-        return None
+    root = Root(_Known(case.groups), threads, in_a_hurry=given is None)
+    whole = Subproblem.root(reduced)
+    found = bound.evaluate(bound.prepare(setting), whole, goal, limited, None, root)
     evidence = found.leaf.evidence
     if not isinstance(evidence, GroupMultipliers) or not 0.0 < found.value < math.inf:
         return None
@@ -240,7 +243,7 @@ def _told(
         confusable=confusable_pairs(possible),
         families=tuple(family.clusters for family in families),
         prices=prices,
-        method="regions of centres",
+        method=BY_REGIONS,
         reason=_why(case, level, families, certain),
         claim=claim_of(presolved, case.slack, level, regions, families),
     )
@@ -303,7 +306,7 @@ def _nothing(case: _Case, reason: str) -> Certainty:
         confusable=confusable_pairs(possible),
         families=(tuple(range(k)),),
         prices=np.zeros((n, k)),
-        method="none",
+        method=BY_NOTHING,
         reason=reason,
     )
 
@@ -326,6 +329,6 @@ def _one_cluster(case: _Case) -> Certainty:
         confusable=(),
         families=((0,),),
         prices=np.zeros((n, 1)),
-        method="one cluster",
+        method=ONE_CLUSTER,
         reason="all there is to know",
     )

@@ -213,44 +213,65 @@ def instance_of(reduced: ReducedProblem, lam: Vector) -> Instance:
     )
 
 
+@final
+@dataclass(slots=True, eq=False)
+class _Way:
+    """One way out of a start, along an axis."""
+
+    low: Vector  # of the start: shared with its other ways
+    high: Vector
+    axis: int
+    sign: float
+    reached: float
+
+    def step(self, ball: tuple[Vector, float] | None) -> Vector | None:
+        """Take in a ball; the place to go on from, None: no farther."""
+        if ball is None:
+            return None
+        centre, radius = ball
+        np.minimum(self.low, centre, out=self.low)
+        np.maximum(self.high, centre, out=self.high)
+        end = centre[self.axis] + self.sign * radius
+        if self.sign * end <= self.reached + 0.01 * radius:
+            return None
+        self.reached = self.sign * end
+        self.low[self.axis] = min(self.low[self.axis], end)
+        self.high[self.axis] = max(self.high[self.axis], end)
+        place = centre.copy()
+        place[self.axis] = end
+        return place
+
+
 def _extents(
     pricer: Pricer, level: Level, starts: list[Vector], stop: StopSignal
 ) -> list[tuple[Vector, Vector]]:
     """Guess, for every start, how far ``F >= cut`` reaches along every axis."""
-    d = pricer.reduced.n_axes
-    found = []
-    for start in starts:
-        low, high = start.copy(), start.copy()
-        first = _ball(pricer, level, start)
-        for axis in range(d):
+    found = [(start.copy(), start.copy()) for start in starts]
+    going: list[tuple[_Way, Vector]] = []
+    for start, (low, high), ball in zip(starts, found, _balls(pricer, level, starts), strict=True):
+        for axis in range(pricer.reduced.n_axes):
             for sign in (-1.0, 1.0):
-                ball, reached = first, sign * start[axis]
-                for _ in range(ROUNDS):
-                    if ball is None or stop.cause() is not None:
-                        break
-                    centre, radius = ball
-                    np.minimum(low, centre, out=low)
-                    np.maximum(high, centre, out=high)
-                    place = centre.copy()
-                    place[axis] += sign * radius
-                    if sign * place[axis] <= reached + 0.01 * radius:
-                        break
-                    reached = sign * place[axis]
-                    low[axis], high[axis] = (
-                        min(low[axis], place[axis]),
-                        max(high[axis], place[axis]),
-                    )
-                    ball = _ball(pricer, level, place)
-        found.append((low, high))
+                way = _Way(low, high, axis, sign, sign * start[axis])
+                place = way.step(ball)
+                if place is not None:
+                    going.append((way, place))
+    for _ in range(ROUNDS - 1):
+        if not going or stop.cause() is not None:
+            break
+        balls = _balls(pricer, level, [place for _, place in going])
+        steps = [(way, way.step(ball)) for (way, _), ball in zip(going, balls, strict=True)]
+        going = [(way, place) for way, place in steps if place is not None]
     return found
 
 
-def _ball(pricer: Pricer, level: Level, place: Vector) -> tuple[Vector, float] | None:
-    """Where the best set at ``place`` is worth ``cut``; None: nowhere."""
-    column = pricer.climb(level.multipliers, [place], steps=1)[0]
-    if column.mass == 0.0 or column.value < level.cut:
-        return None
-    return column.centre, math.sqrt((column.value - level.cut) / column.mass)
+def _balls(pricer: Pricer, level: Level, places: list[Vector]) -> list[tuple[Vector, float] | None]:
+    """For each place, where the best set there is worth ``cut``; None: nowhere."""
+    return [
+        None
+        if column.mass == 0.0 or column.value < level.cut
+        else (column.centre, math.sqrt((column.value - level.cut) / column.mass))
+        for column in pricer.best_sets(level.multipliers, places)
+    ]
 
 
 def _without(

@@ -13,6 +13,10 @@ from certikmeans._numbers import count
 if TYPE_CHECKING:
     from certikmeans.certainty.claim import RegionClaim
 
+# Methods; centres are known to be in less than the box of all points with the first two.
+BY_REGIONS, ONE_CLUSTER = "regions of centres", "one cluster"
+BY_OVERLAP, BY_NOTHING = "spectral overlap", "none"
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -44,7 +48,8 @@ class Certainty:
         of all labellings (at most `Result.cost`, and not `Result.lower_bound`). Infinite where it
         cannot be; 0 where nothing is known.
     method : str
-        What the statements were derived from.
+        What the statements were derived from: ``"regions of centres"``, ``"spectral overlap"``,
+        ``"one cluster"`` or ``"none"``.
     reason : str
         Why it is no more.
     claim : RegionClaim or None

@@ -209,5 +209,17 @@ def describe(verdict: Verdict) -> str:
         f"  cost         {verdict.cost!r}\n"
         f"  lower bound  {verdict.lower_bound!r}\n"
         f"  gap          {100.0 * verdict.gap:.6f} %\n"
+        f"{_certain(details)}"
         f"  checked      {work}\n"
+    )
+
+
+def _certain(details: dict[str, Any]) -> str:
+    """What is claimed of every labelling that is nearly as good, where anything is."""
+    claim = details.get("certainty")
+    if claim is None:
+        return ""
+    return (
+        f"  certain      {claim['certain']:,} of {details['n_points']:,} points in every labelling "
+        f"within {100.0 * claim['slack']:g} % of the cost\n"
     )

@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 from certikmeans._numbers import count, rounded_down, rounded_up
 from certikmeans.certainty import Certainty
+from certikmeans.certainty.report import BY_REGIONS, ONE_CLUSTER
 from certikmeans.report.projection import Projection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_LISTED = 8
+MOST_DOUBTS = 5  # they are to fit into a line
 BOX_DIGITS = 6
 DOUBT_COLOUR = "#b00020"
 # Beyond so many clusters, or where they cover everything, boxes hide more than they show.
@@ -60,26 +62,30 @@ def _doubts(sure: Certainty, base: int) -> str:
     """The points that are not certain, and where they can be."""
     rows = np.flatnonzero(~sure.certain)
     told: list[str] = []
-    for i in rows[:MOST_LISTED].tolist():
+    for i in rows[:MOST_DOUBTS].tolist():
         where = " or ".join(map(str, np.flatnonzero(sure.possible[i])))
         told.append(f"{i + base} ({where})" if told else f"point {i + base} (cluster {where})")
-    more = f" and {len(rows) - MOST_LISTED:,} more" if len(rows) > len(told) else ""
+    more = f" and {len(rows) - MOST_DOUBTS:,} more" if len(rows) > len(told) else ""
     return f"{', '.join(told)}{more}"
 
 
 def box_lines(sure: Certainty, names: tuple[str, ...] | None = None) -> list[str]:
     """Where the centres are, a line for each feature and cluster; rounded outward.
 
+    None where all that is known is that they are among the points.
+
     >>> boxes = np.array([[[0.0, 1 / 3]], [[5.0, 6.0]]])
     >>> sure = Certainty(
     ...     0.001, np.ones(2, bool), np.eye(2, dtype=bool), boxes, 1.0, 0, (),
-    ...     ((0,), (1,)), np.zeros((2, 2)), "none", "all there is to know",
+    ...     ((0,), (1,)), np.zeros((2, 2)), BY_REGIONS, "all there is to know",
     ... )
     >>> print(*box_lines(sure, ("length",)), sep="\\n")
     centres lie in:
       cluster 0  length  0 .. 0.333334
       cluster 1  length  5 .. 6
     """
+    if sure.method not in (BY_REGIONS, ONE_CLUSTER):
+        return []
     d = sure.center_boxes.shape[1]
     names = tuple(f"feature {j}" for j in range(d)) if names is None else names
     wide = max(len(name) for name in names)
@@ -135,6 +141,8 @@ def mark_certainty(
 
 def picture_note(sure: Certainty) -> str:
     """What rings and frames mean."""
+    if sure.agreement == 0.0 and not sure.certain.any():
+        return f"within {100.0 * sure.slack:g} % of the cost nothing is proven of single points"
     return (
         f"within {100.0 * sure.slack:g} % of the cost: ringed points may be elsewhere, "
         f"centres stay in their frames, at least {len(sure.certain) - sure.most_elsewhere} of "

@@ -73,8 +73,7 @@ class Region:
 
     def clamp(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """Nearest places inside the walls."""
-        inside: NDArray[np.float64] = np.minimum(np.maximum(places, self.walls[0]), self.walls[1])
-        return inside
+        return np.asarray(np.minimum(np.maximum(places, self.walls[0]), self.walls[1]))
 
 
 @final
@@ -225,8 +224,7 @@ class Pricer:
         error = pricing_error(self.reduced.points, self.reduced.weights, lam)
         cutoff = max(cutoff, 0.0) + 2.0 * error
         instance = self._instance(lam)
-        heap = [self._root(lam, region)]
-        finds: list[tuple[float, NDArray[np.float64]]] = []
+        heap, finds = [self._root(lam, region)], list[tuple[float, NDArray[np.float64]]]()
         stuck, boxes, number, budget = -np.inf, 0, 1, LEAST_BUDGET
         patience = (0.0 if tolerance is None else tolerance) + 2.0 * error
         enough = np.inf
@@ -300,9 +298,16 @@ class Pricer:
             best.setdefault((column.value, *column.centre.tolist()), column)
         return sorted(best.values(), key=lambda column: -column.value)
 
+    def best_sets(
+        self, lam: NDArray[np.float64], places: Sequence[NDArray[np.float64]]
+    ) -> list[Column]:
+        """Find a best set at every place, in the order of the places; side by side."""
+        walls, instance = self.everywhere.walls, self._instance(lam)
+        select = partial(_climb, instance=instance, walls=walls, steps=1, least_gain=0.0)
+        return self._crew.map(select, places)
+
     def _instance(self, lam: NDArray[np.float64]) -> Instance:
-        reduced, graph = self.reduced, self.reduced.graph
-        base = lam.copy()
+        reduced, graph, base = self.reduced, self.reduced.graph, lam.copy()
         for rows in row_blocks(reduced.points):
             points = reduced.points[rows]
             base[rows] -= reduced.weights[rows] * np.einsum("ij,ij->i", points, points)
@@ -319,8 +324,8 @@ class Pricer:
 
     def _root(self, lam: NDArray[np.float64], region: Region) -> _Box:
         members = np.flatnonzero(lam > 0.0).astype(np.int32)
-        settled = np.zeros(self.reduced.n_axes + 2)
-        return _Box(-np.inf, 0, region.low, region.high, settled, members)
+        nothing = np.zeros(self.reduced.n_axes + 2)
+        return _Box(-np.inf, 0, region.low, region.high, nothing, members)
 
 
 def _restricted(lam: NDArray[np.float64], region: Region) -> NDArray[np.float64]:
@@ -337,8 +342,7 @@ def _climb(
 ) -> Column:
     """Climb from one start."""
     n, d = instance.points.shape
-    centre, sums = start.copy(), np.empty(d + 2)
-    members = np.empty(n, dtype=np.uint8)
+    centre, sums, members = start.copy(), np.empty(d + 2), np.empty(n, dtype=np.uint8)
     value, _ = ascend(instance, walls, centre, sums, members, steps, least_gain)
     if sums[1] == 0.0:
         return Column.of(centre, members, 0.0, 0.0, 0.0)
@@ -351,9 +355,8 @@ def _climb(
 
 def _search(box: _Box, instance: Instance, rules: Rules, cutoff: float) -> _Outcome:
     """Search one box with a budget; what stays open shares the members it was left with."""
-    d = len(box.low)
     stack = _stack_of(box)
-    finds = Finds(centers=np.empty((FINDS, d)), values=np.empty(FINDS))
+    finds = Finds(centers=np.empty((FINDS, len(box.low))), values=np.empty(FINDS))
     done: Searched = search_boxes(instance, stack, 1, rules, cutoff, finds)
     shared: dict[tuple[int, int], NDArray[np.int32]] = {}
     left = []
@@ -371,10 +374,10 @@ def _search(box: _Box, instance: Instance, rules: Rules, cutoff: float) -> _Outc
                 shared[key],
             )
         )
-    n_kept = min(done.n_found, FINDS)
+    kept = range(min(done.n_found, FINDS))
     return _Outcome(
         open_boxes=left,
-        finds=[(float(finds.values[i]), finds.centers[i].copy()) for i in range(n_kept)],
+        finds=[(float(finds.values[i]), finds.centers[i].copy()) for i in kept],
         cutoff=float(done.cutoff),
         stuck=float(done.stuck),
         boxes=int(done.n_looks),
