@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from certikmeans.kernels.graph.traversal import breadth_first_order
 from certikmeans.problem.graph import ApartGraph
+from certikmeans.problem.numbering import distinct
 
 
 def build_apart_graph(
@@ -73,7 +74,7 @@ def _both_directions(
     """Adjacency in compressed rows: each distinct pair in both directions, sorted."""
     tails = np.concatenate([pairs[:, 0], pairs[:, 1]])
     heads = np.concatenate([pairs[:, 1], pairs[:, 0]])
-    keys = np.unique(tails * np.int64(n) + heads)
+    keys = distinct(tails * np.int64(n) + heads)
     indptr = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(np.bincount(keys // n, minlength=n), out=indptr[1:])
     return indptr, keys % n

@@ -108,6 +108,20 @@ def test_the_page_tells_everything():
     assert "<bees>" not in page
 
 
+def test_a_page_from_python_says_how_to_check_it():
+    problem, result = example()
+    text = text_of(page_of(problem, result))
+    assert "model.write_certificate(path)" in text
+    assert "certikmeans check" in text
+
+
+def test_the_picture_names_its_clusters_unless_there_are_many():
+    problem, result = example(n_points=60, n_clusters=4)
+    assert "cluster 3 (15)" in text_of(page_of(problem, result))
+    problem, result = example(n_points=60, n_clusters=30)
+    assert "cluster 3 (" not in text_of(page_of(problem, result))
+
+
 def test_nothing_is_loaded_from_anywhere():
     problem, result = example()
     page = page_of(problem, result)

@@ -13,6 +13,7 @@ from certikmeans.kernels.assignment.component import gather_core, scatter_core
 from certikmeans.kernels.assignment.elimination import eliminate
 from certikmeans.kernels.assignment.layout import Layout, tables_of
 from certikmeans.kernels.cores.core import Core, CoreAnswer, core_value
+from certikmeans.kernels.cores.moves import permute_classes
 from certikmeans.kernels.cores.solve import UNFINISHED, search_core
 from certikmeans.stop import StopSignal
 
@@ -20,6 +21,8 @@ from certikmeans.stop import StopSignal
 _SHORT_WORK = 100_000
 _LONG_WORK = 1_000_000
 _MOST_WORK = 64_000_000
+# Prices of a core with more cliques times labels take longer than a short search may.
+_MOST_PRICES = 1_000_000
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -61,6 +64,21 @@ class _HardCore:
         self.allowed: NDArray[np.bool_] = np.isfinite(costs)
         self.margin = 0.0
         self.value, self.lower, self.exact = np.inf, 0.0, False
+
+    @property
+    def is_huge(self) -> bool:
+        """Whether it is too large for prices, and so for every search."""
+        return self.prices.size > _MOST_PRICES
+
+    def take_what_is_known(self) -> None:
+        """The better one of the labels at hand; moves of single groups do more, at less cost."""
+        places, renamed = self.places.copy(), np.empty_like(self.places)
+        value = core_value(self.core, places)
+        if permute_classes(self.core.costs, self.witness, renamed):
+            other = core_value(self.core, renamed)
+            if other < value:
+                places, value = renamed, other
+        self.places, self.value = places, float(value)
 
     def search(self, work: int) -> None:
         """Branch and bound from the best labels so far."""
@@ -118,7 +136,8 @@ def solve_hard(
 ) -> HardAnswer:
     """Cheapest proper labels of the component with cycles ``slot``, or the best found in time.
 
-    A short search; elimination with large tables; then longer searches, with better prices from
+    Of a huge component the better ones of guess and renamed witness. Else a short search;
+    elimination with large tables; then longer searches, with better prices from
     a linear program, from better labels of an integer program, and with more and more work,
     until one of them proves its labels optimal or the time is over.
 
@@ -137,8 +156,11 @@ def solve_hard(
     costs = np.empty((n_core, unary.shape[1]))
     gather_core(layout.cores, slot, unary, costs)
     core = _HardCore(layout, slot, costs, guess, witness)
-    core.search(_SHORT_WORK)
-    if not core.exact and seconds > 0:
+    if core.is_huge:
+        core.take_what_is_known()
+    else:
+        core.search(_SHORT_WORK)
+    if not core.exact and not core.is_huge and seconds > 0:
         leash = StopSignal(seconds) if stop is None else stop.within(seconds)
         _work_harder(core, leash)
     if core.value == np.inf:

@@ -14,6 +14,7 @@ from certikmeans.presolve.conflicts import InfeasibilityProof
 from certikmeans.presolve.must_link import must_link_groups
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
+from certikmeans.problem.numbering import distinct
 from certikmeans.stop import StopSignal
 from certikmeans.validation import raise_infeasible
 
@@ -45,7 +46,7 @@ class Groups:
         n_groups = int(of_point.max()) + 1
         ends = np.sort(of_point[problem.cannot_link], axis=1)
         inside = ends[:, 0] == ends[:, 1]
-        keys = np.unique(ends[~inside, 0] * np.int64(n_groups) + ends[~inside, 1])
+        keys = distinct(ends[~inside, 0] * np.int64(n_groups) + ends[~inside, 1])
         apart = np.stack([keys // n_groups, keys % n_groups], axis=1)
         ones = np.ones(len(apart), dtype=np.int8)
         graph = coo_array((ones, (apart[:, 0], apart[:, 1])), shape=(n_groups, n_groups))

@@ -24,6 +24,14 @@ TINY = 1e-200
 BLOCK = 256
 
 
+def distinct(values: Ints) -> Ints:
+    """Every value once, in order. Sorted: ``np.unique`` hashes, which is slow for many of them."""
+    ordered = np.sort(values, axis=None)
+    if len(ordered) == 0:
+        return ordered
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+
+
 def up(value: float, operations: int = 4) -> float:
     """At least the exact value of something not negative, computed in so many operations."""
     return value * (1.0 + (operations + 2) * EPS) + TINY

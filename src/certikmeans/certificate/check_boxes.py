@@ -13,7 +13,15 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, by_level, span, total
+from certikmeans.certificate.check_arithmetic import (
+    EPS,
+    Floats,
+    Ints,
+    by_level,
+    distinct,
+    span,
+    total,
+)
 
 
 class Exceeded(Exception):
@@ -81,7 +89,7 @@ class Worths:
 
     def _index_links(self, n: int, edges: Ints) -> None:
         """Number the groups with cannot-links, and list their neighbours."""
-        linked = np.unique(edges)
+        linked = distinct(edges)
         self.n_linked = len(linked)
         self.slot = np.full(n, -1, dtype=np.int32)
         self.slot[linked] = np.arange(len(linked))

@@ -24,7 +24,7 @@ from typing import final
 
 import numpy as np
 
-from certikmeans.certificate.check_arithmetic import Floats, Ints, down, up
+from certikmeans.certificate.check_arithmetic import Floats, Ints, distinct, down, up
 from certikmeans.certificate.check_matrix import (
     MOST_MATRIX_GROUPS,
     NUMBERS_PER_CUT,
@@ -95,7 +95,7 @@ def _pieces(row: Floats, n: int) -> Iterator[_Piece]:
         if not np.all((named >= 0.0) & (named < n) & (named == np.floor(named))):
             raise Refusal(Reason.BOUND, "a part has groups that do not exist")
         rows = named.astype(np.int64)
-        if len(np.unique(rows)) < m:
+        if len(distinct(rows)) < m:
             raise Refusal(Reason.BOUND, "a part has a group twice")
         if not np.all((given >= LEAST_WEIGHT) & (given < math.inf)):
             raise Refusal(Reason.BOUND, "a part has weights that are not positive")

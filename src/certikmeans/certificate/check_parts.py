@@ -20,6 +20,7 @@ from certikmeans.certificate.check_arithmetic import (
     Floats,
     Ints,
     component_labels,
+    distinct,
     scatter,
     total,
     up,
@@ -113,7 +114,7 @@ def collapse(stated: Stated, cuts: Cuts, lower_bound: float) -> Part:
     cannot = np.concatenate([stated.cannot_link, cuts.pairs(1)])
     names, group = np.unique(component_labels(len(stated.points), must), return_inverse=True)
     ends = np.sort(group[cannot], axis=1)
-    key = np.unique(ends[:, 0] * len(names) + ends[:, 1])
+    key = distinct(ends[:, 0] * len(names) + ends[:, 1])
     edges = np.column_stack([key // len(names), key % len(names)])
 
     # Differences of floats are rounded once: |error| <= u |result|.

@@ -38,7 +38,7 @@ from typing import final
 
 import numpy as np
 
-from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, total, up
+from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, distinct, total, up
 from certikmeans.certificate.format import Reason, Refusal
 
 ROWS = 1_024
@@ -131,7 +131,7 @@ def _read(row: Floats, n: int, n_clusters: int, edges: Ints) -> _Row:
     spikes = np.sort(_whole(by_spike[:, :2], n, "groups"), axis=1)
     codes = spikes[:, 0] * n + spikes[:, 1]
     known = edges.min(axis=1) * n + edges.max(axis=1)
-    if len(np.unique(codes)) != e or not np.isin(codes, known).all():
+    if len(distinct(codes)) != e or not np.isin(codes, known).all():
         raise Refusal(Reason.BOUND, "an amount is not at a cannot-link of its own")
     return _Row(
         labels, _whole(by_pair[:, :2], n_clusters, "clusters"), nodes, gains, spikes, by_spike[:, 2]
@@ -173,7 +173,7 @@ def _value(trace: float, relative: float, level: float, spent: float) -> float:
 def _with_multipliers(scaled: _Scaled, row: _Row, rank: int) -> float:
     d = scaled.points.shape[1]
     hats = _Hats(scaled, row)
-    singles = np.unique(row.spikes)
+    singles = distinct(row.spikes)
     n_long = 1 + d + hats.n_columns
     order = n_long + len(singles)
     if order > MOST_COLUMNS:

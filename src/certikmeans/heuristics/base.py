@@ -65,6 +65,16 @@ class Workshop:
         """Copy with some fields replaced."""
         return replace(self, **changes)
 
+    def in_time(self, starts: Iterable[Centers]) -> Iterator[Centers]:
+        """The first of ``starts``, and those that are asked for before the time is up.
+
+        Whatever else ends a search is looked at between batches, whoever runs them.
+        """
+        for number, centers in enumerate(starts):
+            if number and self.stop.cause() is not None:
+                return
+            yield centers
+
     def map(self, work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[Done]:
         """Run ``work`` over ``tasks``, by the executor if there is one; results in order."""
         if self.executor is None:

@@ -8,6 +8,7 @@ helps, it is done again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -116,9 +117,9 @@ class _Run:
             if workshop.finished():
                 return best
             numbers = range(first, min(first + BATCH, self._exertion.starts))
-            starts = [
+            starts = (
                 start_centers(problem, workshop.seed, self._starts + number) for number in numbers
-            ]
+            )
             for found in self._descended(starts, best):
                 best = self._better(best, found)
         self._starts += self._exertion.starts
@@ -149,9 +150,10 @@ class _Run:
         change = with_swaps if kind == 0 else with_new_neighbourhoods
         return change(problem, land, count, rng)
 
-    def _descended(self, starts: list[Centers], best: LocalOptimum) -> list[LocalOptimum]:
-        """What every start leads to, in order."""
+    def _descended(self, starts: Iterable[Centers], best: LocalOptimum) -> list[LocalOptimum]:
+        """What the starts lead to, in order, as far as there is time."""
         workshop = self._workshop
+        starts = workshop.in_time(starts)
 
         def work(centers: Centers) -> tuple[LocalOptimum, float]:
             return self._descend(centers, best.cost)
@@ -159,7 +161,7 @@ class _Run:
         small = self._inner is not workshop
         found = list(workshop.map(work, starts) if small else map(work, starts))
         self._polished |= {cost for _, cost in found}
-        self._trials += len(starts)
+        self._trials += len(found)
         workshop.on_progress(self._trials, max(self._trials, self._exertion.trials))
         return [one for one, _ in found]
 

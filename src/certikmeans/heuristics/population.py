@@ -7,6 +7,7 @@ is moved to where the cost is, and a local search does the rest.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -98,7 +99,7 @@ class _Run:
                 return
             numbers = range(first, min(first + BATCH, self._budget.starts))
             self._descend(
-                [start_centers(workshop.problem, workshop.seed, number) for number in numbers]
+                start_centers(workshop.problem, workshop.seed, number) for number in numbers
             )
 
     def evolve(self) -> None:
@@ -117,9 +118,10 @@ class _Run:
         """Distinct members, cheapest first."""
         return _distinct(self._members)
 
-    def _descend(self, starts: list[Centers]) -> None:
-        """Run the local search from each start and admit what it finds, in order."""
+    def _descend(self, starts: Iterable[Centers]) -> None:
+        """Run the local search from the starts and admit what it finds, as far as there is time."""
         workshop = self._workshop
+        starts = workshop.in_time(starts)
 
         def work(centers: Centers) -> LocalOptimum:
             return self._local.from_centers(centers, self._inner)

@@ -21,8 +21,12 @@ from certikmeans.problem.rules import refuse
 
 # A group may move to so many clusters around its own.
 NEAREST = 16
+MANY_CENTERS, FEW_AXES = 1_000, 8
 PASSES = 20
 ROUNDS = 3
+# Above so many multiplications in a pass, about 0.1 s, the time is looked at after each.
+LONG_PASS = 50_000_000
+LONG_CHAINS = 250  # a cannot-link takes as long as so many of them
 
 
 @final
@@ -40,6 +44,10 @@ class QuickSearch:
         if chains is None:
             refuse(problem.rules, "the search among many clusters")
         self._links, self._limits = chains
+        width = min(problem.n_clusters, NEAREST + 1)
+        work = problem.n_groups * problem.n_axes * width
+        work += LONG_CHAINS * len(problem.graph.neighbors) // 2
+        self._is_long = work > LONG_PASS
 
     def from_centers(self, centers: Centers, workshop: Workshop) -> LocalOptimum:
         """Descend from ``centers``; stops early, with a proper labelling, when asked to."""
@@ -48,7 +56,7 @@ class QuickSearch:
         if assigner.searches and label_greedily(
             problem.points, self._links, problem.graph.n_linked, centers, labels
         ):
-            return self._at_rest(labels, centers.copy(), 1)[0]
+            return self._at_rest(labels, centers.copy(), 1, workshop)[0]
         rest = assigner.lloyd(
             centers,
             labels,
@@ -56,7 +64,7 @@ class QuickSearch:
             executor=workshop.executor,
             stop=workshop.stop,
         )
-        return self._at_rest(rest.labels, rest.centers, rest.iterations)[0]
+        return self._at_rest(rest.labels, rest.centers, rest.iterations, workshop)[0]
 
     def patiently(self, found: LocalOptimum, workshop: Workshop) -> LocalOptimum:
         """Alternate cheapest labels, however long they take, with moves, until both are at rest."""
@@ -68,20 +76,25 @@ class QuickSearch:
                 executor=workshop.executor,
                 stop=workshop.stop,
             )
-            better, moves = self._at_rest(rest.labels, rest.centers, rest.iterations)
+            better, moves = self._at_rest(rest.labels, rest.centers, rest.iterations, workshop)
             found = min(found, better, key=lambda one: one.cost)
             if moves == 0 or found is not better or workshop.stop.cause() is not None:
                 break
         return found
 
-    def _at_rest(self, labels: Labels, means: Centers, iterations: int) -> tuple[LocalOptimum, int]:
+    def _at_rest(
+        self, labels: Labels, means: Centers, iterations: int, workshop: Workshop
+    ) -> tuple[LocalOptimum, int]:
         """Move groups until no move gains; also returns how many moves that took."""
         problem = self._problem
         clusters = room_for_clusters(problem)
         total = 0
-        for _ in range(ROUNDS):
+        limits = self._limits._replace(passes=1) if self._is_long else self._limits
+        for _ in range(ROUNDS * (PASSES if self._is_long else 1)):
+            if self._is_long and workshop.stop.cause() is not None:
+                break
             moves = improve_nearby(
-                problem.points, problem.weights, self._links, self._limits,
+                problem.points, problem.weights, self._links, limits,
                 _neighbours(means), clusters, means, labels,
             )  # fmt: skip
             total += moves
@@ -96,6 +109,10 @@ def _neighbours(centers: Centers) -> NDArray[np.int64]:
     """For every centre, the nearest ones, itself among them, in no order."""
     if len(centers) <= NEAREST + 1:
         return np.tile(np.arange(len(centers)), (len(centers), 1))
+    if len(centers) > MANY_CENTERS and centers.shape[1] <= FEW_AXES:
+        from scipy.spatial import KDTree  # where distances between all would take seconds
+
+        return np.asarray(KDTree(centers).query(centers, NEAREST + 1)[1], dtype=np.int64)
     squares = np.einsum("ij,ij->i", centers, centers)
     apart = squares[:, None] + squares[None, :] - 2.0 * (centers @ centers.T)
     return np.ascontiguousarray(np.argpartition(apart, NEAREST, axis=1)[:, : NEAREST + 1])

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from certikmeans.errors import InputError
 from certikmeans.problem.ids import links_by_id, rows_by_id
 from certikmeans.problem.links import as_links, canonical_pairs
+from certikmeans.problem.numbering import distinct
 from certikmeans.problem.partial_labels import known_classes, label_array
 from certikmeans.stop import StopSignal
 
@@ -387,7 +388,7 @@ def _apart(
     ends = np.sort(ends, axis=1)
     width = np.int64(max(ends.max(initial=0), component.max(initial=0)) + 1)
     keys = ends[:, 0] * width + ends[:, 1]
-    lost = np.setdiff1d(keys, keys[kept])
+    lost = np.setdiff1d(distinct(keys), distinct(keys[kept]), assume_unique=True)
     lost_ends = np.stack([lost // width, lost % width], axis=1)
     lost_ends = lost_ends[np.isin(lost_ends, present).all(axis=1)]
     return np.concatenate([links[kept], firsts[np.searchsorted(present, lost_ends)]])

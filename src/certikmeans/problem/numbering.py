@@ -1,9 +1,24 @@
-"""One way of naming groups and clusters: by first appearance."""
+"""Whole numbers: which there are, and names by first appearance."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return every value once, in order.
+
+    By sorting: from version 2.3 on, ``np.unique`` hashes whole numbers, which takes twenty times as
+    long where millions of them are different.
+
+    >>> distinct(np.array([5, 2, 5]))
+    array([2, 5])
+    """
+    ordered = np.sort(values, axis=None)
+    if len(ordered) == 0:
+        return ordered
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
 
 
 def number_by_appearance(labels: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -155,5 +155,7 @@ def certainty_html(sure: Certainty) -> str:
     from html import escape
 
     lines = certainty_lines(sure)
-    items = "".join(f"<li>{escape(line.strip())}</li>" for line in lines[1:])
+    # What stands in columns on a terminal, after two spaces, is a colon here.
+    facts = (line.strip().replace("  ", ": ", 1).replace(":  ", ": ") for line in lines[1:])
+    items = "".join(f"<li>{escape(fact)}</li>" for fact in facts)
     return f"<p>Proven {escape(lines[0])}</p><ul>{items}</ul>"

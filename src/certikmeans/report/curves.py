@@ -12,6 +12,7 @@ from certikmeans.report.trace import Trace, TracePoint
 from certikmeans.result import Result
 from certikmeans.tolerances import relative_gap
 
+MOST_SHOWN = 1.5  # times the last cost
 _SMALLEST = 1e-7  # per cent; below it rounding decides
 
 
@@ -27,6 +28,7 @@ def values_over_time(result: Result, trace: Trace, size: tuple[int, int]) -> str
     x, y = scales((0.0, end), _limits(costs, bounds), size)
     lowest = max(y.low, 0.0) if y.low < 0.0 else y.low
     bounds = [(seconds, min(max(value, lowest), y.high)) for seconds, value in bounds]
+    costs = [(seconds, min(value, y.high)) for seconds, value in costs]
     drawn = frame(x, y, ("seconds", "sum of squares"))
     drawn += f'<path d="{steps(x, y, costs)}" class="line" stroke="{COST_COLOUR}"/>'
     drawn += (
@@ -80,10 +82,13 @@ def _figure(drawn: str, caption: str) -> str:
 def _limits(
     costs: list[tuple[float, float]], bounds: list[tuple[float, float]]
 ) -> tuple[float, float]:
-    """Leave out the time before the first real bound: its line runs along the bottom."""
+    """Leave out the time before the first real bound: its line runs along the bottom.
+
+    And first labellings that cost many times the last: theirs runs along the top.
+    """
     proven = [value for _, value in bounds if value > 0.0]
     low = min(proven, default=0.0)
-    high = max(value for _, value in costs)
+    high = min(max(value for _, value in costs), MOST_SHOWN * costs[-1][1])
     if low < 0.5 * high:
         return 0.0, 1.08 * high
     room = 0.15 * (high - low) if high > low else 0.05 * abs(high)

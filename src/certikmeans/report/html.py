@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certikmeans.certainty import Certainty
 from certikmeans.problem import Problem
@@ -23,6 +24,7 @@ from certikmeans.result import Result
 
 _WIDE, _NARROW = (930, 500), (460, 300)
 _MAX_FEATURES, _MAX_CLUSTERS, _MAX_PAIRS = 12, 200, 200
+_MAX_SIGNS = 12
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 
@@ -140,6 +142,13 @@ def _proof(result: Result, check: str | None, certified: bool) -> str:
             "program that shares no code with the solver checks it:"
         )
         text += f"<p>{said}</p><pre>{escape(check)}</pre>"
+    elif result.labels is not None:
+        text += (
+            "<p>Fitted with <code>keep_proof=True</code>, a model writes the proof with "
+            "<code>model.write_certificate(path)</code>; <code>certikmeans check</code> and "
+            "<code>certikmeans.check_certificate</code>, which share no code with the solver, "
+            "check it.</p>"
+        )
     return _section("What is proven", text)
 
 
@@ -150,7 +159,7 @@ def _picture(
     certainty: Certainty | None = None,
 ) -> str:
     drawn, notes = svg.clusters(problem, result, names, _WIDE, certainty)
-    legend = ""
+    legend = "" if result.labels is None else _named_signs(result.labels, result.n_clusters)
     if len(problem.must_link):
         legend += f'<span style="color:{MUST_COLOUR}">&#9472; must-link</span>'
     if len(problem.cannot_link):
@@ -159,6 +168,23 @@ def _picture(
         legend += "<span>&#10006; centre</span>"
     caption = f'<p class="note">{escape("; ".join(notes))}.</p>' if notes else ""
     return _section("Clusters", drawn, f'<p class="legend">{legend}</p>', caption)
+
+
+def _sign(cluster: int) -> str:
+    """The marker of a cluster, as big as a letter."""
+    drawn = svg.marker(cluster, 0.0, 0.0, 1.5)
+    return f'<svg viewBox="-2 -2 4 4" class="sign" fill="{colour_of(cluster)}">{drawn}</svg>'
+
+
+def _named_signs(labels: NDArray[np.int64], n_clusters: int) -> str:
+    """Markers with the numbers of their clusters and points; many are left to the table."""
+    if n_clusters > _MAX_SIGNS:
+        return ""
+    sizes = np.bincount(labels, minlength=n_clusters).tolist()
+    return "".join(
+        f"<span>{_sign(cluster)} cluster {cluster} ({size:,})</span>"
+        for cluster, size in enumerate(sizes)
+    )
 
 
 def _progress(result: Result, trace: Trace, settings: Mapping[str, Any]) -> str:
@@ -183,10 +209,7 @@ def _clusters(problem: Problem, result: Result, names: tuple[str, ...] | None) -
     rows = []
     for cluster in range(min(result.n_clusters, _MAX_CLUSTERS)):
         inside = result.labels == cluster
-        sign = (
-            f'<svg viewBox="-2 -2 4 4" class="sign" fill="{colour_of(cluster)}">'
-            f"{svg.marker(cluster, 0.0, 0.0, 1.5)}</svg>"
-        )
+        sign = _sign(cluster)
         if not inside.any():
             rows.append([sign, str(cluster), "0", "0", "0", *[""] * (shown + 1)])
             continue

@@ -21,6 +21,7 @@ border-top:4px solid #c98a00;overflow-wrap:anywhere}
 svg{display:block;width:100%;height:auto}
 svg.none{position:absolute;width:0;height:0}
 svg.sign{width:1.1rem;height:1.1rem}
+.legend svg.sign{display:inline-block;vertical-align:-.2rem}
 svg text{font:12px system-ui,sans-serif;fill:#444}
 figure{margin:0}
 figcaption{font-size:.9rem;margin-bottom:.4rem}
@@ -39,6 +40,7 @@ table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-num
 td,th{padding:.25rem .8rem .25rem 0;border-bottom:1px solid var(--line);text-align:left;
 white-space:nowrap}
 .numbers td,.numbers th{text-align:right;padding:.25rem .5rem}
+.numbers th{white-space:normal;overflow-wrap:break-word;vertical-align:bottom}
 pre{background:#f0f3f6;border-radius:6px;padding:.6rem .8rem;overflow-x:auto;font-size:.85rem;
 white-space:pre-wrap;overflow-wrap:anywhere}
 code{background:#f0f3f6;border-radius:4px;padding:0 .25rem}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from certikmeans.errors import InputError, MissingExtraError
 from certikmeans.problem import Problem
 from certikmeans.report.certain import mark_certainty
+from certikmeans.report.curves import MOST_SHOWN
 from certikmeans.report.numbers import count, percent, rounded_down, rounded_up
 from certikmeans.report.palette import (
     BOUND_COLOUR,
@@ -364,10 +365,13 @@ def _percent_axis(axes: Axes, cost: float) -> None:
 
 
 def _trace_limits(costs: NDArray[np.float64], bounds: NDArray[np.float64]) -> tuple[float, float]:
-    """Leave out the time before the first real bound: its line enters from below."""
+    """Leave out what would hide the rest: the time before the first bound, dear first labellings.
+
+    Their lines enter from below and from above.
+    """
     proven = bounds[bounds > 0.0]
     low = float(proven.min()) if len(proven) else 0.0
-    high = float(np.nanmax(costs))
+    high = min(float(np.nanmax(costs)), MOST_SHOWN * float(costs[-1]))
     if high == 0.0:
         return -0.1, 1.0
     if low < 0.5 * high:

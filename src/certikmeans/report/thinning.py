@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.problem import Problem
+from certikmeans.problem.numbering import distinct
 
 MAX_PAIRS = 300
 
@@ -31,7 +32,7 @@ def thinned_points(
     """Return the rows to draw, among them the ends of every pair drawn."""
     if n_points <= most:
         return np.arange(n_points)
-    ends = np.unique(pairs)
+    ends = distinct(pairs)
     others = rng.choice(n_points, size=most, replace=False)
     others = np.setdiff1d(others, ends, assume_unique=True)[: most - len(ends)]
     return np.sort(np.concatenate([ends, others]))

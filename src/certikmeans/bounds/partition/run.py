@@ -342,7 +342,7 @@ class _Run:
 
     def _note(self, one: _Progress, future: Future[Any]) -> None:
         if self._on_work is not None:
-            self._on_work(tasks=1)
+            self._on_work(**{"rounds" if one.tasks else "parts": 1})
         answer = self._hands.answer(future)
         if answer is None:
             # What was proven before stays; without the part the sum is only smaller.
