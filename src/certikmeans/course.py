@@ -6,6 +6,7 @@ together the run says so (`SafePoint`), and whoever listens may ask for the stat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -47,6 +48,7 @@ class Course:
     bounds_left: int | None = None
     under_way: tuple[str, Callable[[], Any]] | None = None
     search: Search[Any] | None = None
+    _marked_cost: float = math.inf
     _frozen: RunState | None = None
 
     def take_up(self, policy: Policy) -> None:
@@ -116,6 +118,15 @@ class Course:
             self.tree_before() if self.search is None else self.search.state(),
         )
 
+    def mark_labelling(self) -> None:
+        """Mark, if the heuristics have found a better labelling than at the last mark.
+
+        Later on, labellings are found in the midst of other work, which says itself when it fits.
+        """
+        if self.bounds_left is None and self.board.cost < self._marked_cost:
+            self.mark()
+
     def mark(self, *, last: bool = False) -> None:
         """Say that everything fits together now."""
+        self._marked_cost = self.board.cost
         self.emitter.emit(SafePoint(self.emitter.seconds, self.essence, self.state, last))

@@ -174,7 +174,7 @@ class _Run:
         if witness is None:
             return Ending()
         assigner = assigner_for(presolved.reduced, witness)
-        workshop = self._workshop(presolved, assigner, witness)
+        workshop = self._workshop(presolved, assigner, witness, course)
         options, known = self.options, start.multipliers
         if known is not None:
             known = known[presolved.first_points]
@@ -227,9 +227,14 @@ class _Run:
         return course
 
     def _workshop(
-        self, presolved: Presolved, assigner: AbstractAssigner, witness: Labels
+        self, presolved: Presolved, assigner: AbstractAssigner, witness: Labels, course: Course
     ) -> Workshop:
         emitter = self.emitter
+
+        def tell(trials: int, budget: int) -> None:
+            emitter.emit(HeuristicProgress(emitter.seconds, trials, budget))
+            course.mark_labelling()
+
         return Workshop(
             problem=presolved.reduced,
             # Seconds would make the answer depend on the machine, and add up over many trials.
@@ -239,9 +244,7 @@ class _Run:
             seed=self.options.seed,
             executor=self.threads,
             news=self.board.seen_from(presolved),
-            on_progress=lambda trials, budget: emitter.emit(
-                HeuristicProgress(emitter.seconds, trials, budget)
-            ),
+            on_progress=tell,
         )
 
     def _surroundings(

@@ -40,6 +40,15 @@ def fail(shared, item):
     raise ZeroDivisionError(f"number {item}")
 
 
+def fail_at(broken, item):
+    """One worker of Dask fails, the others say where they are."""
+    from distributed import get_worker
+
+    if get_worker().address == broken:
+        raise ZeroDivisionError(f"number {item}")
+    return get_worker().address
+
+
 def refuse(shared, item):
     raise BoundError("three", hint="none")
 

@@ -1,9 +1,10 @@
 """Workers elsewhere: how far away they are, what they were sent, and what to do when they fail.
 
 Tasks are pure: they may be done again, by another worker. So whatever goes wrong with one costs
-time, never a proof. A task is given to the workers `TRIES` times, a pool of processes that has
-broken is replaced `MOST_POOLS` times by one like it, and after `MOST_FAILURES` failures in all the
-run ends with what was proven.
+time, never a proof. A task is given to the workers `TRIES` times. A worker of Dask at which one has
+failed gets no more while there are others: if it is broken, it fails sooner than others answer, and
+would get them all. A pool of processes that has broken is replaced `MOST_POOLS` times by one like
+it, and after `MOST_FAILURES` failures in all the run ends with what was proven.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 from typing import Any, final
 
 from certikmeans.errors import CertikmeansError, WorkerError
-from certikmeans.execution.there import Parcel, Shared, echo, run_there, wake_up
+from certikmeans.execution.there import FAILED_AT, Parcel, Shared, echo, run_there, wake_up
 
 TRIES = 3
 MOST_POOLS = 2
@@ -52,6 +53,9 @@ class Far:
         self._journey: float | None = None
         self._per_byte = 0.0
         self._n_workers = 1
+        self._places: frozenset[str] = frozenset()  # workers of Dask
+        self._avoided: frozenset[str] = frozenset()  # those at which a task has failed
+        self._chosen: frozenset[str] = frozenset()  # those that tasks go to; empty: to any
         self._looked = -float("inf")
         self._last_seen = time.monotonic()
         self._waking: list[Future[Any]] | None = None
@@ -80,9 +84,21 @@ class Far:
         now = time.monotonic()
         if now - self._looked > every_seconds:
             self._looked = now
-            self._n_workers = _count(self._executor, self._client)
+            if self._client is not None:
+                self._places, self._n_workers = _seen(self._client)
+                self._choose()
+            else:
+                self._n_workers = _count(self._executor)
             if self._n_workers:
                 self._last_seen = now
+
+    def _choose(self) -> None:
+        """Leave out workers at which a task has failed, while there are others."""
+        others = self._places - self._avoided if self._avoided & self._places else frozenset()
+        if others != self._chosen:
+            self._chosen = others
+            where = {"workers": sorted(others), "allow_other_workers": True} if others else {}
+            self._executor = self._client.get_executor(pure=False, **where)
 
     def journey(self, n_bytes: int = 0) -> float:
         """Seconds that a task is on its way, there and back; measured once."""
@@ -142,8 +158,13 @@ class Far:
         """Make the best of a failure: whoever calls may try again. Raises if that is hopeless."""
         if isinstance(error, CertikmeansError):
             raise error
-        self._failures += 1
         self._looked = -float("inf")
+        place = getattr(error, FAILED_AT, None)
+        # What had been sent to a worker before it was known to be broken does not count again.
+        if place not in self._avoided or not self._places - self._avoided:
+            self._failures += 1
+        if place is not None and self._client is not None:
+            self._avoided |= {place}
         if self._failures > MOST_FAILURES:
             raise failure_of(error, "too many tasks failed") from error
         self._spread.clear()  # who had it may be gone
@@ -184,13 +205,17 @@ def _spread(client: Any, packed: bytes) -> Any:
     return client.scatter(packed, broadcast=True, hash=False, timeout=SCATTER_SECONDS)
 
 
-def _count(executor: Executor, client: Any) -> int:
-    """Workers, as far as the executor says."""
+def _seen(client: Any) -> tuple[frozenset[str], int]:
+    """Workers of Dask that are there, and how many tasks they do at a time."""
     try:
-        if client is not None:
-            return sum(client.nthreads().values())
+        threads = client.nthreads()
     except FAILURES:
-        return 0
+        return frozenset(), 0
+    return frozenset(threads), sum(threads.values())
+
+
+def _count(executor: Executor) -> int:
+    """Workers, as far as the executor says."""
     try:
         for name in ("num_workers", "_max_workers"):  # of mpi4py; of the standard library and loky
             number = getattr(executor, name, None)
@@ -221,6 +246,6 @@ def _like(executor: Executor) -> Executor | None:
         )
     again = getattr(sys.modules.get(type(executor).__module__), "get_reusable_executor", None)
     if again is not None:  # of loky
-        made: Executor = again(max_workers=_count(executor, None), kill_workers=True)
+        made: Executor = again(max_workers=_count(executor), kill_workers=True)
         return made
     return None

@@ -8,6 +8,7 @@ with the data.
 from __future__ import annotations
 
 import pickle
+import sys
 import time
 import uuid
 from collections import OrderedDict
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, final
 
+FAILED_AT = "failed_at"  # of what a task raised: the worker
 MOST_KEPT = 16  # things that a worker remembers
 # What takes seconds to load: by name, since nothing here may depend on it.
 NEEDED = ("certikmeans.bounds.cluster.bound", "certikmeans.bounds.sdp.bound",
@@ -54,6 +56,14 @@ def run_there(
     function: Callable[..., Any], item: Any, key: str | None = None, packed: bytes | None = None
 ) -> Parcel:
     """Run a task; ``key`` names what was sent to the worker before, ``packed`` is that thing."""
+    try:
+        return _run(function, item, key, packed)
+    except Exception as error:
+        error.__dict__[FAILED_AT] = _address()  # goes along with it
+        raise
+
+
+def _run(function: Callable[..., Any], item: Any, key: str | None, packed: bytes | None) -> Parcel:
     began = time.perf_counter()
     if key is None:
         return Parcel(function(item), time.perf_counter() - began)
@@ -66,6 +76,18 @@ def run_there(
         began = time.perf_counter()
     value = _kept[key]
     return Parcel(function(value, item), time.perf_counter() - began)
+
+
+def _address() -> str | None:
+    """Where this worker of Dask is; None: it is none, and nobody could choose another one."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        address: str = distributed.get_worker().address
+    except ValueError:
+        return None
+    return address
 
 
 def timed_here(function: Callable[..., Any], shared: Shared | None, item: Any) -> Parcel:
