@@ -8,7 +8,7 @@ import pytest
 from certikmeans import Status, StopSignal, check_certificate, solve
 from certikmeans.certificate.write import certificate_bytes, write_certificate
 from certikmeans.errors import InputError
-from certikmeans.events import SafePoint, StageStarted
+from certikmeans.events import IncumbentFound, SafePoint, StageStarted
 from tests.checkpoint.cases import COURSES, KillAt, Killed, clumps, same
 
 
@@ -143,6 +143,36 @@ def test_the_state_is_written_at_the_end_and_at_intervals(tmp_path):
     counter = KillAt()
     solve(problem, callbacks=[counter, writer], bound="sample", node_limit=60, jobs=1)
     assert 1 < writer.written <= counter.seen // 20 + 1
+
+
+def test_labellings_of_the_heuristics_are_saved(tmp_path):
+    """Killed while they go on: the best so far is in the file, and the answer is the same."""
+    path, problem = tmp_path / "state", clumps()
+    stages, kept = [], []
+
+    def kill_in_heuristics(event):
+        if isinstance(event, StageStarted):
+            stages.append(event.stage)
+        elif isinstance(event, SafePoint) and stages[-1:] == ["heuristics"]:
+            kept.append(event.essence().labels)
+            if len(kept) == 2:
+                raise Killed
+
+    settings = {**COURSES["sample, depth"], "jobs": 1}
+    with pytest.raises(Killed):
+        solve(
+            problem,
+            checkpoint=path,
+            checkpoint_interval=0,
+            callbacks=[kill_in_heuristics],
+            **settings,
+        )
+    events = []
+    again = solve(problem, resume=path, callbacks=[events.append], **settings)
+    found = next(one for one in events if isinstance(one, IncumbentFound))
+    assert found.source == "run before"
+    assert any(isinstance(one, StageStarted) and one.stage == "heuristics" for one in events)
+    assert same(again, solve(problem, **settings))
 
 
 def test_a_certificate_is_gone_on_from_and_improved(tmp_path):

@@ -81,3 +81,19 @@ def test_a_large_array_of_pairs_counts_from_where_it_says(tmp_path, monkeypatch)
     np.save(path, np.array([[1, 2], [0, 4]]))
     with pytest.raises(InputError, match=r"\[1\]: \(0, 4\) is not a pair of points"):
         read_links(path, kind="must", one_based=True)
+
+
+def test_parquet_is_read_in_batches(tmp_path, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet as pq
+
+    from certikmeans.problem.files import parquet
+
+    rng = np.random.default_rng(0)
+    values, classes = rng.normal(size=(50, 2)), rng.integers(3, size=50)
+    table = pyarrow.table({"x": values[:, 0], "class": classes, "y": values[:, 1]})
+    pq.write_table(table, tmp_path / "points.parquet", row_group_size=11)
+    monkeypatch.setattr(parquet, "BATCH", 7)
+    read = read_points(tmp_path / "points.parquet", label_column="class")
+    np.testing.assert_array_equal(read.points, values)
+    np.testing.assert_array_equal(read.labels, classes)
