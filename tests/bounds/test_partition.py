@@ -17,7 +17,7 @@ from certikmeans.bounds.partition.compact import CompactMultipliers, shortened
 from certikmeans.bounds.partition.improve import PartTask, improve_part
 from certikmeans.bounds.partition.parts import cut_into_parts
 from certikmeans.bounds.partition.shares import share_of, shared_groups
-from certikmeans.bounds.partition.sizes import part_size
+from certikmeans.bounds.partition.sizes import COARSER, first_size, next_size, part_size
 from certikmeans.bounds.sdp.model import SdpModel
 from certikmeans.bounds.sdp.safe import safe_bound
 from certikmeans.stop import StopSignal
@@ -285,11 +285,33 @@ def test_size_of_parts():
     assert part_size(900, 10, np.inf, 2, 0.005) == 900
 
 
+@pytest.mark.parametrize("n", [800, 3_000, 10_000, 200_000])
+@pytest.mark.parametrize("seconds", [5.0, 60.0, 600.0, np.inf])
+def test_the_first_parts_leave_time_for_larger_ones(n, seconds):
+    first = first_size(n, 10, seconds, 2, 0.005)
+    every = part_size(n, 10, seconds, 2, 0.005)
+    later = part_size(n, 10, seconds, 2, 0.005, 2_000)
+    assert 0 < first <= every <= n
+    # Either all the time is for them, or there is enough left for parts that are worth while.
+    assert first == every or COARSER * first <= later
+
+
+def test_the_next_parts_are_as_large_as_what_is_missing_asks_for():
+    assert next_size(10_000, 300, 4.0, 3.0, 2_000) == 520
+    assert next_size(10_000, 300, 4.0, 3.0, 500) == 500
+    assert next_size(10_000, 300, 1.1, 1.0, 2_000) == COARSER * 300  # else not worth while
+    assert next_size(10_000, 300, 9.0, 1.0, 2_000) == 2_000
+    assert next_size(10_000, 300, 9.0, -np.inf, 2_000) == 2_000  # no cutoff
+    assert next_size(1_500, 300, 4.0, 1.0, 1_500) == 1_500  # all in one
+    assert next_size(10_000, 300, 4.0, 1.0, 479) == 0
+
+
 def test_sizes_are_chosen_and_grow_where_time_is_left(monkeypatch):
     done, labels = blobs(60, spread=2.0)
     monkeypatch.setattr(run, "seconds_per_iteration", lambda *_: 0.001)
     monkeypatch.setattr(run, "SMALLEST", 0)
-    chosen = iter([15, 30, 30])
+    chosen = iter([30, 30])
+    monkeypatch.setattr(run, "first_size", lambda *_: 15)
     monkeypatch.setattr(run, "part_size", lambda *_: next(chosen))
     told = []
     found = partition_bound(done.reduced, labels, np.inf, StopSignal(), on_bound=told.append)

@@ -44,6 +44,19 @@ def refused(reduced, row):
     return caught.value.reason
 
 
+def test_nothing_is_multiplied_after_the_deadline():
+    done, truth = blobs(200, 4, 3, 2.0)
+    row = closed_form(done.reduced, done.reduce_labels(truth)).evidence.row()
+    for given in (row, EMPTY):
+        assert value_of(done.reduced, given) > 0.0
+        with pytest.raises(Refusal) as caught:
+            least_by_spectrum(
+                done.reduced.points, done.reduced.weights, done.reduced.graph.edges(), 3, given,
+                deadline=-math.inf,
+            )  # fmt: skip
+        assert caught.value.reason is Reason.LIMIT
+
+
 def valid_row(rng, reduced, size):
     """Random numbers that the checker evaluates."""
     evidence = random_evidence(rng, reduced, size)

@@ -33,6 +33,7 @@ a power of two to at most 1; norms count as `LEAST_NORM` at least: underflow is 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import final
 
@@ -52,11 +53,17 @@ NONE: Ints = np.empty(0, dtype=np.int64)
 
 
 def least_by_spectrum(
-    points: Floats, weights: Floats, edges: Ints, n_clusters: int, row: Floats
+    points: Floats,
+    weights: Floats,
+    edges: Ints,
+    n_clusters: int,
+    row: Floats,
+    deadline: float = math.inf,
 ) -> float:
     """At most the cost of every proper labelling of the groups, whatever the row says.
 
-    A `Refusal` if the row says nothing that can be evaluated, or asks for too much work.
+    A `Refusal` if the row says nothing that can be evaluated, or asks for too much work: a few
+    bytes can ask for inner products of many columns. ``deadline`` is a time by `time.monotonic`.
     """
     n, d = points.shape
     if min(n, d) > MOST_AXES or float(n) * d * min(n, d) > MOST_WORK:
@@ -67,7 +74,7 @@ def least_by_spectrum(
     if not math.isfinite(reach):
         raise Refusal(Reason.BOUND, "the points are too large for this arithmetic")
     exponent = math.frexp(reach)[1]
-    scaled = _Scaled(points, weights, middle, exponent)
+    scaled = _Scaled(points, weights, middle, exponent, deadline)
     with np.errstate(all="ignore"):
         if len(row) < HEAD or rank == 0:
             value = _floor(scaled, rank)
@@ -87,9 +94,12 @@ class _Scaled:
     weights: Floats
     middle: Floats
     exponent: int
+    deadline: float = math.inf
 
     def rows(self, which: Ints | slice) -> tuple[Floats, Floats]:
         """Roots of weights, and coordinates of at most 1."""
+        if time.monotonic() > self.deadline:
+            raise Refusal(Reason.LIMIT, "not proven within the time allowed")
         away = self.points[which] - self.middle
         away *= math.ldexp(1.0, -self.exponent)
         return np.sqrt(self.weights[which]), away

@@ -28,10 +28,12 @@ from certikmeans.bounds.partition.compact import CompactMultipliers, CompactStar
 from certikmeans.bounds.partition.hands import Hands
 from certikmeans.bounds.partition.improve import PartTask
 from certikmeans.bounds.partition.parts import Part, cut_into_parts
+from certikmeans.bounds.partition.shares import group_costs
 from certikmeans.bounds.partition.sizes import (
-    COARSER,
     LARGEST_LATER,
     SMALLEST,
+    first_size,
+    next_size,
     part_size,
     rough_iterations,
     seconds_per_iteration,
@@ -42,14 +44,14 @@ from certikmeans.stop import StopSignal
 
 # Iterations of the first task of a part, a rough value, and of the later ones.
 FIRST_ITERATIONS = 30
-MORE_ITERATIONS = 100
+MORE_ITERATIONS = 40
 # A part whose value is this near to its incumbent's cost is done.
 NEAR = 1e-5
 # A part ends when a task brings less than this of its value, or after so many iterations ...
 LEAST_GAIN = 5e-5
 MOST_ITERATIONS = 2_000
 # ... and, while coarser parts might do better, less than this of the way to its target.
-LEAST_OF_THE_WAY = 0.05
+LEAST_OF_THE_WAY = 0.1
 WAIT_SECONDS = 0.2
 # What is claimed of the sum: a checker adds up in its own way, and must not come out below.
 CLAIMED = 1.0 - 1e-10
@@ -149,9 +151,10 @@ def partition_bound(
             parts.watch(functools.partial(_told, keep, PartitionKept(labels, size), parts))
             return parts.finish()
         counts = problem.n_groups, problem.n_clusters
+        cost = float(group_costs(problem, labels).sum())
         if kept is None:
             speed = seconds_per_iteration(problem, labels, stop)
-            size = part_size(*counts, stop.remaining, n_threads, speed)
+            size = first_size(*counts, stop.remaining, n_threads, speed)
             few = rough_iterations(
                 problem.n_groups, size, stop.remaining, n_threads, speed, FIRST_ITERATIONS
             )
@@ -169,8 +172,9 @@ def partition_bound(
             if best.value >= cutoff or stop.cause() is not None or size >= problem.n_groups:
                 break
             # Parts gain little before the time is over: coarser ones lose less.
-            coarser = part_size(*counts, stop.remaining, n_threads, stage.speed, LARGEST_LATER)
-            if coarser < COARSER * size:
+            most = part_size(*counts, stop.remaining, n_threads, stage.speed, LARGEST_LATER)
+            coarser = next_size(counts[0], size, cost - best.value, cost - cutoff, most)
+            if not coarser:
                 break
             stage = PartitionKept(labels, coarser, FIRST_ITERATIONS, stage.speed, best)
         return _better(best, parts.finish())
@@ -242,8 +246,10 @@ class _Progress:
         """Whether more tasks would hardly help."""
         if self.ended or self.tasks < 2:
             return self.ended
-        way = 0.0 if patient else LEAST_OF_THE_WAY * (self.target - self.value)
-        return self.gain <= max(LEAST_GAIN * self.value, way)
+        if patient:
+            return self.gain <= LEAST_GAIN * self.value
+        way = self.target - self.value
+        return self.last <= max(LEAST_GAIN * self.value, LEAST_OF_THE_WAY * way)
 
 
 # What changes of it.
@@ -350,7 +356,6 @@ class _Run:
             one.ended = one.failures >= self._hands.tries
             self._failures += int(one.ended)
             return
-        one.tasks += 1
         one.iterations += answer.iterations
         gain = answer.value - one.value
         one.gain, one.last = max(gain, one.last), gain

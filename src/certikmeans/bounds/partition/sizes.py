@@ -2,7 +2,12 @@
 
 The loss of a partition falls about as 1 / size. An iteration costs about ``size^POWER``, and a
 part wants a number of iterations that hardly depends on its size; so all parts together cost
-``n size^(POWER - 1)``.
+``n size^(POWER - 1)``. Larger parts are worth more than more iterations: digits in parts of 450
+and 75 iterations leave 1.2 %, in parts of 232 and three times as many 1.6 %, in the same time.
+
+So that something is known early, and nothing is larger than it need be, the first parts are what
+a fifth of the time affords. What they leave says, by the law above, how large the next ones have
+to be.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ PROBE_ITERATIONS = 10
 POWER = 2.1
 # An iteration with many cuts takes so much longer than one of the probe, which has few.
 LATER = 1.6
-ITERATIONS = 220
+ITERATIONS = 120
 NO_TIME = 1e-6
 # Of the time that is left.
 USED = 0.75
@@ -35,6 +40,11 @@ ROUGH = 0.4
 FEWEST = 5
 # A second partition must be this much coarser to be worth while.
 COARSER = 1.6
+# Of the time that is left, for the first partition; and what counts as the time without a limit.
+EARLY = 0.2
+ENDLESS = 600.0
+# Parts are made larger by this than the law says that they have to be.
+LARGER = 1.3
 
 
 def seconds_per_iteration(problem: ReducedProblem, labels: np.ndarray, stop: StopSignal) -> float:
@@ -91,3 +101,40 @@ def part_size(
     budget = USED * seconds * n_threads / (ITERATIONS * LATER * per_iteration)
     size = PROBE * (budget * PROBE / n_groups) ** (1.0 / (POWER - 1.0))
     return int(np.clip(size, least, max(least, min(largest, (n_groups + 1) // 2))))
+
+
+def first_size(
+    n_groups: int, n_clusters: int, seconds: float, n_threads: int, per_iteration: float
+) -> int:
+    """Groups per part to begin with, by a small share of the time.
+
+    Where the smallest parts take most of the time, what all of it affords.
+
+    >>> first_size(10_000, 10, 60.0, 2, 0.005) < part_size(10_000, 10, 60.0, 2, 0.005)
+    True
+    """
+    sizes, share = (n_groups, n_clusters), EARLY * min(seconds, ENDLESS)
+    early = part_size(*sizes, share, n_threads, per_iteration)
+    later = part_size(*sizes, seconds, n_threads, per_iteration, LARGEST_LATER)
+    if COARSER * early <= later:
+        return early
+    return part_size(*sizes, seconds, n_threads, per_iteration)
+
+
+def next_size(n_groups: int, size: int, missing: float, allowed: float, affordable: int) -> int:
+    """Groups per part after parts of ``size`` that leave ``missing`` where ``allowed`` is left.
+
+    0 if parts that are larger by enough cannot be had.
+
+    >>> next_size(10_000, 300, 2.0, 1.0, 1_500)
+    780
+    >>> next_size(10_000, 300, 2.0, 1.0, 400)
+    0
+    """
+    if affordable < COARSER * size:
+        return 0
+    wanted = LARGER * size * missing / allowed if allowed > 0.0 else float(affordable)
+    wanted = max(wanted, COARSER * size)
+    if 2.0 * wanted > n_groups:  # two parts, or all in one
+        return affordable
+    return int(min(wanted, affordable))

@@ -17,6 +17,11 @@ def check(case: LeafCase) -> None:
     if case.number not in known:
         row = np.empty(0) if case.row is None else case.row
         known[case.number] = least_by_spectrum(
-            whole.points, whole.weights, whole.edges, case.stated.n_clusters, row
+            whole.points,
+            whole.weights,
+            whole.edges,
+            case.stated.n_clusters,
+            row,
+            case.work.limits.deadline,
         )
     require(known[case.number], whole)
