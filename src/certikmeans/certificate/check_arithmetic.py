@@ -29,7 +29,8 @@ def distinct(values: Ints) -> Ints:
     ordered = np.sort(values, axis=None)
     if len(ordered) == 0:
         return ordered
-    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    return np.compress(first, ordered)
 
 
 def up(value: float, operations: int = 4) -> float:

@@ -18,7 +18,8 @@ def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     ordered = np.sort(values, axis=None)
     if len(ordered) == 0:
         return ordered
-    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    return np.compress(first, ordered)
 
 
 def number_by_appearance(labels: NDArray[np.int64]) -> NDArray[np.int64]:
