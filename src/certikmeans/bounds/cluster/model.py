@@ -30,9 +30,11 @@ LEAST_WEIGHT = 1e-3
 # Times that a projection is done again with the cuts that it was found to violate.
 AGAIN = 5
 # Up to so many cuts a projection by Newton's method, full rows and all, takes less time; up to so
-# many more where clusters are so few that their columns hold a large part of the groups.
+# many more where clusters are so few that their columns hold a large part of the groups. There, all
+# cuts take part at once if their full rows have no more entries than this.
 FEW = 60
-FEW_IF_WIDE, WIDE_CLUSTERS = 200, 10
+FEW_IF_WIDE, WIDE_CLUSTERS = 200, 5
+SMALL = 1_000_000
 # There, moving the worth of a family is this much cheaper than moving multipliers to the same
 # effect.
 FREEDOM = 10.0
@@ -82,7 +84,7 @@ class CutModel:
             base=float(space.low.sum()),
             high=space.high * self._inverse,
         )
-        self._few = FEW_IF_WIDE if counts.sum() <= WIDE_CLUSTERS else FEW
+        self._wide = bool(counts.sum() <= WIDE_CLUSTERS)
         self._keys: list[tuple[int, int]] = []  # of the columns
         self._known: set[tuple[int, int]] = set()
         self._idle = np.empty(0, dtype=np.int64)  # projections since a cut had weight
@@ -143,11 +145,13 @@ class CutModel:
         cuts, reference = self._cuts, t * self._inverse
         chosen = self._idle < RECENT
         chosen[np.argsort(-cuts.worth_at(reference), kind="stable")[: len(cuts.counts)]] = True
+        if self._wide and len(chosen) <= FEW_IF_WIDE and len(chosen) * len(t) <= SMALL:
+            chosen[:] = True
         mu = self._mu
         for _ in range(AGAIN):
             working = np.flatnonzero(chosen)
             part = cuts.chosen(working)
-            if len(working) <= self._few:
+            if len(working) <= (FEW_IF_WIDE if self._wide else FEW):
                 found = _reach_by_newton(part, reference, level, tolerance)
             else:
                 from certikmeans.bounds.cluster.interior import reach  # loads much
@@ -170,7 +174,12 @@ class CutModel:
         return Moved(position, found.ceiling)
 
     def ceiling(self, t: Vector, accuracy: float) -> float:
-        """At least the largest value of the model, about to ``accuracy``."""
+        """At least the largest value of the model, about to ``accuracy``.
+
+        Where clusters are few, projections find it soon enough: infinite.
+        """
+        if self._wide:
+            return np.inf
         from certikmeans.bounds.cluster.interior import highest  # loads much
 
         cuts = self._cuts
