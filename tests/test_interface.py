@@ -12,8 +12,9 @@ import pytest
 
 import certikmeans
 from certikmeans import solver
-from certikmeans.errors import InputError
-from certikmeans.interface import solve
+from certikmeans.compiling.listening import Compiling
+from certikmeans.errors import CompilingWarning, InputError
+from certikmeans.interface import _WarningOnce, solve
 
 
 def problem():
@@ -27,6 +28,13 @@ def test_silent_by_default(verbose, capsys):
     solve(problem(), verbose=verbose)
     said = capsys.readouterr()
     assert said.out == said.err == ""
+
+
+def test_compiling_brings_one_warning_which_points_at_the_caller():
+    warn = _WarningOnce()
+    with pytest.warns(CompilingWarning, match="first run") as told:
+        _ = [warn(Compiling("lloyd", number)) for number in (1, 2)]
+    assert [one.filename for one in told] == [__file__]
 
 
 @pytest.mark.parametrize("verbose", [1, True, 2])

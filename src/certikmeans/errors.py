@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 
@@ -69,6 +71,21 @@ class BoundError(CertikmeansError, RuntimeError):
 
 class WorkerError(CertikmeansError):
     """A task of the executor raised, or its worker died. What was proven before stays proven."""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn as if the code outside of this package had: it is the only place that the user knows.
+
+    Called from within a compiler, the depth of which varies.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno)
+
+
+def _is_inside(module: str) -> bool:
+    return module.split(".")[0] in ("certikmeans", "numba", "llvmlite", "contextlib", "importlib")
 
 
 class CompilingWarning(UserWarning):

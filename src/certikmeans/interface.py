@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import warnings
 from collections.abc import Iterable
 from typing import Any, final
 
 from certikmeans import solver
 from certikmeans.checkpoint.saving import USUAL_INTERVAL
 from certikmeans.compiling.listening import Compiling, watched
-from certikmeans.errors import CompilingWarning
+from certikmeans.errors import CompilingWarning, warn_caller
 from certikmeans.events import Listener
 from certikmeans.options import Options, whole_number
 from certikmeans.problem import Problem
@@ -144,10 +143,9 @@ class _WarningOnce:
         self._done = True
         # Where warnings are errors, a run must not depend on what was compiled before.
         with contextlib.suppress(CompilingWarning):
-            warnings.warn(
+            warn_caller(
                 f"{FIRST_RUN}; certikmeans.warm_up() does it ahead, verbose=1 shows how far it is",
                 CompilingWarning,
-                stacklevel=2,
             )
 
 

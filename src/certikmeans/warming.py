@@ -31,10 +31,9 @@ def warm_up(bounds: Iterable[str] | None = None) -> None:
     Solves tiny problems through every compiled path: with and without pairs of each kind,
     every bound at a root and in a tree with each branching, and the checker of certificates.
     Time limits do not count compilation, but a first run takes longer: call it when an image is
-    built, at the
-    start of a server, in a worker before its first task. It takes half a minute or so where the
-    kernels were never compiled, and a few seconds in a process where they were. On the command
-    line: ``certikmeans warm-up``.
+    built, at the start of a server, in a worker before its first task. It takes a minute or two
+    where the kernels were never compiled, and a few seconds in a process where they were. On the
+    command line: ``certikmeans warm-up``.
 
     Parameters
     ----------

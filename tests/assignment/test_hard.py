@@ -121,6 +121,21 @@ def test_what_follows_a_short_search(monkeypatch, tables):
     assert finished > 5
 
 
+def test_a_huge_component_takes_the_labels_at_hand(monkeypatch):
+    # Prices of hundreds of thousands of cannot-links would take longer than a time limit.
+    forced(monkeypatch, SEARCH)
+    monkeypatch.setattr(hard, "_MOST_PRICES", 0)
+    dearer = 0
+    for seed in range(40):
+        problem, witness, costs = draw(2 * seed, "dense", sizes=(6, 9))  # even: all finite
+        answer = Assigner(problem, witness).assign_costs(costs)
+        best = oracle(problem.graph, costs)
+        assert is_proper(problem.graph, answer.labels)
+        assert Fraction(answer.lower) <= best <= Fraction(answer.cost) * Fraction(1 + 1e-12)
+        dearer += answer.cost > float(best) * (1 + 1e-9)
+    assert dearer > 5
+
+
 def test_nothing_but_a_heuristic_is_honest(monkeypatch):
     forced(monkeypatch, SEARCH)
     no_search(monkeypatch)

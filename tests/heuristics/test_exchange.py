@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from certikmeans.generate import random_pairs
+from certikmeans.heuristics import quick_search
 from certikmeans.heuristics.default import DefaultSearch, has_many_clusters
 from certikmeans.heuristics.exchange import Exchange, Exertion
 from certikmeans.heuristics.local_search import LocalOptimum, means_of
@@ -16,6 +17,7 @@ from certikmeans.heuristics.regions import Pool, cluster_costs
 from certikmeans.heuristics.swaps import crossed, survey, with_new_neighbourhoods, with_swaps
 from certikmeans.kernels.lloyd.near_moves import join_regions
 from certikmeans.problem import Problem
+from certikmeans.stop import StopSignal
 from certikmeans.testing.contracts import check_proper, workshop_for
 from certikmeans.testing.oracle import exact_cost
 
@@ -165,3 +167,31 @@ def test_cluster_costs_add_up():
     labels = np.random.default_rng(0).integers(12, size=reduced.n_groups)
     optimum = optimum_of(reduced, labels)
     assert cluster_costs(reduced, optimum).sum() == pytest.approx(optimum.cost)
+
+
+def test_long_passes_are_cut_and_end_at_the_stop(monkeypatch):
+    monkeypatch.setattr(quick_search, "LONG_PASS", 0)
+    problem, _ = blobs(3)
+    workshop = workshop_for(problem)
+    reduced = workshop.problem
+    centers = reduced.points[:12].copy()
+    found = QuickSearch(reduced, workshop.assigner).from_centers(centers, workshop)
+    stopped = workshop.but(stop=StopSignal(0.0))
+    early = QuickSearch(reduced, workshop.assigner).from_centers(centers, stopped)
+    check_proper(reduced, found.labels)
+    check_proper(reduced, early.labels)
+    assert found.cost < early.cost
+
+
+def test_starts_end_with_the_time_but_for_the_first():
+    workshop = workshop_for(blobs(0)[0])
+    starts = [np.zeros((12, 2))] * 3
+    assert len(list(workshop.in_time(starts))) == 3
+    assert len(list(workshop.but(stop=StopSignal(0.0)).in_time(starts))) == 1
+
+
+def test_neighbours_of_many_centres_are_the_nearest(monkeypatch):
+    centers = np.random.default_rng(0).normal(size=(200, 3))
+    every = quick_search._neighbours(centers)
+    monkeypatch.setattr(quick_search, "MANY_CENTERS", 100)
+    assert np.array_equal(np.sort(quick_search._neighbours(centers)), np.sort(every))

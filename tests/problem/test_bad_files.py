@@ -181,8 +181,8 @@ def test_soft_pairs_are_said_to_be_unsupported(tmp_path):
     assert links.cannot.pairs.tolist() == [[1, 2]]
     path.write_text('{"ml": [[0, 1]], "sml": [[3, 4]], ' + rest + "}")
     message = told(read_links, path)
-    assert "sml: holds 1 entries" in message
-    assert "soft pairs are not supported yet" in message
+    assert "sml: holds 1 soft pair" in message
+    assert "every pair has to hold" in message
 
 
 def test_on_the_command_line_the_exit_code_is_2_and_the_message_short(tmp_path):

@@ -13,11 +13,10 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-import warnings
 from functools import cache
 from pathlib import Path
 
-from certikmeans.errors import CacheWarning
+from certikmeans.errors import CacheWarning, warn_caller
 
 _VARIABLE = "NUMBA_CACHE_DIR"
 
@@ -37,11 +36,10 @@ def ensure_cache() -> None:
     # Also for processes that this one starts.
     config.CACHE_DIR = os.environ[_VARIABLE] = str(place)
     reason = f"{_VARIABLE}={asked} cannot be written" if asked else "there is no place to keep them"
-    warnings.warn(
+    warn_caller(
         f"compiled kernels go to {place}, because {reason}; set {_VARIABLE} to a directory that "
         "lasts, so that later runs start at once",
         CacheWarning,
-        stacklevel=2,
     )
 
 

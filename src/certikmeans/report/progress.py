@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-FIRST_RUN = "first run: compiling takes a few seconds, outside of every time limit"
+FIRST_RUN = "first run: compiling may take half a minute, outside of every time limit"
 _DIGITS = 8
 _SECONDS_BETWEEN_LINES = 1.0
 _SECONDS_BETWEEN_KERNELS = 5.0

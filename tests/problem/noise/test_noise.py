@@ -11,6 +11,8 @@ from certikmeans import Constraints
 from certikmeans.errors import InputError
 from certikmeans.problem.noise.colouring import colourable, uncolourable_set
 from certikmeans.problem.noise.graph import PairGraph
+from certikmeans.problem.noise.joining import joined
+from certikmeans.problem.noise.labelling import few_broken
 from certikmeans.problem.noise.packing import disjoint_conflicts
 from certikmeans.problem.noise.removal import smallest_removal
 from certikmeans.stop import StopSignal
@@ -170,3 +172,20 @@ def test_no_pairs_and_no_clusters():
         Constraints(n_points=5).conflicts(0)
     with pytest.raises(InputError):
         Constraints(n_points=5).conflicts("3")
+
+
+def test_joining_what_is_tied_most_makes_sense_of_many_clusters():
+    # A tenth of the pairs is wrong, and there are a hundred clusters: growing from a start fails.
+    rng = np.random.default_rng(0)
+    classes = rng.integers(100, size=600)
+    pairs = rng.integers(600, size=(200_000, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    same = classes[pairs[:, 0]] == classes[pairs[:, 1]]
+    chosen = np.concatenate([pairs[same][:1500], pairs[~same][:1500]])
+    wrong = rng.random(3000) < 0.1
+    must = (np.arange(3000) < 1500) ^ wrong
+    graph = PairGraph(600, np.concatenate([chosen[must], chosen[~must]]), int(must.sum()))
+    labels = few_broken(graph, joined(graph), 100)
+    assert wrong.sum() > 100
+    assert labels.max() < 100
+    assert len(graph.violated(labels)) <= wrong.sum()

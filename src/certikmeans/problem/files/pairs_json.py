@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._numbers import count
 from certikmeans.errors import InputError
 from certikmeans.problem.constraints import chain_pairs
 from certikmeans.problem.files.text import EXCERPT, did_you_mean, excerpt, listed
@@ -90,11 +91,11 @@ def _refuse_soft_pairs(content: dict[str, Any], path: str) -> None:
         value = content.get(key)
         if value is None or (isinstance(value, list | dict) and not value):
             continue
-        size = f"{len(value):,} entries" if isinstance(value, list | dict) else excerpt(value)
+        size = count(len(value), "soft pair") if isinstance(value, list | dict) else excerpt(value)
         raise InputError(
-            f"{path}: {key}: holds {size}, but soft pairs are not supported yet",
+            f"{path}: {key}: holds {size}, but every pair has to hold here",
             hint="empty the lists sml, scl, sml_proba and scl_proba; move the pairs that have to "
-            "hold to ml and cl",
+            "hold to ml and cl. certikmeans.baselines.PCKMeans takes preferences",
         )
 
 

@@ -22,6 +22,7 @@ from scipy.sparse import csr_array
 from certikmeans.problem.noise.colouring import OutOfSteps
 from certikmeans.problem.noise.conflicts import Row, Walks, colour_conflicts
 from certikmeans.problem.noise.graph import Ids, PairGraph
+from certikmeans.problem.noise.joining import joined
 from certikmeans.problem.noise.labelling import few_broken, grown
 from certikmeans.problem.noise.packing import disjoint_conflicts
 from certikmeans.stop import StopSignal
@@ -172,6 +173,9 @@ class _Search:
         self._raise(len(rows))
 
     def _grow(self) -> None:
+        """Labellings that make sense of most pairs, from what is tied most, then from starts."""
+        labels = few_broken(self._graph, joined(self._graph), self._k, goal=self._least)
+        self._best = min(self._best, self._graph.violated(labels), key=len)
         for seed in range(_STARTS):
             broken = self._graph.violated(grown(self._graph, self._k, seed))
             if len(broken) < len(self._best):
