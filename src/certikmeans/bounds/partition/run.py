@@ -356,6 +356,7 @@ class _Run:
             one.ended = one.failures >= self._hands.tries
             self._failures += int(one.ended)
             return
+        one.tasks += 1
         one.iterations += answer.iterations
         gain = answer.value - one.value
         one.gain, one.last = max(gain, one.last), gain
