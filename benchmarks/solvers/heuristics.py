@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
@@ -30,6 +30,14 @@ class Heuristic(AbstractSolver):
     """A baseline with restarts. Proves nothing."""
 
     takes_cannot_links: ClassVar[bool] = True
+
+    def __init__(self, restarts: int = RESTARTS) -> None:
+        self.restarts = restarts
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The number of restarts, where it is not the usual one."""
+        return {} if self.restarts == RESTARTS else {"n_init": self.restarts}
 
     @abstractmethod
     def make(self, n_clusters: int, limit: float, seed: int) -> Baseline:
@@ -80,7 +88,7 @@ class CopKMeans(Heuristic):
         from certikmeans.baselines import COPKMeans
 
         return COPKMeans(
-            n_clusters, n_init=RESTARTS, shuffle=True, time_limit=limit, random_state=seed
+            n_clusters, n_init=self.restarts, shuffle=True, time_limit=limit, random_state=seed
         )
 
 
@@ -95,7 +103,11 @@ class EncodePost(Heuristic):
         from certikmeans.baselines import EncodeKMeansPost
 
         return EncodeKMeansPost(
-            n_clusters, n_init=RESTARTS, update_centers=True, time_limit=limit, random_state=seed
+            n_clusters,
+            n_init=self.restarts,
+            update_centers=True,
+            time_limit=limit,
+            random_state=seed,
         )
 
 
@@ -109,7 +121,7 @@ class Blpkm(Heuristic):
         """With restarts."""
         from certikmeans.baselines import BLPKMCC
 
-        return BLPKMCC(n_clusters, n_init=RESTARTS, time_limit=limit, random_state=seed)
+        return BLPKMCC(n_clusters, n_init=self.restarts, time_limit=limit, random_state=seed)
 
 
 @final
@@ -123,7 +135,9 @@ class Coreset(Heuristic):
         """With restarts."""
         from certikmeans.baselines import SensitivityCoreset
 
-        return SensitivityCoreset(n_clusters, n_init=RESTARTS, time_limit=limit, random_state=seed)
+        return SensitivityCoreset(
+            n_clusters, n_init=self.restarts, time_limit=limit, random_state=seed
+        )
 
 
 @final

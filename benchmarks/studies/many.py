@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,10 @@ from pathlib import Path
 from benchmarks.datasets.base import Recipe
 from benchmarks.datasets.many import PRINTED_GAP, make_gaussian, recipes
 from benchmarks.pages import percent, show, write_page
-from benchmarks.rows import Request, Row, latest
+from benchmarks.rows import Found, Request, Row, latest
+from benchmarks.solvers.base import AbstractSolver
+from benchmarks.solvers.heuristics import Blpkm, CopKMeans, EncodePost
+from benchmarks.solvers.kmeans import KMeansStarts
 from benchmarks.solvers.ours import Certikmeans
 from benchmarks.studies import targets
 from benchmarks.study import Scope, Study
@@ -30,11 +34,32 @@ the same gap was asked for.
 """
 
 
+BASELINES = """Ten runs of every baseline that takes the pairs, `--baselines`; the best of them \
+against our labelling of the same seed. Where it is cheaper than ours the line says so.
+"""
+RUNS = 10
+
+
 def rows(scope: Scope) -> Iterator[Request]:
-    """The defaults on every instance."""
+    """The defaults on every instance; on demand, what costs others find."""
     for one in _small() if scope.small else recipes():
         solver = Certikmeans(OURS, one.facts["gap"])
         yield Request(one, solver, one.facts["limit"])
+        if scope.small or scope.options.baselines:
+            for baseline in _baselines(one):
+                yield Request(one, baseline, one.facts["limit"])
+
+
+def _baselines(one: Recipe) -> tuple[AbstractSolver, ...]:
+    """Those whose labellings respect every pair of the instance."""
+    if "pairs" in one.name or "CL" in one.name or "ML" in one.name:
+        return CopKMeans(RUNS), EncodePost(RUNS), Blpkm(RUNS)
+    return (KMeansStarts(RUNS),)
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Whether baselines run, too."""
+    command.add_argument("--baselines", action="store_true", help="also ten runs of each baseline")
 
 
 def _small() -> Iterator[Recipe]:
@@ -46,7 +71,7 @@ def _small() -> Iterator[Recipe]:
 def write_report(rows: Sequence[Row], directory: Path) -> Path:
     """Write ``many.md`` and ``many.png``."""
     found = latest(row for row in rows if row.seed == rows[-1].seed)
-    shown = list(found.values())
+    shown = [row for row in found.values() if row.solver == OURS]
     parts = [INTRODUCTION, targets.measured_on(shown), targets.summary(shown)]
     if targets.curves(shown, directory / "many.png"):
         parts += [
@@ -63,7 +88,8 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
         members = targets.of_group(found, group, OURS)
         if members:
             parts += [f"## {title}\n", show(HEADER, list(map(_cells, members))) + "\n"]
-    parts += _seeds(rows)
+    parts += _against_baselines(found)
+    parts += _seeds([row for row in rows if row.solver == OURS])
     return write_page(directory / "many.md", parts)
 
 
@@ -102,6 +128,25 @@ def _plane(row: Row) -> list[object]:
     ]  # fmt: skip
 
 
+def _against_baselines(found: Found) -> list[str]:
+    """Best of ten runs of each, and how far it lies above ours."""
+    lines: list[list[object]] = []
+    for (instance, solver), row in found.items():
+        ours = found.get((instance, OURS))
+        if solver == OURS or ours is None or ours.cost is None:
+            continue
+        excess, verdict = "", "no labelling that respects all pairs"
+        if row.cost is not None and row.feasible:
+            excess = percent(row.cost / ours.cost - 1.0)
+            verdict = "CHEAPER THAN OURS" if row.cost < ours.cost * (1.0 - 1e-9) else "not cheaper"
+        spent = "" if row.seconds is None else f"{row.seconds:.1f}"
+        lines.append([instance, solver, excess, spent, verdict])
+    if not lines:
+        return []
+    header = ["instance", "baseline", "above ours %", "seconds", "verdict"]
+    return ["## Baselines, best of ten runs\n", BASELINES, show(header, lines) + "\n"]
+
+
 def _seeds(rows: Sequence[Row]) -> list[str]:
     """How far the costs of different seeds lie apart, where several were run."""
     costs: dict[str, dict[int, float]] = {}
@@ -125,5 +170,6 @@ STUDY = Study(
     what="many clusters beside the published times, written to docs/benchmarks",
     rows=rows,
     write=write_report,
+    add_options=add_options,
     small_limit=6.0,
 )

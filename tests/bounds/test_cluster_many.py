@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from certikmeans.bounds.cluster.bundle import Aim, LevelBundle, Outcome
+from certikmeans.bounds.cluster.aim import Aim, Outcome
+from certikmeans.bounds.cluster.bundle import LevelBundle
 from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.model import FEW
 from certikmeans.bounds.cluster.multipliers import multiplier_space

@@ -20,13 +20,8 @@ from numpy.typing import NDArray
 
 from certikmeans.assignment import AbstractAssigner
 from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
-from certikmeans.bounds.cluster.bundle import (
-    FEW_CLUSTERS,
-    MOST_ROUNDS,
-    Aim,
-    LevelBundle,
-    Outcome,
-)
+from certikmeans.bounds.cluster.aim import Aim, Outcome
+from certikmeans.bounds.cluster.bundle import FEW_CLUSTERS, MOST_ROUNDS, LevelBundle
 from certikmeans.bounds.cluster.columns import (
     column_of,
     columns_of,
@@ -61,6 +56,8 @@ PATIENCE_IN_A_NODE = 12
 # Where another bound waits, exact pricing has to show progress from so many boxes on: those that
 # many looks at a group make, but no fewer than so many.
 DOUBT_SOON, LOOKS_SOON = 5_000, 1e7
+# Where the goal is out of reach, the box goes on by so many times its own width on either side.
+WIDER = 1.0
 # A labelling that is better by less is the same one, as far as the box goes.
 SAME_COST = 1e-9
 
@@ -261,8 +258,8 @@ def _climb(
     if root is not None:
         soon = max(DOUBT_SOON, LOOKS_SOON / reduced.n_groups)
         doubt_after = soon if root.in_a_hurry else np.inf
-    bundle = None
-    statistics = None
+    bundle: LevelBundle | None = None
+    last: LevelBundle | None = None
     before: _Kept | None = None if root is None else root.kept
     if before is not None:
         start, hopeful = before.start, before.hopeful
@@ -273,7 +270,9 @@ def _climb(
             centers = None if root is not None else start.centers
             bundle = LevelBundle(
                 pricer,
-                multiplier_space(reduced, start.labels, centers, start.multipliers),
+                multiplier_space(
+                    reduced, start.labels, centers, start.multipliers, 0.0 if hopeful else WIDER
+                ),
                 families,
                 columns_of(reduced, start.labels),
                 state.seed,
@@ -281,7 +280,8 @@ def _climb(
                 start.columns,
                 doubt_after,
             )
-            bundle.statistics = bundle.statistics if statistics is None else statistics
+            if last is not None:
+                bundle.follow(last)
             if before is not None:
                 bundle.restore(before.bundle)
                 before = None
@@ -300,9 +300,15 @@ def _climb(
         root.recombine(columns_to_recombine(bundle.model, columns_of(reduced, start.labels)))
         better = _start_at_the_root(state, root, tuple(bundle.model.columns))
         if better.cost < start.cost * (1.0 - SAME_COST):
-            start, statistics, bundle = better, bundle.statistics, None
+            start = better
         else:
-            hopeful = False  # it has had its turn: go on to the best bound there is
+            # The relaxation has a gap: its multipliers need not be in the labelling's box.
+            hopeful = False
+            columns = tuple(bundle.model.columns)
+            start = dataclasses.replace(
+                start, multipliers=bundle.best_multipliers(), columns=columns
+            )
+        last, bundle = bundle, None
     model = bundle.model
     if root is not None and outcome is Outcome.EXHAUSTED and reduced.n_clusters > FEW_CLUSTERS:
         # By now the mixture is close to the relaxation's own solution.

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.bounds.cluster.aim import Aim, BundleStatistics, Outcome
 from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.model import CutModel
 from certikmeans.bounds.cluster.multipliers import MultiplierSpace
@@ -42,6 +41,9 @@ CONVERGED = 0.1
 # Before an exact pricing that may take long, ascents from everywhere: one per so many boxes.
 BOXES_PER_START = 200
 MOST_STARTS = 400
+# Among many clusters ascents miss some: what seems to be better is priced exactly if a pricing
+# takes at most so many boxes per known column.
+BOXES_PER_COLUMN = 20
 MOST_ROUNDS = 1_000_000  # no limit: progress decides
 # Level: this far from the best position so far to the goal; less after a round that led nowhere,
 # more after one that did; and less than that towards what the cuts allow, if that is lower.
@@ -60,37 +62,6 @@ WORTH_WAITING = 0.25
 # Without a bound yet, exact pricing gets at least this part of the time spent before.
 RESERVED = 0.7
 GIVEN = ("pricer", "_on_bound")  # not part of the state
-
-
-@dataclass(slots=True)
-class BundleStatistics:
-    """What the bundle did and where its time went."""
-
-    rounds: int = 0
-    exact_pricings: int = 0
-    boxes: int = 0
-    climb_seconds: float = 0.0
-    exact_seconds: float = 0.0
-    projection_seconds: float = 0.0
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Aim:
-    """What to reach, in units of the reduced cost."""
-
-    goal: float  # the bound asked for
-    level: float  # what the cuts are asked for: a little more
-    unit: float  # the gap asked for: goal is about the incumbent's cost minus this
-
-
-class Outcome(StrEnum):
-    """Why a bundle ended."""
-
-    PROVEN = "the goal is proven"
-    UNREACHABLE = "no multipliers in the incumbent's box reach the goal"
-    EXHAUSTED = "the bound is as high as it gets"
-    STOPPED = "time is up"
 
 
 @final
@@ -113,8 +84,7 @@ class LevelBundle:
         self.families = families
         self.model = CutModel(space, families)
         for number, family in enumerate(families):
-            near = [c for c in (*incumbent, *columns) if family.holds(c.centre)]
-            self.model.add([c for c in near if _allowed(c, family)], number)
+            self.model.add([c for c in (*incumbent, *columns) if family.may_hold(c)], number)
         self.statistics = BundleStatistics()
         self.proven = -np.inf
         self.proven_lam = space.low
@@ -128,7 +98,8 @@ class LevelBundle:
         self._centre = self._position  # the best position so far, by the model
         self._level = np.inf
         self._reach = FARTHEST
-        self._ceiling_known = 0  # in this round
+        self._ceiling_wait = CEILING_EVERY  # rounds between two, and
+        self._ceiling_due = CEILING_EVERY  # the round of the next
         self._early_seconds = 0.0  # of exact pricings for early bounds, and
         self._exact_seconds = 0.0  # of the last of them
         self._round_seconds = 0.0  # of the last round
@@ -145,6 +116,16 @@ class LevelBundle:
         """Go on, when run again, where another one was."""
         vars(self).update(kept)
         self._going_on = True
+
+    def follow(self, before: LevelBundle) -> None:
+        """Take over what another one, in another box, has proven and counted."""
+        self.statistics = before.statistics
+        self.proven, self.proven_lam = before.proven, before.proven_lam
+        self.model.follow(before.model)
+
+    def best_multipliers(self) -> Vector:
+        """The best position so far, by the model."""
+        return self.space.multipliers(self._centre)
 
     def run(
         self,
@@ -225,6 +206,7 @@ class LevelBundle:
                 return Outcome.PROVEN
             if self.model.value(position) >= reached:
                 return Outcome.EXHAUSTED  # the cluster in the way cannot be found: nothing to cut
+        self._look_twice(position, aim, stop)
         if self.model.value(position) >= self.model.value(self._centre):
             self._centre = position
             self._reach = min(LONGER * self._reach, FARTHEST)
@@ -239,6 +221,14 @@ class LevelBundle:
                 return Outcome.EXHAUSTED
         self._move(best, aim)
         return None
+
+    def _look_twice(self, position: Vector, aim: Aim, stop: StopSignal) -> None:
+        """Price a position that seems to be the best exactly, where that takes less than a move."""
+        cheap = 0 < self._last_boxes <= BOXES_PER_COLUMN * len(self.model.columns)
+        if not cheap or self._n_clusters <= FEW_CLUSTERS or len(self.families) > 1:
+            return
+        if self.model.value(position) >= self.model.value(self._centre):
+            self._prove(position, aim, stop, test=False)
 
     def _climb_harder(self, position: Vector, aim: Aim, stop: StopSignal) -> float:
         """Climb from everywhere: cheaper than to search in vain. Returns the model's value."""
@@ -368,10 +358,12 @@ class LevelBundle:
         began = time.perf_counter()
         least = CONVERGED * aim.unit
         rounds = self.statistics.rounds
-        if self._centre is not self._position and rounds >= self._ceiling_known + CEILING_EVERY:
-            self._ceiling_known = rounds
+        if self._centre is not self._position and rounds >= self._ceiling_due:
             distance = max(min(self.ceiling, aim.level) - best, least)
             self.ceiling = min(self.ceiling, self.model.ceiling(self._centre, 0.1 * distance))
+            if self.ceiling > aim.level:
+                self._ceiling_wait *= 2  # it says nothing yet
+            self._ceiling_due = rounds + self._ceiling_wait
         while True:
             self._level = best + self._reach * (aim.level - best)
             if self.ceiling < aim.level:
@@ -387,9 +379,3 @@ class LevelBundle:
         self._position = moved.position
         self.model.forget(self._position)
         self.statistics.projection_seconds += time.perf_counter() - began
-
-
-def _allowed(column: Column, family: Family) -> bool:
-    """Whether the family may hold all groups of the column."""
-    allowed = family.region.allowed
-    return allowed is None or not bool((column.members.astype(bool) & ~allowed).any())

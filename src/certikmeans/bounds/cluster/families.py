@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.cluster.pricing import Region
+from certikmeans.bounds.cluster.pricing import Column, Region
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
 
@@ -30,6 +30,13 @@ class Family:
         """Whether a centre may be there."""
         walls = self.region.walls
         return bool(((place >= walls[0]) & (place <= walls[1])).all())
+
+    def may_hold(self, column: Column) -> bool:
+        """Whether the column's mean may be here, and all its groups."""
+        allowed = self.region.allowed
+        if not self.holds(column.centre):
+            return False
+        return allowed is None or not bool((column.members.astype(bool) & ~allowed).any())
 
 
 def families_of(reduced: ReducedProblem, part: Subproblem) -> list[Family]:

@@ -117,6 +117,14 @@ class CutModel:
             self.weights = np.append(self.weights, np.zeros(added))
         return added
 
+    def follow(self, before: CutModel) -> None:
+        """Take over, for the columns known to both, which of them matter."""
+        place = {key: i for i, key in enumerate(before._keys)}
+        for i, key in enumerate(self._keys):
+            if key in place:
+                self._idle[i] = before._idle[place[key]]
+                self._mu[i] = before._mu[place[key]]
+
     def worth_at(self, t: Vector) -> Vector:
         """Worth of every column at ``t``."""
         return self._cuts.worth_at(t * self._inverse)

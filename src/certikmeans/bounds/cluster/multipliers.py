@@ -81,6 +81,7 @@ def multiplier_space(
     labels: NDArray[np.int64],
     centers: NDArray[np.float64] | None = None,
     start: NDArray[np.float64] | None = None,
+    wider: float = 0.0,
 ) -> MultiplierSpace:
     """Build the box of an incumbent.
 
@@ -93,6 +94,8 @@ def multiplier_space(
         Where the clusters of ``labels`` are; by default at their means.
     start : ndarray of shape (n_groups,), optional
         Multipliers to start from; the box is widened to hold them.
+    wider : float
+        How far the box goes on beyond both ends of every range, in units of the range.
     """
     if centers is None:
         centers, labels = cluster_means(reduced, labels)
@@ -101,7 +104,11 @@ def multiplier_space(
     low = np.minimum(own, other)  # the other one where a group would rather move
     width = np.abs(np.subtract(other, own, out=other), out=other)
     width[np.isinf(width)] = limit
+    far = width >= limit
     del own
+    if wider > 0.0:
+        more = np.where(far, 0.0, wider * width)
+        low, width = low - more, width + 2.0 * more
     n, n_linked = reduced.n_groups, reduced.graph.n_linked
     if n >= LARGE and n > n_linked:
         variable = np.arange(n)
@@ -110,13 +117,15 @@ def multiplier_space(
         high = np.concatenate([width[:n_linked], np.ones(int(cells.max()) + 1)])
         unit = width.copy()
         unit[:n_linked] = 1.0
+        far[n_linked:] = False
     else:
         variable, unit, high = np.arange(n), np.ones(n), width
     stiffness = np.bincount(variable, unit * unit / reduced.weights, minlength=len(high))
     stiffness[stiffness <= 0.0] = np.inf  # all its groups are tied: nothing to move
     scale = 1.0 / np.sqrt(stiffness)
     if start is None:
-        first = np.where(high < limit, START * high, 0.0)
+        first = (START + wider) / (1.0 + 2.0 * wider) * high
+        first[variable[far]] = 0.0
         return MultiplierSpace(low, unit, variable, high, scale, first)
     down, up = np.zeros(len(high)), np.zeros(len(high))
     moving = unit > 0.0
