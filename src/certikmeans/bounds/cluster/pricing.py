@@ -186,8 +186,7 @@ class Pricer:
         self._on_work = on_work
         self.everywhere = Region.everywhere(reduced)
         self._crew = Crew(executor)
-        short = reduced.points.size < SHORT_CLIMB
-        self._climbers = Crew() if short else self._crew
+        self._climbers = Crew() if reduced.points.size < SHORT_CLIMB else self._crew
         graph = reduced.graph
         self._cyclic = np.repeat(graph.extra_edges > 0, np.diff(graph.starts)).astype(np.uint8)
         self._slack = mean_slack(reduced.points)
@@ -280,12 +279,9 @@ class Pricer:
             # member, and its multiplier would count in cuts.
             error = pricing_error(self.reduced.points, self.reduced.weights, lam)
             lam = np.where(region.allowed, lam, -error)
+        instance = self._instance(lam)
         climb = partial(
-            _climb,
-            instance=self._instance(lam),
-            walls=region.walls,
-            steps=steps,
-            least_gain=least_gain,
+            _climb, instance=instance, walls=region.walls, steps=steps, least_gain=least_gain
         )
         columns: list[Column] = []
         for first in range(0, len(starts), CLIMBS):
