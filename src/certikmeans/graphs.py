@@ -44,7 +44,7 @@ def build_apart_graph(
     array([-1,  0,  0])
     """
     if len(pairs) == 0:
-        return _edgeless(n_groups), np.arange(n_groups)
+        return edgeless_graph(n_groups), np.arange(n_groups)
     indptr, neighbors = _both_directions(n_groups, pairs)
     order = np.empty(n_groups, dtype=np.int64)
     parents = np.empty(n_groups, dtype=np.int64)
@@ -80,7 +80,8 @@ def _both_directions(
     return indptr, keys % n
 
 
-def _edgeless(n: int) -> ApartGraph:
+def edgeless_graph(n: int) -> ApartGraph:
+    """No cannot-links."""
     none = np.empty(0, dtype=np.int64)
     return ApartGraph(
         n_vertices=n,

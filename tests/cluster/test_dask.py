@@ -65,6 +65,19 @@ def test_the_same_answer_as_here(client, sent, handle):
     assert sent[0].data_sent < 10  # once, and once for every better labelling
 
 
+def test_what_fails_at_one_worker_is_done_by_another(client):
+    """A broken worker fails at once, so it would get every task: more than may fail in all."""
+    broken = sorted(client.nthreads())[0]
+    far = Far(client.get_executor(pure=False), client)
+    count = 3 * far_module.MOST_FAILURES
+    found = Crew(far=far)._map_there(
+        far, tasks.fail_at, list(range(count)), lambda place, answer: None, Shared(broken)
+    )
+    assert broken not in found
+    assert len(found) == count
+    assert far.sent > count  # some had to be sent again
+
+
 def test_a_worker_killed_in_mid_run_costs_time_alone(site, client, sent):
     here = solve(problem(), **SETTINGS)
     killed = []
@@ -79,19 +92,6 @@ def test_a_worker_killed_in_mid_run_costs_time_alone(site, client, sent):
     assert site.workers[0].wait(timeout=60) != 0
     assert same(there, here)
     assert sent[0].sent > 20
-
-
-def test_what_fails_at_one_worker_is_done_by_another(client):
-    """A broken worker fails at once, so it would get every task: more than may fail in all."""
-    broken = sorted(client.nthreads())[0]
-    far = Far(client.get_executor(pure=False), client)
-    count = 3 * far_module.MOST_FAILURES
-    found = Crew(far=far)._map_there(
-        far, tasks.fail_at, list(range(count)), lambda place, answer: None, Shared(broken)
-    )
-    assert broken not in found
-    assert len(found) == count
-    assert far.sent > count  # some had to be sent again
 
 
 def test_easy_runs_send_nothing(client, monkeypatch):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from certikmeans.kernels.graph.union import number_components
 from certikmeans.kernels.groups import Groups, cost_inside, fill_groups
 from certikmeans.presolve.steps import Joined
+from certikmeans.problem.tables import row_blocks
 from certikmeans.rounding import UNIT, round_down, round_up
 
 
@@ -89,7 +90,9 @@ def collapse(
     largest = int(groups.sizes.max())
     # |g|^2 / W, summed: the square of the averaging error and what the offset is too high by.
     drift = round_up(drift, largest + 12)
-    whole = bool(np.all(weights == np.floor(weights)) and weights.sum() < 2.0**53)
+    whole = weights.sum() < 2.0**53 and all(
+        np.array_equal(weights[rows], np.floor(weights[rows])) for rows in row_blocks(weights)
+    )
     return Collapsed(
         means=groups.means,
         weights=groups.masses,

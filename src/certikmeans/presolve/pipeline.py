@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.errors import InputError
-from certikmeans.graphs import build_apart_graph
+from certikmeans.graphs import build_apart_graph, edgeless_graph
 from certikmeans.presolve.colouring import find_colouring
 from certikmeans.presolve.infeasible import (
     InfeasibilityProof,
@@ -159,6 +159,7 @@ def presolve(
         return contradiction
     groups, n_kept = _weightless_last(problem, groups)
     graph, row_of_point = _ordered_graph(groups, groups[problem.cannot_link], n_kept)
+    del groups
 
     colouring = find_colouring(graph, problem.n_clusters, stop.within(feasibility_seconds))
     if colouring.answer == "no":
@@ -174,6 +175,7 @@ def presolve(
 
     centred, shifted = _centre(problem.points, problem.weights)
     collapsed = collapse(centred, problem.weights, row_of_point)
+    del centred  # as large as the data: make room for the next one
     means, weights = collapsed.means[:n_kept], collapsed.weights[:n_kept]
     points, turned = turn_to_principal_axes(means, weights)
     steps: tuple[AbstractRestore, ...] = (shifted, collapsed.restore, turned)
@@ -226,6 +228,8 @@ def _ordered_graph(
     """
     n_groups = int(groups.max()) + 1
     n_kept = n_groups if n_kept is None else n_kept
+    if len(links) == 0:  # every group keeps its place
+        return edgeless_graph(n_kept), groups
     graph, order = build_apart_graph(n_kept, links)
     position = np.arange(n_groups)
     position[order] = np.arange(n_kept)

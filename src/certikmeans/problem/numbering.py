@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.problem.tables import row_blocks
+
+FEW = 64  # up to here, numbers are looked for one by one, and nothing as long as the labels is made
+
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return every value once, in order.
@@ -31,6 +35,8 @@ def number_by_appearance(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     n = len(labels)
     if n == 0:
         return labels.astype(np.int64)
+    if labels.min() >= 0 and labels.max() < FEW:
+        return _rank_of_few(labels)[labels]
     if labels[0] == 0 and labels.min() == 0:
         newest = np.maximum.accumulate(labels)
         if (newest[1:] - newest[:-1] <= 1).all():
@@ -45,3 +51,16 @@ def number_by_appearance(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     rank = np.empty(len(first), dtype=np.int64)
     rank[used[np.argsort(first[used])]] = np.arange(len(used))
     return rank[labels - low]
+
+
+def _rank_of_few(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """New number of every number below `FEW`."""
+    rank = np.full(FEW, -1, dtype=np.int64)
+    count = 0
+    for rows in row_blocks(labels):
+        block = labels[rows]
+        new = np.flatnonzero((np.bincount(block, minlength=FEW) > 0) & (rank < 0))
+        for value in sorted(new.tolist(), key=lambda value: int(np.argmax(block == value))):
+            rank[value] = count
+            count += 1
+    return rank
