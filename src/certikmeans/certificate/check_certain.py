@@ -15,8 +15,8 @@ sigma``.
    that could have it (less what its neighbours in the cannot-link graph are worth there, who would
    have to leave). A point is certain if that is more than ``delta`` for every j but its own.
 
-**Rounding.** Ranges as in `check_look`: a range errs by less than ``(r + 8) EPS`` of ``|lam| + w
-far``; twice that is added outward. Sums of numbers that are not negative: ``(n + 8) EPS`` of
+**Rounding.** Ranges as in `check_box_bounds`: a range errs by less than ``(r + 8) EPS`` of ``|lam|
++ w far``; twice that is added outward. Sums of numbers that are not negative: ``(n + 8) EPS`` of
 themselves. Means: ``8 (n + 16) EPS`` of the largest coordinate.
 """
 

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.certificate.check_arithmetic import Floats, Ints, best_on_forest
+from certikmeans.certificate.check_box_bounds import BoxBounds
+from certikmeans.certificate.check_box_splits import split
 from certikmeans.certificate.check_boxes import Boxes, Exceeded, Region, Worths
-from certikmeans.certificate.check_divide import divide
-from certikmeans.certificate.check_look import Look
 from certikmeans.certificate.format import Reason, Refusal
 
 ENTRIES = 1 << 16  # looked at together
@@ -174,11 +174,11 @@ def _look(
     worths: Worths, batch: Boxes, region: Region, cutoff: float
 ) -> tuple[list[Boxes], Floats]:
     """Return what is left to be shown of the boxes, and a place where a good cluster may be."""
-    look = Look(worths, batch, region, cutoff)
-    alive = ~(look.upper <= cutoff)  # written so that NaN proves nothing
-    best = look.best[look.upper.argmax()]
+    bounds = BoxBounds(worths, batch, region, cutoff)
+    alive = ~(bounds.upper <= cutoff)  # written so that NaN proves nothing
+    best = bounds.best[bounds.upper.argmax()]
     if not alive.any():
         return [], best
     if int(batch.depth.max()) >= DEEPEST:
-        raise Exceeded(float(look.upper.max()))
-    return divide(look, alive), best
+        raise Exceeded(float(bounds.upper.max()))
+    return split(bounds, alive), best

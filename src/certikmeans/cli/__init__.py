@@ -13,6 +13,7 @@ import typer
 from certikmeans._version import __version__
 from certikmeans.cli.certainty import ask_command, certainty_command
 from certikmeans.cli.check import check_command
+from certikmeans.cli.commands import StrictCommand
 from certikmeans.cli.demo import demo_command
 from certikmeans.cli.diagnose import diagnose_command
 from certikmeans.cli.exits import (
@@ -23,7 +24,6 @@ from certikmeans.cli.exits import (
 )
 from certikmeans.cli.generate import generate_command
 from certikmeans.cli.memory import one_thread_if_limited
-from certikmeans.cli.once import OnceCommand
 from certikmeans.cli.solve import solve_command
 from certikmeans.cli.warm_up import warm_up_command
 
@@ -52,49 +52,49 @@ _DIAGNOSE_EPILOG = (
 
 app.command(
     "solve",
-    cls=OnceCommand,
+    cls=StrictCommand,
     short_help="Cluster points under pairs, with a proven bound.",
     epilog=_SOLVE_EPILOG,
     no_args_is_help=True,
 )(guarded(solve_command))
 app.command(
     "check",
-    cls=OnceCommand,
+    cls=StrictCommand,
     short_help="Check a certificate against the points.",
     epilog=_CHECK_EPILOG,
     no_args_is_help=True,
 )(guarded(check_command))
 app.command(
     "certainty",
-    cls=OnceCommand,
+    cls=StrictCommand,
     short_help="Which labels can be trusted, proven.",
     epilog=_SOLVE_EPILOG,
     no_args_is_help=True,
 )(guarded(certainty_command))
 app.command(
     "ask",
-    cls=OnceCommand,
+    cls=StrictCommand,
     short_help="Which pairs to ask an expert for.",
     epilog=_SOLVE_EPILOG,
     no_args_is_help=True,
 )(guarded(ask_command))
 app.command(
     "diagnose",
-    cls=OnceCommand,
+    cls=StrictCommand,
     short_help="Find contradictions among pairs, and which to remove.",
     epilog=_DIAGNOSE_EPILOG,
     no_args_is_help=True,
 )(guarded(diagnose_command))
 app.command(
     "generate",
-    cls=OnceCommand,
+    cls=StrictCommand,
     short_help="Write a random instance to files.",
     no_args_is_help=True,
 )(guarded(generate_command))
-app.command("demo", cls=OnceCommand, short_help="Solve a bundled example and draw a picture.")(
+app.command("demo", cls=StrictCommand, short_help="Solve a bundled example and draw a picture.")(
     guarded(demo_command)
 )
-app.command("warm-up", cls=OnceCommand, short_help="Compile everything now.")(
+app.command("warm-up", cls=StrictCommand, short_help="Compile everything now.")(
     guarded(warm_up_command)
 )
 

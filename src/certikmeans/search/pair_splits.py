@@ -67,33 +67,33 @@ def undecided_pair(problem: ReducedProblem) -> Pair | None:
     Heavy groups that are all apart stand for the clusters. Any other group has at least one of
     them it is not apart from yet, or it joins them.
     """
-    seats = _seats(problem)
-    apart = np.zeros((problem.n_groups, len(seats)), dtype=bool)
-    for column, seat in enumerate(seats):
-        apart[problem.rules.apart_from(seat), column] = True
+    chosen = _representatives(problem)
+    apart = np.zeros((problem.n_groups, len(chosen)), dtype=bool)
+    for column, group in enumerate(chosen):
+        apart[problem.rules.apart_from(group), column] = True
     weights = problem.weights[:, None]
-    away = problem.points[:, None, :] - problem.points[seats][None, :, :]
-    share = weights * problem.weights[seats] / (weights + problem.weights[seats])
+    away = problem.points[:, None, :] - problem.points[chosen][None, :, :]
+    share = weights * problem.weights[chosen] / (weights + problem.weights[chosen])
     cost = share * np.einsum("ijk,ijk->ij", away, away)
     cost[apart] = np.inf
     least = cost.min(axis=1)
-    least[seats] = np.inf
+    least[chosen] = np.inf
     group = int(np.argmax(np.where(np.isinf(least), -1.0, least)))
     if np.isinf(least[group]):
         return None
-    return group, seats[int(np.argmin(cost[group]))]
+    return group, chosen[int(np.argmin(cost[group]))]
 
 
-def _seats(problem: ReducedProblem) -> list[int]:
+def _representatives(problem: ReducedProblem) -> list[int]:
     """Groups that are pairwise apart, chosen greedily by weight; at least one, at most K."""
-    seats: list[int] = []
-    common = np.ones(problem.n_groups, dtype=bool)  # apart from all seats so far
+    chosen: list[int] = []
+    common = np.ones(problem.n_groups, dtype=bool)  # apart from all so far
     for s in np.argsort(-problem.weights, kind="stable"):
         if common[s]:
-            seats.append(int(s))
+            chosen.append(int(s))
             apart = np.zeros(problem.n_groups, dtype=bool)
             apart[problem.rules.apart_from(int(s))] = True
             common &= apart
             if not common.any():
                 break
-    return seats
+    return chosen

@@ -226,8 +226,7 @@ class Pricer:
         heap, finds = [self._root(lam, region)], list[tuple[float, NDArray[np.float64]]]()
         stuck, boxes, number, budget = -np.inf, 0, 1, LEAST_BUDGET
         patience = (0.0 if tolerance is None else tolerance) + 2.0 * error
-        enough = np.inf
-        progress = _Progress(doubt_after)
+        enough, progress = np.inf, _Progress(doubt_after)
         while heap and -heap[0].minus_upper > cutoff:
             if stop.cause() is not None or boxes >= enough:
                 break
@@ -320,8 +319,7 @@ class Pricer:
 
     def _root(self, lam: NDArray[np.float64], region: Region) -> _Box:
         members = np.flatnonzero(lam > 0.0).astype(np.int32)
-        nothing = np.zeros(self.reduced.n_axes + 2)
-        return _Box(-np.inf, 0, region.low, region.high, nothing, members)
+        return _Box(-np.inf, 0, region.low, region.high, np.zeros(self.reduced.n_axes + 2), members)
 
 
 def _restricted(lam: NDArray[np.float64], region: Region) -> NDArray[np.float64]:

@@ -34,7 +34,7 @@ class _Links:
 
 
 @final
-class Look:
+class BoxBounds:
     """Bounds ``V(y)`` over each of the boxes by ``upper``; keeps what dividing them needs."""
 
     def __init__(self, pricing: Worths, boxes: Boxes, region: Region, cutoff: float) -> None:

@@ -11,7 +11,7 @@ from certikmeans.cli.parameters import PANELS
 
 
 @final
-class OnceCommand(TyperCommand):
+class StrictCommand(TyperCommand):
     """A command that refuses a second value for the same option, and lists options by topic.
 
     Of two values for one option, one would be lost silently. The topics are typer's panels,
