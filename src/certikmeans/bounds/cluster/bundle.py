@@ -41,9 +41,6 @@ CONVERGED = 0.1
 # Before an exact pricing that may take long, ascents from everywhere: one per so many boxes.
 BOXES_PER_START = 200
 MOST_STARTS = 400
-# Among many clusters ascents miss some: what seems to be better is priced exactly if a pricing
-# takes at most so many boxes per known column.
-BOXES_PER_COLUMN = 20
 MOST_ROUNDS = 1_000_000  # no limit: progress decides
 # Level: this far from the best position so far to the goal; less after a round that led nowhere,
 # more after one that did; and less than that towards what the cuts allow, if that is lower.
@@ -98,8 +95,7 @@ class LevelBundle:
         self._centre = self._position  # the best position so far, by the model
         self._level = np.inf
         self._reach = FARTHEST
-        self._ceiling_wait = CEILING_EVERY  # rounds between two, and
-        self._ceiling_due = CEILING_EVERY  # the round of the next
+        self._ceiling_known = 0  # in this round
         self._early_seconds = 0.0  # of exact pricings for early bounds, and
         self._exact_seconds = 0.0  # of the last of them
         self._round_seconds = 0.0  # of the last round
@@ -206,7 +202,6 @@ class LevelBundle:
                 return Outcome.PROVEN
             if self.model.value(position) >= reached:
                 return Outcome.EXHAUSTED  # the cluster in the way cannot be found: nothing to cut
-        self._look_twice(position, aim, stop)
         if self.model.value(position) >= self.model.value(self._centre):
             self._centre = position
             self._reach = min(LONGER * self._reach, FARTHEST)
@@ -221,14 +216,6 @@ class LevelBundle:
                 return Outcome.EXHAUSTED
         self._move(best, aim)
         return None
-
-    def _look_twice(self, position: Vector, aim: Aim, stop: StopSignal) -> None:
-        """Price a position that seems to be the best exactly, where that takes less than a move."""
-        cheap = 0 < self._last_boxes <= BOXES_PER_COLUMN * len(self.model.columns)
-        if not cheap or self._n_clusters <= FEW_CLUSTERS or len(self.families) > 1:
-            return
-        if self.model.value(position) >= self.model.value(self._centre):
-            self._prove(position, aim, stop, test=False)
 
     def _climb_harder(self, position: Vector, aim: Aim, stop: StopSignal) -> float:
         """Climb from everywhere: cheaper than to search in vain. Returns the model's value."""
@@ -358,12 +345,10 @@ class LevelBundle:
         began = time.perf_counter()
         least = CONVERGED * aim.unit
         rounds = self.statistics.rounds
-        if self._centre is not self._position and rounds >= self._ceiling_due:
+        if self._centre is not self._position and rounds >= self._ceiling_known + CEILING_EVERY:
+            self._ceiling_known = rounds
             distance = max(min(self.ceiling, aim.level) - best, least)
             self.ceiling = min(self.ceiling, self.model.ceiling(self._centre, 0.1 * distance))
-            if self.ceiling > aim.level:
-                self._ceiling_wait *= 2  # it says nothing yet
-            self._ceiling_due = rounds + self._ceiling_wait
         while True:
             self._level = best + self._reach * (aim.level - best)
             if self.ceiling < aim.level:
