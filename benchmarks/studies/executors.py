@@ -31,7 +31,7 @@ def instances(small: bool) -> Iterator[tuple[Recipe, dict[str, object]]]:
     yield Recipe("tree: uniform n=60 d=3 K=5, 120 CL", few), {"gap": 1e-4, "node_limit": 257}
     dense = partial(crossed, 80, 2, 5, 300)
     yield Recipe("tree: uniform n=80 d=2 K=5, 300 CL", dense), {"gap": 1e-4, "node_limit": 257}
-    boxes = {"bound": "cluster", "branching": "centers", "node_limit": 257}
+    boxes = {"bound": "cluster", "branching": "centers", "gap": 1e-6, "node_limit": 257}
     yield Recipe("boxes: normal n=100 d=3 K=5", partial(noise, 100, 3, 5)), boxes
     cheap = {"bound": "sample", "branching": "centers", "node_limit": 4_001}
     yield Recipe("small nodes: normal n=200 d=2 K=4", partial(noise, 200, 2, 4)), cheap

@@ -22,6 +22,15 @@ from certikmeans.stop import StopCause, StopSignal
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """Evidence about the whole, and what it proves of the reduced cost."""
+
+    evidence: AbstractEvidence
+    value: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Ending:
     """What is known at the end beside the board."""
 
@@ -31,7 +40,7 @@ class Ending:
     failure: WorkerError | None = None
     proof: Proof | None = None
     attempts: tuple[Attempt, ...] = ()
-    evidence: tuple[AbstractEvidence, ...] = ()  # about the whole, for certainty
+    evidence: tuple[Shown, ...] = ()  # about the whole, for certainty
     first_points: NDArray[np.int64] | None = None  # of the groups it is about
     rounding: bool = False  # a bound was not asked: its rounding exceeds the cost
 
@@ -76,7 +85,13 @@ def _basis(problem: Problem, options: Options, ending: Ending, seconds: dict[str
     """What certainty can begin from, should somebody ask."""
     spent = seconds.get("bounds", 0.0) + seconds.get("search", 0.0)
     return Basis(
-        problem, ending.evidence, ending.first_points, options.seed, options.n_threads, spent
+        problem,
+        tuple(one.evidence for one in ending.evidence),
+        ending.first_points,
+        options.seed,
+        options.n_threads,
+        spent,
+        tuple(one.value for one in ending.evidence),
     )
 
 

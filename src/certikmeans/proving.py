@@ -11,7 +11,7 @@ from typing import final
 from certikmeans.board import TRIVIAL, Board
 from certikmeans.bounds.base import BoundResult, Root, Setting
 from certikmeans.compiling.ahead import Ahead
-from certikmeans.conclusion import Ending
+from certikmeans.conclusion import Ending, Shown
 from certikmeans.course import Course
 from certikmeans.errors import WorkerError
 from certikmeans.events import BoundStatistics, Emitter, Meter, Timer
@@ -21,7 +21,7 @@ from certikmeans.options import Options
 from certikmeans.policy import Asked, Policy, Request
 from certikmeans.presolve.pipeline import Presolved
 from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import AbstractEvidence, Leaf, Proof
+from certikmeans.proof import Leaf, Proof
 from certikmeans.result import Attempt
 from certikmeans.search.loop import Search
 from certikmeans.search.tree import chosen_branching, make_worker
@@ -181,7 +181,7 @@ def _grow(
     return Ending(search.nodes, limited, None, failure, proof, tuple(course.attempts))
 
 
-def root_evidence(asked: Sequence[Asked]) -> tuple[AbstractEvidence, ...]:
+def root_evidence(asked: Sequence[Asked]) -> tuple[Shown, ...]:
     """What of the evidence about the whole can say more than a bound, the best of each kind."""
     values = [one.found.value for one in asked]
     kept: dict[str, BoundResult] = {}
@@ -190,7 +190,11 @@ def root_evidence(asked: Sequence[Asked]) -> tuple[AbstractEvidence, ...]:
         near = one.found.value >= NEAR_THE_BEST * max(values) > 0.0
         if evidence is not None and evidence.says_more and near:
             kept[one.found.leaf.kind] = one.found
-    return tuple(found.leaf.evidence for found in kept.values() if found.leaf.evidence is not None)
+    return tuple(
+        Shown(found.leaf.evidence, found.value)
+        for found in kept.values()
+        if found.leaf.evidence is not None
+    )
 
 
 def _best_known(

@@ -24,6 +24,7 @@ class Basis:
     seed: int = 0
     n_threads: int = 1
     seconds: float = 0.0  # what the bounds took: certainty may take as long again
+    values: tuple[float, ...] = ()  # of the reduced cost, that each of the evidence has proven
 
 
 def carried_multipliers(basis: Basis, problem: Problem) -> NDArray[np.float64] | None:

@@ -77,11 +77,12 @@ class _Case:
         """How long it may take: as long as the proof."""
         return max(LEAST_SECONDS, self.basis.seconds)
 
-    def evidence(self) -> tuple[AbstractEvidence, ...]:
-        """What the run has left behind, if groups are numbered as they were."""
+    def evidence(self) -> tuple[tuple[AbstractEvidence, float], ...]:
+        """What the run has left behind and what it proves, if groups are numbered as they were."""
         known = self.basis.first_points
         same = known is not None and np.array_equal(known, self.presolved.first_points)
-        return self.basis.evidence if same else ()
+        basis = self.basis
+        return tuple(zip(basis.evidence, basis.values, strict=True)) if same else ()
 
 
 def find_certainty(
@@ -165,7 +166,10 @@ def _multipliers(
 ) -> tuple[NDArray[np.float64], float] | None:
     """Good multipliers and their value: those of the run, raised; None: nothing was proven."""
     reduced, basis = case.presolved.reduced, case.basis
-    given = next((one for one in case.evidence() if isinstance(one, GroupMultipliers)), None)
+    given, before = next(
+        ((one, value) for one, value in case.evidence() if isinstance(one, GroupMultipliers)),
+        (None, 0.0),
+    )
     if given is None and reduced.n_axes > MOST_AXES:
         return None
     bound = ClusterBound()
@@ -182,6 +186,8 @@ def _multipliers(
     root = Root(_Known(case.groups), threads, in_a_hurry=given is None)
     whole = Subproblem.root(reduced)
     found = bound.evaluate(bound.prepare(setting), whole, goal, limited, None, root)
+    if given is not None and before > max(found.value, 0.0):
+        return given.values, before  # there was no time to raise them; regions prove it again
     evidence = found.leaf.evidence
     if not isinstance(evidence, GroupMultipliers) or not 0.0 < found.value < math.inf:
         return None

@@ -357,6 +357,7 @@ class _Run:
             self._failures += int(one.ended)
             return
         one.tasks += 1
+        one.failures = 0  # those that count are in a row
         one.iterations += answer.iterations
         gain = answer.value - one.value
         one.gain, one.last = max(gain, one.last), gain
