@@ -297,8 +297,8 @@ def test_the_first_parts_leave_time_for_larger_ones(n, seconds):
 
 
 def test_the_next_parts_are_as_large_as_what_is_missing_asks_for():
-    assert next_size(10_000, 300, 4.0, 3.0, 2_000) == 520
-    assert next_size(10_000, 300, 4.0, 3.0, 500) == 500
+    assert next_size(10_000, 300, 6.0, 3.0, 2_000) == 600
+    assert next_size(10_000, 300, 6.0, 3.0, 500) == 500
     assert next_size(10_000, 300, 1.1, 1.0, 2_000) == COARSER * 300  # else not worth while
     assert next_size(10_000, 300, 9.0, 1.0, 2_000) == 2_000
     assert next_size(10_000, 300, 9.0, -np.inf, 2_000) == 2_000  # no cutoff

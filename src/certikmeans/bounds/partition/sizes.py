@@ -2,12 +2,12 @@
 
 The loss of a partition falls about as 1 / size. An iteration costs about ``size^POWER``, and a
 part wants a number of iterations that hardly depends on its size; so all parts together cost
-``n size^(POWER - 1)``. Larger parts are worth more than more iterations: digits in parts of 450
-and 75 iterations leave 1.2 %, in parts of 232 and three times as many 1.6 %, in the same time.
+``n size^(POWER - 1)``. Larger parts are worth more than more iterations: a part of 232 digits
+leaves 1.70 % after 75 iterations and 1.67 % after 100, a part of 450 leaves 1.23 % after 75.
 
 So that something is known early, and nothing is larger than it need be, the first parts are what
 a fifth of the time affords. What they leave says, by the law above, how large the next ones have
-to be.
+to be; they have not converged then, which is room enough.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ COARSER = 1.6
 # Of the time that is left, for the first partition; and what counts as the time without a limit.
 EARLY = 0.2
 ENDLESS = 600.0
-# Parts are made larger by this than the law says that they have to be.
-LARGER = 1.3
 
 
 def seconds_per_iteration(problem: ReducedProblem, labels: np.ndarray, stop: StopSignal) -> float:
@@ -127,13 +125,13 @@ def next_size(n_groups: int, size: int, missing: float, allowed: float, affordab
     0 if parts that are larger by enough cannot be had.
 
     >>> next_size(10_000, 300, 2.0, 1.0, 1_500)
-    780
+    600
     >>> next_size(10_000, 300, 2.0, 1.0, 400)
     0
     """
     if affordable < COARSER * size:
         return 0
-    wanted = LARGER * size * missing / allowed if allowed > 0.0 else float(affordable)
+    wanted = size * missing / allowed if allowed > 0.0 else float(affordable)
     wanted = max(wanted, COARSER * size)
     if 2.0 * wanted > n_groups:  # two parts, or all in one
         return affordable
