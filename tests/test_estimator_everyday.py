@@ -43,9 +43,11 @@ def model(n_clusters=3, **params):
 def test_a_gap_that_was_missed_is_said_with_advice():
     noise = np.random.default_rng(0).normal(size=(200, 6))
     estimator = model(6, bound="sample", gap=0.0025)
-    with pytest.warns(ConvergenceWarning) as caught:
+    with pytest.warns(ConvergenceWarning) as heard:
         estimator.fit(noise)
 
+    # A first run may also tell that it compiles.
+    caught = [one for one in heard if issubclass(one.category, ConvergenceWarning)]
     text = str(caught[0].message)
     assert estimator.status_ is Status.FEASIBLE
     assert "not 0.25 % as asked for" in text
@@ -220,7 +222,7 @@ class CountingExecutor(ThreadPoolExecutor):
 
 
 def test_an_executor_runs_the_proof():
-    points = np.random.default_rng(0).normal(size=(60, 2))
+    points = np.random.default_rng(0).normal(size=(3_000, 2))  # worth more than one thread
     with CountingExecutor(2) as executor, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         elsewhere = model(4, bound="cluster").fit(points, executor=executor)

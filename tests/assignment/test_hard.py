@@ -140,7 +140,7 @@ def test_nothing_but_a_heuristic_is_honest(monkeypatch):
     forced(monkeypatch, SEARCH)
     no_search(monkeypatch)
     unproven, dearer = 0, 0
-    for seed in range(75):
+    for seed in range(150):
         problem, witness, costs = draw(2 * seed, "dense", sizes=(6, 9))  # even: all finite
         answer = Assigner(problem, witness, hard_seconds=0.0).assign_costs(costs)
         best = oracle(problem.graph, costs)

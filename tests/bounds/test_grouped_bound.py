@@ -26,7 +26,7 @@ from certikmeans.testing.instances import feasible_problem
 from certikmeans.testing.oracle import feasible_labellings
 from tests.bounds.plain_sample import plain_sample
 from tests.clock import timed, within
-from tests.contract.test_bounds import box_around, exact_cost_if_inside
+from tests.contract.test_bounds import box_around, exact_clusters, exact_cost_if_inside
 
 
 def reduced_of(seed, largest=6):
@@ -62,10 +62,11 @@ def labellings_in(problem, done, part):
     """Exact costs of all labellings in the part, under every numbering of the clusters."""
     for labels in feasible_labellings(problem):
         groups = done.reduce_labels(np.array(labels))
+        clusters = exact_clusters(done.reduced, groups)
         for order in permutations(range(problem.n_clusters)):
             renamed = np.array(order)[groups]
             viable = part.viable is None or part.viable[np.arange(len(renamed)), renamed].all()
-            cost = exact_cost_if_inside(done.reduced, renamed, part) if viable else None
+            cost = exact_cost_if_inside(clusters, order, part) if viable else None
             if cost is not None:
                 yield cost
 
