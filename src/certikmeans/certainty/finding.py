@@ -52,7 +52,7 @@ Labels = NDArray[np.int64]
 # Multipliers are raised until what is left to gain is this share of the slack.
 AIM = 0.1
 LEAST_AIM = 1e-5  # of the cost
-LEAST_SECONDS = 1.0
+LEAST_SECONDS = 4.0  # whatever the proof took: nobody minds, and half an answer is none
 # Of the time that the proof took: after this much multipliers are raised no further, after this
 # much regions are given up, and so much is there to count overlaps where they were.
 TIME_SHARE, UNTIL_REGIONS, TIME_OF_OVERLAP = 0.4, 0.75, 0.25
