@@ -14,7 +14,8 @@ from certikmeans.heuristics.exchange import Exchange, Exertion
 from certikmeans.heuristics.local_search import LocalOptimum, means_of
 from certikmeans.heuristics.quick_search import QuickSearch
 from certikmeans.heuristics.regions import Pool, cluster_costs
-from certikmeans.heuristics.swaps import crossed, survey, with_new_neighbourhoods, with_swaps
+from certikmeans.heuristics.offspring import child_of, crossed_by_a_line
+from certikmeans.heuristics.swaps import survey, with_new_neighbourhoods, with_swaps
 from certikmeans.kernels.lloyd.near_moves import join_regions
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
@@ -100,8 +101,14 @@ def test_changes_keep_the_number_of_centres(seed):
         changed = change(reduced, land, 3, rng)
         assert changed.shape == optimum.centers.shape
         assert np.isfinite(changed).all()
-    mixed = crossed(optimum.centers, optimum.centers[::-1], rng)
+    mixed = crossed_by_a_line(optimum.centers, optimum.centers[::-1], rng)
     np.testing.assert_array_equal(np.sort(mixed, axis=0), np.sort(optimum.centers, axis=0))
+    # All centres but the one that is moved come from the parents, and that one is a group.
+    child = child_of(reduced, optimum.centers, optimum.centers[::-1], rng)
+    known = (child[:, None, :] == optimum.centers[None, :, :]).all(axis=2).any(axis=1)
+    assert np.count_nonzero(~known) <= 1
+    at_a_group = (child[:, None, :] == reduced.points[None, :, :]).all(axis=2).any(axis=1)
+    assert (known | at_a_group).all()
 
 
 def test_mixture_takes_the_better_region_of_each():

@@ -11,6 +11,7 @@ from certikmeans.heuristics.base import AbstractHeuristic, Centers, Labels, Work
 from certikmeans.heuristics.exchange import Exchange, Exertion
 from certikmeans.heuristics.local_search import means_of
 from certikmeans.heuristics.population import Budget, Population
+from certikmeans.heuristics.quick_search import pass_work
 from certikmeans.heuristics.sampling import draw_sample
 from certikmeans.heuristics.seeding import start_centers
 from certikmeans.news import Unheard
@@ -38,6 +39,8 @@ WORK = 6e9
 FEW_CLUSTERS = 10
 FEWER_CLUSTERS = 5
 LONG_STEP = 300_000
+# Where cannot-links tie many clusters to each other, a trial that helps is so much rarer.
+ENTANGLED = 3
 
 
 def default_budget(workshop: Workshop) -> Budget:
@@ -53,8 +56,10 @@ def default_budget(workshop: Workshop) -> Budget:
 
 def default_exertion(workshop: Workshop) -> Exertion:
     """More patience where trials are cheap, and where there are more clusters to try."""
-    affordable = WORK / (LLOYD_STEPS * workshop.assigner.step_work)
-    patience = int(np.clip(affordable / 4, 16, 60 + 4 * workshop.problem.n_clusters))
+    affordable = WORK / (LLOYD_STEPS * pass_work(workshop.problem))
+    usual = 60 + 4 * workshop.problem.n_clusters
+    most = usual * (ENTANGLED if workshop.assigner.searches else 1)
+    patience = int(np.clip(affordable / 4, 16, most))
     return Exertion(
         starts=int(np.clip(affordable / 16, 4, 8)), patience=patience, trials=100 * patience
     )

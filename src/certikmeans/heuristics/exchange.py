@@ -16,12 +16,12 @@ import numpy as np
 
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, Labels, Workshop
 from certikmeans.heuristics.local_search import LocalOptimum, means_of
+from certikmeans.heuristics.offspring import child_of, crossed_by_a_line
 from certikmeans.heuristics.quick_search import QuickSearch
 from certikmeans.heuristics.regions import Pool
 from certikmeans.heuristics.seeding import start_centers
 from certikmeans.heuristics.swaps import (
     Landscape,
-    crossed,
     survey,
     with_new_neighbourhoods,
     with_swaps,
@@ -32,8 +32,10 @@ from certikmeans.streams import generator
 BATCH = 4
 # Places that one trial changes at most, as a part of the clusters.
 PLACES = 0.1
-# Attempts that end above the best before the search ends; one that ends at the best counts twice.
-ATTEMPTS = 4
+# Attempts that end above the best before the search ends; one that ends at the best, though it
+# began elsewhere, counts as several.
+ATTEMPTS = 8
+AGREEING = 4
 # What is better by less than this part is the same.
 SAME_COST = 1e-9
 # Labellings kept to be crossed with the best.
@@ -95,14 +97,22 @@ class _Run:
         best = self._improved(self._started(given))
         in_vain = 0 if self._exertion.starts else ATTEMPTS
         while in_vain < ATTEMPTS and not self._is_over():
-            other = self._improved(self._started([]))
+            other = self._another()
             mixed = self._mixed(*sorted((best, other), key=lambda one: one.cost))
             if mixed.cost < min(best.cost, other.cost):
                 mixed = self._improved(mixed)
             if mixed.cost < best.cost * (1.0 - SAME_COST):
                 best, in_vain = mixed, 0
             else:
-                in_vain += 2 if other.cost <= best.cost * (1.0 + SAME_COST) else 1
+                in_vain += AGREEING if other.cost <= best.cost * (1.0 + SAME_COST) else 1
+
+    def _another(self) -> LocalOptimum:
+        """An attempt that knows nothing of those before, or it would end where they did."""
+        before, self._elite = self._elite, []
+        found = self._improved(self._started([]))
+        for one in before:
+            self._remember(one)
+        return found
 
     def _is_over(self) -> bool:
         return self._workshop.finished() or self._trials >= self._exertion.trials
@@ -143,10 +153,15 @@ class _Run:
         problem = self._workshop.problem
         rng = generator(self._workshop.seed, "heuristics.exchange", trial)
         count = 1 + int(rng.random() * PLACES * problem.n_clusters)
-        kind = trial % 3
+        kind = trial % 4
         if kind == 2 and self._elite:
             partner = self._elite[int(rng.integers(len(self._elite)))]
-            return crossed(land.optimum.centers, partner.centers, rng)
+            return crossed_by_a_line(land.optimum.centers, partner.centers, rng)
+        if kind == 3 and len(self._elite) > 1:
+            # The best need not be a parent: with it in every trial, all end near the same optimum.
+            ranked = (land.optimum, *self._elite)
+            first, second = rng.integers(len(ranked), size=(2, 2)).min(axis=1)
+            return child_of(problem, ranked[first].centers, ranked[second].centers, rng)
         change = with_swaps if kind == 0 else with_new_neighbourhoods
         return change(problem, land, count, rng)
 

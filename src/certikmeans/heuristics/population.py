@@ -15,9 +15,8 @@ import numpy as np
 
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, Labels, Workshop
 from certikmeans.heuristics.local_search import LocalOptimum, LocalSearch, means_of
-from certikmeans.heuristics.matching import nearest_partners
+from certikmeans.heuristics.offspring import child_of
 from certikmeans.heuristics.seeding import start_centers
-from certikmeans.kernels.lloyd.seeding import pick_by_cost
 from certikmeans.streams import generator
 
 # Offspring per generation: fixed, so that the answer does not depend on the threads.
@@ -145,27 +144,13 @@ class _Run:
 
     def _child(self) -> Centers:
         first, second = self._parent(), self._parent()
-        return self._mutate(self._cross(first.centers, second.centers))
+        return child_of(self._workshop.problem, first.centers, second.centers, self._rng)
 
     def _parent(self) -> LocalOptimum:
         """Binary tournament."""
         first, second = self._rng.integers(len(self._members), size=2)
         one, other = self._members[int(first)], self._members[int(second)]
         return one if one.cost <= other.cost else other
-
-    def _cross(self, first: Centers, second: Centers) -> Centers:
-        partner = nearest_partners(first, second)
-        from_first = self._rng.random(len(first)) < 0.5
-        return np.where(from_first[:, None], first, second[partner])
-
-    def _mutate(self, centers: Centers) -> Centers:
-        problem = self._workshop.problem
-        moved = int(self._rng.integers(len(centers)))
-        share = float(self._rng.random())
-        row = pick_by_cost(problem.points, problem.weights, centers, moved, share)
-        child = centers.copy()
-        child[moved] = problem.points[row]
-        return child
 
 
 def _is_small(workshop: Workshop) -> bool:

@@ -29,6 +29,13 @@ LONG_PASS = 50_000_000
 LONG_CHAINS = 250  # a cannot-link takes as long as so many of them
 
 
+def pass_work(problem: ReducedProblem) -> float:
+    """About how many multiplications a pass of moves takes: for budgets that do not use a clock."""
+    width = min(problem.n_clusters, NEAREST + 1)
+    links = len(problem.graph.neighbors) // 2
+    return problem.n_groups * problem.n_axes * width + LONG_CHAINS * links
+
+
 @final
 class QuickSearch:
     """Lloyd, then moves between neighbouring clusters until they are at rest.
@@ -44,10 +51,7 @@ class QuickSearch:
         if chains is None:
             refuse(problem.rules, "the search among many clusters")
         self._links, self._limits = chains
-        width = min(problem.n_clusters, NEAREST + 1)
-        work = problem.n_groups * problem.n_axes * width
-        work += LONG_CHAINS * len(problem.graph.neighbors) // 2
-        self._is_long = work > LONG_PASS
+        self._is_long = pass_work(problem) > LONG_PASS
 
     def from_centers(self, centers: Centers, workshop: Workshop) -> LocalOptimum:
         """Descend from ``centers``; stops early, with a proper labelling, when asked to."""

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from certikmeans.heuristics.base import Centers
 from certikmeans.heuristics.local_search import LocalOptimum
-from certikmeans.heuristics.matching import nearest_partners
 from certikmeans.heuristics.regions import cluster_costs
 from certikmeans.kernels.lloyd.seeding import kmeanspp_seeds
 from certikmeans.kernels.lloyd.splits import split_costs, split_in_two
@@ -138,12 +137,3 @@ def _drawn(problem: ReducedProblem, rows: NDArray[np.int64], shares: Vector) -> 
     seeds = np.empty(len(shares), dtype=np.int64)
     kmeanspp_seeds(points, weights, shares, seeds)
     return points[seeds]
-
-
-def crossed(first: Centers, second: Centers, rng: np.random.Generator) -> Centers:
-    """Centres of the one on this side of a line, of the other beyond it."""
-    partner = nearest_partners(first, second)
-    along = (first + second[partner]) @ rng.normal(size=first.shape[1])
-    share = rng.uniform(0.2, 0.8)
-    mine = along <= np.quantile(along, share)
-    return np.where(mine[:, None], first, second[partner])
