@@ -43,9 +43,8 @@ def saved_then_killed(problem, path, number, **settings):
     from certikmeans.options import Options
 
     asked = Options().changed(**settings)
-    with pytest.raises(Killed):
-        # The state is written first, then the run ends.
-        writer = CheckpointWriter(path, problem, asked, interval_seconds=0)
+    writer = CheckpointWriter(path, problem, asked, interval_seconds=0)
+    with pytest.raises(Killed):  # the state is written first, then the run ends
         solve(problem, asked, callbacks=[writer, InHeuristics(number)])
 
 
