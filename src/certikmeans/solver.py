@@ -187,6 +187,9 @@ class _Run:
             with self.timer.counted("bounds"):
                 look_first(presolved, setting, policy, around)
             course.mark()
+            # Heuristics begin anew if they were under way, and find the same again; but not
+            # where they had found enough: they would have ended there.
+            course.heuristics_done |= self.before is not None and board.gap_reached()
             if not course.heuristics_done:
                 with self.timer.stage("heuristics"):
                     find_labelling(workshop, assigner, _starts(presolved, start))

@@ -12,12 +12,27 @@ import sys
 
 import numpy as np
 
-from certikmeans import solve
+from certikmeans import Problem, solve
 from certikmeans.events import SafePoint
 from tests.checkpoint.cases import COURSES, clumps
 
 RUNS = 20
-SETTINGS = {**COURSES["sample, mixed"], "node_limit": 30, "jobs": 1}
+# What a run is at when it is killed, mostly; runs take turns.
+STAGES = {
+    "tree": (clumps(), {**COURSES["sample, mixed"], "node_limit": 30}),
+    "root": (clumps(), {"gap": 1e-6, "bound": "cluster", "node_limit": 1}),
+    "heuristics": (clumps(k=11), {"bound": "sample", "node_limit": 1}),
+    "parts": (
+        Problem.from_data(np.random.default_rng(0).normal(size=(60, 12)), 3),
+        {"bound": "partition", "node_limit": 1},
+    ),
+}
+
+
+def answer(stage, **more):
+    """Solve the problem of a stage."""
+    problem, settings = STAGES[stage]
+    return solve(problem, jobs=1, **settings, **more)
 
 
 class Counter:
@@ -25,11 +40,13 @@ class Counter:
 
     def __init__(self, event=None, write=None):
         self.events = self.safe_points = self.writes = 0
+        self.saved = [0]  # safe points up to every event
         self._event, self._write = event, write
 
     def __call__(self, event):
         self.events += 1
         self.safe_points += isinstance(event, SafePoint)
+        self.saved.append(self.safe_points)
         if self.events == self._event:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -41,39 +58,43 @@ class Counter:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def run(path, counter, **more):
+def run(stage, path, counter, **more):
     os.fsync = counter.synchronise
-    return solve(
-        clumps(), checkpoint=path, checkpoint_interval=0, callbacks=[counter], **SETTINGS, **more
-    )
+    return answer(stage, checkpoint=path, checkpoint_interval=0, callbacks=[counter], **more)
 
 
-def killed(path, counter, **more):
+def killed(stage, path, counter):
     """Run in a child; whether it was killed."""
     child = os.fork()
     if child == 0:
-        run(path, counter, **more)
+        run(stage, path, counter)
         os._exit(0)
     return os.waitpid(child, 0)[1] == signal.SIGKILL
 
 
 def main(folder):
     rng = np.random.default_rng(0)
-    whole = Counter()
-    run(os.path.join(folder, "whole"), whole)
+    whole = {stage: Counter() for stage in STAGES}
+    for stage, counter in whole.items():
+        run(stage, os.path.join(folder, stage), counter)
     for number in range(RUNS):
+        stage = list(STAGES)[number % len(STAGES)]
         path = os.path.join(folder, f"state-{number}")
+        write = number // len(STAGES) % 3 == 2
         while not os.path.exists(path):  # one that was killed before its first state has none
-            write = number % 4 == 3
-            at = int(rng.integers(2, whole.writes if write else whole.events))
-            was = killed(path, Counter(write=at) if write else Counter(event=at))
+            most = whole[stage].writes if write else whole[stage].events
+            at = int(rng.integers(2, most))
+            was = killed(stage, path, Counter(write=at) if write else Counter(event=at))
         rest = Counter()
-        result = run(path, rest, resume=path)
+        result = run(stage, path, rest, resume=path)
         told = {
+            "stage": stage,
             "killed": was,
             "at": at,
             "write": write,
-            "safe_points": [whole.safe_points, rest.safe_points],
+            "safe_points": whole[stage].safe_points,
+            "saved": at - 1 if write else whole[stage].saved[at - 1],
+            "again": rest.safe_points,
             "nodes": result.nodes,
             "lower": result.lower_bound,
             "labels": result.labels.tolist(),

@@ -243,7 +243,9 @@ def probe(instance, work, forest, cutoff):
     box, y = work.box, work.box.y
     for j in range(y.size):
         y[j] = min(max(y[j], box.lo[j]), box.hi[j])
-    value = quadratic_at(box.before, y) + select_at(instance, forest, y, work.gain, work.chosen)
+    # The shares are not needed any more; among free groups, `gain` is never touched then, which
+    # is 8 bytes for each of them.
+    value = quadratic_at(box.before, y) + select_at(instance, forest, y, work.share, work.chosen)
     conflict = -1
     if value > cutoff and forest.n_tangled > 0:
         conflict = worst_conflict(instance, forest, work.chosen, work.space.position)
