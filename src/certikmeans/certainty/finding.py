@@ -6,6 +6,7 @@ import dataclasses
 import math
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -91,7 +92,8 @@ def find_certainty(
     """Say what is true of every labelling that costs at most ``(1 + slack) cost``."""
     if stop is None:
         stop = StopSignal()
-    presolved = presolve(basis.problem, stop, feasibility_seconds=0.0)
+    with threadpool_limits(limits=1):  # more take longer to wake than to work
+        presolved = presolve(basis.problem, stop, feasibility_seconds=0.0)
     if isinstance(presolved, InfeasibilityProof):  # there are labels: it cannot be
         raise AssertionError("a problem with a labelling was called infeasible")
     case = _Case(basis, presolved, labels, presolved.reduce_labels(labels), cost, slack)
@@ -180,6 +182,7 @@ def _multipliers(
         gap=aim,
         seed=basis.seed,
         multipliers=None if given is None else given.values,
+        familiar=given is not None,
     )
     goal = max(0.0, most_reduced_cost(case.presolved, case.cost, 0.0) - aim * case.cost)
     limited = stop.within(TIME_SHARE * case.seconds)
@@ -251,7 +254,7 @@ def _told(
         prices=prices,
         method=BY_REGIONS,
         reason=_why(case, level, families, certain),
-        claim=claim_of(presolved, case.slack, level, regions, families),
+        claim_of=partial(claim_of, presolved, case.slack, level, regions, families),
     )
 
 

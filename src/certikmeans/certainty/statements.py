@@ -84,30 +84,43 @@ def who_can_be_where(
     heads = graph.neighbors[: len(tails)]
     widest = int(np.diff(graph.indptr).max(initial=0))
     raised = 1.0 + 2.0 * (widest + 4) * EPS
-    lowered = 1.0 - 2.0 * (n_families + 8) * EPS
-    possible = np.ones((n_groups, n_families), dtype=bool)
-    price = np.zeros((n_groups, n_families))
-    for _ in range(rounds):
-        gain = np.maximum(0.0, worth.low)
+    # Without cannot-links a group costs what it costs, whoever else can be where.
+    price = _prices(leave, np.maximum(0.0, worth.low), counts)
+    possible = price <= delta
+    possible[:linked] = True
+    for _ in range(rounds if linked else 0):
+        gain = np.empty((linked, n_families))
         for f in range(n_families):
             held = np.bincount(tails, join[heads, f] * possible[heads, f], linked)
             low = worth.low[:linked, f]
             margin = low - held * raised
             margin -= 4.0 * EPS * (np.abs(np.where(np.isfinite(low), low, 0.0)) + held)
-            gain[:linked, f] = np.maximum(0.0, margin)
-        everywhere = gain @ counts
-        # All clusters but the one it is in. Differences of sums may cancel: the error is that of
-        # the sum.
-        others = everywhere[:, None] - gain
-        others -= 2.0 * (n_families + 8) * EPS * everywhere[:, None]
-        price = np.maximum(0.0, leave * lowered + np.maximum(0.0, others)) * lowered
-        found = possible & (price <= delta)
+            gain[:, f] = np.maximum(0.0, margin)
+        price[:linked] = _prices(leave[:linked], gain, counts)
+        found = possible[:linked] & (price[:linked] <= delta)
         if rounds > 1:
             _keep_apart(found, single, tails, heads)
-        if np.array_equal(found, possible):
+        if np.array_equal(found, possible[:linked]):
             break
-        possible = found
+        possible[:linked] = found
     return Statements(possible, price)
+
+
+def _prices(
+    leave: NDArray[np.float64], gain: NDArray[np.float64], counts: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """At least what it costs to be in each family: to leave it in, and out of all the others."""
+    n_families = len(counts)
+    lowered = 1.0 - 2.0 * (n_families + 8) * EPS
+    everywhere = gain @ counts
+    # All clusters but the one it is in. Differences of sums may cancel: the error is that of the
+    # sum.
+    others = everywhere[:, None] - gain
+    others -= 2.0 * (n_families + 8) * EPS * everywhere[:, None]
+    price: NDArray[np.float64] = (
+        np.maximum(0.0, leave * lowered + np.maximum(0.0, others)) * lowered
+    )
+    return price
 
 
 def _keep_apart(
