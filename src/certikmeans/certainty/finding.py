@@ -53,7 +53,7 @@ Labels = NDArray[np.int64]
 # Multipliers are raised until what is left to gain is this share of the slack.
 AIM = 0.1
 LEAST_AIM = 1e-5  # of the cost
-LEAST_SECONDS = 4.0  # whatever the proof took: nobody minds, and half an answer is none
+LEAST_SECONDS = 8.0  # whatever the proof took: nobody minds, and half an answer is none
 # Of the time that the proof took: after this much multipliers are raised no further, after this
 # much regions are given up, and so much is there to count overlaps where they were.
 TIME_SHARE, UNTIL_REGIONS, TIME_OF_OVERLAP = 0.4, 0.75, 0.25
@@ -286,10 +286,10 @@ def _why(
 def _room(case: _Case, level: Level) -> str:
     """What labellings may lose against the multipliers, in terms of the slack."""
     share = level.delta / case.cost if case.cost > 0.0 else math.inf
-    if share > 2.0 * case.slack:
+    if share > 1.5 * case.slack:
         return (
             f"the slack is {100.0 * case.slack:.3g} %, but with what is not proven of the cost "
-            f"labellings may differ by {100.0 * share:.3g} % of it"
+            f"labellings may differ by {100.0 * share:.3g} % of it: a smaller gap says more"
         )
     return f"points may be elsewhere for {100.0 * share:.3g} % of the cost"
 

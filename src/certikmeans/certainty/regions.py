@@ -132,7 +132,7 @@ def enclose(
     """Find boxes that hold every ``y`` with ``F(y) >= cut``, and show that they do."""
     reduced = pricer.reduced
     if level.cut <= 4.0 * level.error:
-        return Enclosure(failure="a cluster may lose all it is worth")
+        return Enclosure(failure="a cluster may lose all it is worth: less slack says more")
     search = _Search(pricer, level, stop)
     search.add([place.copy() for place in centers])
     whole = pricer.everywhere
@@ -141,12 +141,15 @@ def enclose(
     while waiting:
         pieces -= len(waiting)
         if growths < 0 or pieces < 0:
-            return Enclosure(failure="good centres may be in too many places")
+            return Enclosure(failure="good centres may be in too many places: less slack says more")
         found = pricer.exact_in(
             level.multipliers, level.cut - 4.0 * level.error, stop, _regions(pricer, waiting)
         )
         if found.left and not found.centres:
-            return Enclosure(failure="it was not settled in time where good centres can be")
+            return Enclosure(
+                failure="it was not settled in time where good centres can be: "
+                "less slack or a smaller gap is settled sooner"
+            )
         for place in found.centres:
             if not search.holds(place):
                 growths -= 1
