@@ -151,8 +151,8 @@ class Result:
         """Say what is true of *every* labelling that costs at most ``(1 + slack)`` times ours.
 
         Proven, as the bound is, with rounding accounted for: which points are grouped as here,
-        where the others can be, where the centres are. It takes at most about as long as the
-        proof took. Where nothing follows, ``reason`` says why.
+        where the others can be, where the centres are. It takes about as long as the proof took
+        at most, or a few seconds. Where nothing follows, ``reason`` says why.
 
         Parameters
         ----------

@@ -98,6 +98,29 @@ def test_sigma_of_a_region_is_bounded_and_met(start):
         check_region(seed)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_regions_not_left_over_hold_nothing_above_the_cutoff(seed):
+    # What is not left counts as shown, for good: one wrong number here and a centre is overlooked.
+    reduced = random_reduced(seed)
+    rng = np.random.default_rng(seed + 11)
+    pricer, lam = Pricer(reduced), random_multipliers(reduced, seed)
+    ends = np.sort(
+        rng.uniform(reduced.points.min(axis=0), reduced.points.max(axis=0), (6, 2, reduced.n_axes)),
+        axis=1,
+    )
+    regions = [pricer.everywhere.part(low, high) for low, high in ends]
+    sigmas = [exact_sigma_within(reduced, lam, region) for region in regions]
+    error = pricing_error(reduced.points, reduced.weights, lam)
+    for cutoff in sorted({float(sigma) for sigma in sigmas}):
+        priced = pricer.exact_in(lam, 0.9 * cutoff, StopSignal(), regions)
+        asked = Fraction(max(0.9 * cutoff, 0.0)) + 2 * Fraction(error)
+
+        assert all(sigmas[i] <= asked for i in set(range(len(regions))) - set(priced.left))
+        # Something above is found wherever something clearly is.
+        assert priced.centres or max(sigmas) <= asked + 8 * Fraction(error)
+        assert Fraction(priced.upper) >= max(sigmas)
+
+
 def test_a_forbidden_group_at_the_centre_is_no_member():
     check_region(3613)
 

@@ -47,6 +47,7 @@ class Setting:
     seed: int = 0
     keep_proof: bool = False  # claim only what the checker of certificates can repeat
     multipliers: NDArray[np.float64] | None = None  # (n_groups,): to begin with, where known
+    familiar: bool = False  # the multipliers were proven for this problem: no need to look around
 
 
 def untold(**done: int) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -52,7 +53,7 @@ Labels = NDArray[np.int64]
 # Multipliers are raised until what is left to gain is this share of the slack.
 AIM = 0.1
 LEAST_AIM = 1e-5  # of the cost
-LEAST_SECONDS = 4.0  # whatever the proof took: nobody minds, and half an answer is none
+LEAST_SECONDS = 8.0  # whatever the proof took: nobody minds, and half an answer is none
 # Of the time that the proof took: after this much multipliers are raised no further, after this
 # much regions are given up, and so much is there to count overlaps where they were.
 TIME_SHARE, UNTIL_REGIONS, TIME_OF_OVERLAP = 0.4, 0.75, 0.25
@@ -91,7 +92,8 @@ def find_certainty(
     """Say what is true of every labelling that costs at most ``(1 + slack) cost``."""
     if stop is None:
         stop = StopSignal()
-    presolved = presolve(basis.problem, stop, feasibility_seconds=0.0)
+    with threadpool_limits(limits=1):  # more take longer to wake than to work
+        presolved = presolve(basis.problem, stop, feasibility_seconds=0.0)
     if isinstance(presolved, InfeasibilityProof):  # there are labels: it cannot be
         raise AssertionError("a problem with a labelling was called infeasible")
     case = _Case(basis, presolved, labels, presolved.reduce_labels(labels), cost, slack)
@@ -180,6 +182,7 @@ def _multipliers(
         gap=aim,
         seed=basis.seed,
         multipliers=None if given is None else given.values,
+        familiar=given is not None,
     )
     goal = max(0.0, most_reduced_cost(case.presolved, case.cost, 0.0) - aim * case.cost)
     limited = stop.within(TIME_SHARE * case.seconds)
@@ -251,7 +254,7 @@ def _told(
         prices=prices,
         method=BY_REGIONS,
         reason=_why(case, level, families, certain),
-        claim=claim_of(presolved, case.slack, level, regions, families),
+        claim_of=partial(claim_of, presolved, case.slack, level, regions, families),
     )
 
 
@@ -283,10 +286,10 @@ def _why(
 def _room(case: _Case, level: Level) -> str:
     """What labellings may lose against the multipliers, in terms of the slack."""
     share = level.delta / case.cost if case.cost > 0.0 else math.inf
-    if share > 2.0 * case.slack:
+    if share > 1.5 * case.slack:
         return (
             f"the slack is {100.0 * case.slack:.3g} %, but with what is not proven of the cost "
-            f"labellings may differ by {100.0 * share:.3g} % of it"
+            f"labellings may differ by {100.0 * share:.3g} % of it: a smaller gap says more"
         )
     return f"points may be elsewhere for {100.0 * share:.3g} % of the cost"
 

@@ -114,6 +114,10 @@ class _Search:
                 apart.append((low, high))
         self.boxes = apart
 
+    def holds(self, place: Vector) -> bool:
+        """Whether a place is in a box already."""
+        return any(np.all(low < place) and np.all(place < high) for low, high in self.boxes)
+
     def outside(self, low: Vector, high: Vector) -> list[tuple[Vector, Vector]]:
         """Cut a piece along the faces of the boxes: what is outside them all."""
         pieces = [(low, high)]
@@ -128,44 +132,48 @@ def enclose(
     """Find boxes that hold every ``y`` with ``F(y) >= cut``, and show that they do."""
     reduced = pricer.reduced
     if level.cut <= 4.0 * level.error:
-        return Enclosure(failure="a cluster may lose all it is worth")
+        return Enclosure(failure="a cluster may lose all it is worth: less slack says more")
     search = _Search(pricer, level, stop)
     search.add([place.copy() for place in centers])
     whole = pricer.everywhere
     waiting = search.outside(whole.low, whole.high)
     growths, pieces = MOST_GROWTHS * reduced.n_clusters, MOST_PIECES * reduced.n_clusters
     while waiting:
-        low, high = waiting.pop()
-        parts = search.outside(low, high)
-        if len(parts) != 1 or np.any(parts[0][0] != low) or np.any(parts[0][1] != high):
-            waiting += parts
-            continue
-        pieces -= 1
+        pieces -= len(waiting)
         if growths < 0 or pieces < 0:
-            return Enclosure(failure="good centres may be in too many places")
-        region = Region.of(reduced, low, high)
-        found = pricer.exact(level.multipliers, level.cut - 4.0 * level.error, stop, region=region)
-        if found.upper < level.cut:
-            continue
-        if not found.centres:
-            return Enclosure(failure="it was not settled in time where good centres can be")
-        growths -= 1
-        search.add(found.centres[:1])
-        waiting.append((low, high))
+            return Enclosure(failure="good centres may be in too many places: less slack says more")
+        found = pricer.exact_in(
+            level.multipliers, level.cut - 4.0 * level.error, stop, _regions(pricer, waiting)
+        )
+        if found.left and not found.centres:
+            return Enclosure(
+                failure="it was not settled in time where good centres can be: "
+                "less slack or a smaller gap is settled sooner"
+            )
+        for place in found.centres:
+            if not search.holds(place):
+                growths -= 1
+                search.add([place])
+        waiting = [part for i in found.left for part in search.outside(*waiting[i])]
     return _proven(pricer, level, search.boxes, stop)
+
+
+def _regions(pricer: Pricer, boxes: list[tuple[Vector, Vector]]) -> list[Region]:
+    return [pricer.everywhere.part(low, high) for low, high in boxes]
 
 
 def _proven(
     pricer: Pricer, level: Level, boxes: list[tuple[Vector, Vector]], stop: StopSignal
 ) -> Enclosure:
     """Show ``sigma`` in the boxes, too, and add the balls."""
-    for low, high in boxes:
-        region = Region.of(pricer.reduced, low, high)
-        found = pricer.exact(
-            level.multipliers, level.sigma - 4.0 * level.error, stop, region=region
-        )
-        if not found.upper <= level.sigma:
-            return Enclosure(failure="the multipliers are not worth what was said")
+    found = pricer.exact_in(
+        level.multipliers,
+        level.sigma - 4.0 * level.error,
+        stop,
+        _regions(pricer, boxes),
+    )
+    if not found.upper <= level.sigma:
+        return Enclosure(failure="the multipliers are not worth what was said")
     whole = pricer.everywhere
     return Enclosure(
         tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -52,8 +53,8 @@ class Certainty:
         ``"one cluster"`` or ``"none"``.
     reason : str
         Why it is no more.
-    claim : RegionClaim or None
-        What a certificate can hold of it.
+    claim_of : callable, optional
+        Returns what a certificate can hold of it; see `claim`.
     """
 
     slack: float
@@ -67,7 +68,12 @@ class Certainty:
     prices: NDArray[np.float64]
     method: str
     reason: str
-    claim: RegionClaim | None = None
+    claim_of: Callable[[], RegionClaim | None] | None = None
+
+    @property
+    def claim(self) -> RegionClaim | None:
+        """What a certificate can hold of it, derived when somebody asks."""
+        return None if self.claim_of is None else self.claim_of()
 
     def __repr__(self) -> str:
         n_points = len(self.certain)

@@ -15,14 +15,16 @@ is repeated while something changes; and where a group is certain, its neighbour
 
 **Many groups at once.** Groups without cannot-links add up: ``I`` may differ from ``C`` in any
 number of them. So those that are not where they are with us cost ``delta`` at most together, a
-knapsack. Of one component of cannot-links, any one of its groups can be spoken of, so the share
-``1 / m`` of what each of ``m`` costs does add up.
+knapsack. Of one component of cannot-links any one of its groups can be spoken of, so the dearest:
+to have some of them elsewhere costs what it costs for that one. The most points for a price is a
+step function for each component, and the knapsack takes the least concave function above it.
 
 Clusters that cannot be told apart are a family of ``q``. Of the points that stay in it, some way of
 numbering its clusters agrees on the q-th part: the average over all ways does.
 
 **Rounding.** Sums of ``m`` numbers that are not negative err by less than ``m EPS`` of themselves;
-costs are lowered, and what neighbours are worth is raised, by twice that.
+costs are lowered, and what neighbours are worth is raised, by twice that. A step of the knapsack is
+such a sum, of differences that are rounded once.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from numpy.typing import NDArray
 
 from certikmeans.certainty.counting import Family
 from certikmeans.certainty.ranges import Worth
+from certikmeans.kernels.cheapest import hull_steps
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS
 
@@ -73,7 +76,7 @@ def who_can_be_where(
     rounds: int = MOST_ROUNDS,
 ) -> Statements:
     """Leave out what would cost more than ``delta``, again and again: with ``rounds`` 1, once."""
-    n_groups, n_families = worth.high.shape
+    n_families = worth.high.shape[1]
     counts = np.array([len(family.clusters) for family in families], dtype=np.float64)
     single = counts == 1.0
     leave = np.maximum(0.0, -worth.high)
@@ -84,30 +87,43 @@ def who_can_be_where(
     heads = graph.neighbors[: len(tails)]
     widest = int(np.diff(graph.indptr).max(initial=0))
     raised = 1.0 + 2.0 * (widest + 4) * EPS
-    lowered = 1.0 - 2.0 * (n_families + 8) * EPS
-    possible = np.ones((n_groups, n_families), dtype=bool)
-    price = np.zeros((n_groups, n_families))
-    for _ in range(rounds):
-        gain = np.maximum(0.0, worth.low)
+    # Without cannot-links a group costs what it costs, whoever else can be where.
+    price = _prices(leave, np.maximum(0.0, worth.low), counts)
+    possible = price <= delta
+    possible[:linked] = True
+    for _ in range(rounds if linked else 0):
+        gain = np.empty((linked, n_families))
         for f in range(n_families):
             held = np.bincount(tails, join[heads, f] * possible[heads, f], linked)
             low = worth.low[:linked, f]
             margin = low - held * raised
             margin -= 4.0 * EPS * (np.abs(np.where(np.isfinite(low), low, 0.0)) + held)
-            gain[:linked, f] = np.maximum(0.0, margin)
-        everywhere = gain @ counts
-        # All clusters but the one it is in. Differences of sums may cancel: the error is that of
-        # the sum.
-        others = everywhere[:, None] - gain
-        others -= 2.0 * (n_families + 8) * EPS * everywhere[:, None]
-        price = np.maximum(0.0, leave * lowered + np.maximum(0.0, others)) * lowered
-        found = possible & (price <= delta)
+            gain[:, f] = np.maximum(0.0, margin)
+        price[:linked] = _prices(leave[:linked], gain, counts)
+        found = possible[:linked] & (price[:linked] <= delta)
         if rounds > 1:
             _keep_apart(found, single, tails, heads)
-        if np.array_equal(found, possible):
+        if np.array_equal(found, possible[:linked]):
             break
-        possible = found
+        possible[:linked] = found
     return Statements(possible, price)
+
+
+def _prices(
+    leave: NDArray[np.float64], gain: NDArray[np.float64], counts: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """At least what it costs to be in each family: to leave it in, and out of all the others."""
+    n_families = len(counts)
+    lowered = 1.0 - 2.0 * (n_families + 8) * EPS
+    everywhere = gain @ counts
+    # All clusters but the one it is in. Differences of sums may cancel: the error is that of the
+    # sum.
+    others = everywhere[:, None] - gain
+    others -= 2.0 * (n_families + 8) * EPS * everywhere[:, None]
+    price: NDArray[np.float64] = (
+        np.maximum(0.0, leave * lowered + np.maximum(0.0, others)) * lowered
+    )
+    return price
 
 
 def _keep_apart(
@@ -143,17 +159,33 @@ def most_elsewhere(
     away[rows, family_of_group] = False
     price = np.where(away, statements.price, np.inf).min(axis=1, initial=np.inf)
     can = np.isfinite(price)
-    graph = reduced.graph
-    component = np.repeat(np.arange(graph.n_components), np.diff(graph.starts))
-    sharing = np.bincount(component, can[: graph.n_linked], graph.n_components)
-    price[: graph.n_linked] /= np.maximum(1.0, sharing)[component]
     share = 1.0 / np.array([len(family.clusters) for family in families], dtype=np.float64)
     stay = (1.0 - share)[family_of_group] * sizes
     gain = share[family_of_group] * sizes
-    return math.fsum(stay.tolist()) * (1.0 + 4.0 * EPS) + _knapsack(gain[can], price[can], delta)
+    graph = reduced.graph
+    component = np.repeat(np.arange(graph.n_components), np.diff(graph.starts))
+    linked, free = can[: graph.n_linked], can.copy()
+    free[: graph.n_linked] = False
+    steps = steps_of(
+        component[linked], gain[: graph.n_linked][linked], price[: graph.n_linked][linked]
+    )
+    most = most_gain(np.append(steps[0], gain[free]), np.append(steps[1], price[free]), delta)
+    return math.fsum(stay.tolist()) * (1.0 + 4.0 * EPS) + most
 
 
-def _knapsack(gain: NDArray[np.float64], price: NDArray[np.float64], budget: float) -> float:
+def steps_of(
+    component: NDArray[np.int64], gain: NDArray[np.float64], price: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Gains and prices to choose from, where every component costs what its dearest one does."""
+    order = np.lexsort((price, component))
+    component, gain, price = component[order], gain[order], price[order]
+    starts = np.append(np.flatnonzero(np.diff(component, prepend=-1)), len(component))
+    step_gain, step_price = np.empty_like(gain), np.empty_like(price)
+    count = hull_steps(starts, gain, price, step_gain, step_price)
+    return step_gain[:count], step_price[:count]
+
+
+def most_gain(gain: NDArray[np.float64], price: NDArray[np.float64], budget: float) -> float:
     """At least the most gain within a budget: the last item may be cut."""
     order = np.argsort(price / gain, kind="stable")
     gain, price = gain[order], price[order]

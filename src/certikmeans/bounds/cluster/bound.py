@@ -74,6 +74,7 @@ class ClusterState:
     gap: float
     seed: int
     multipliers: Vector | None = None  # of an earlier run
+    familiar: bool = False  # it has proven something of this problem with them
 
 
 @final
@@ -144,6 +145,7 @@ class ClusterBound(AbstractBound[ClusterState]):
             setting.gap,
             setting.seed,
             setting.multipliers,
+            setting.familiar,
         )
 
     def evaluate(
@@ -279,6 +281,7 @@ def _climb(
                 best.offer,
                 start.columns,
                 doubt_after,
+                familiar=state.familiar and hopeful,
             )
             if last is not None:
                 bundle.follow(last)

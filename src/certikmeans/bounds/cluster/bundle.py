@@ -75,6 +75,8 @@ class LevelBundle:
         on_bound: Callable[[float], None] = lambda value: None,
         columns: Sequence[Column] = (),
         doubt_after: float = DOUBT_AFTER,
+        *,
+        familiar: bool = False,
     ) -> None:
         self.pricer = pricer
         self.space = space
@@ -100,6 +102,8 @@ class LevelBundle:
         self._exact_seconds = 0.0  # of the last of them
         self._round_seconds = 0.0  # of the last round
         self._last_boxes = 0  # of an exact pricing
+        # Exact pricing has found nothing yet that ascents from known clusters do not lead to.
+        self._familiar = familiar
         self._lost = False  # exact pricing makes no progress here: no use in trying again
         self._patience = Patience()
         self._going_on = False
@@ -269,7 +273,7 @@ class LevelBundle:
         work = reduced.n_groups * reduced.n_axes * USUAL_STEPS
         affordable = int(max(self._scaled(CLIMB_WORK) / work, LEAST_STARTS))
         n_sampled = min(self._scaled(SAMPLED_STARTS), affordable, reduced.n_groups)
-        n_sampled = -(-n_sampled // len(self.families))
+        n_sampled = 0 if self._familiar else -(-n_sampled // len(self.families))
         n_columns = min(self._scaled(COLUMN_STARTS), max(affordable, COLUMN_STARTS[0]))
         mine = self.model.columns_of(number)
         mine.sort(key=lambda i: -worth[i])
@@ -329,6 +333,7 @@ class LevelBundle:
             if leash == np.inf:
                 self._lost |= not (priced.complete or priced.centres or stop.cause() is not None)
             if priced.centres:
+                self._familiar = False
                 starts = priced.centres[: self._scaled(NEW_CUTS)]
                 self.model.add(self.pricer.climb(lam, starts, region=family.region), number)
                 if test and number + 1 < len(self.families):

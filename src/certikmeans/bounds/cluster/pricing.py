@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import final
 
@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.base import untold
+from certikmeans.bounds.cluster.box_search import WaitingBox, search_box
 from certikmeans.bounds.cluster.pricing_error import mean_slack, pricing_error
 from certikmeans.execution import Crew
 from certikmeans.kernels.pricing.ascent import ascend
 from certikmeans.kernels.pricing.instance import Instance
-from certikmeans.kernels.pricing.search import Finds, OpenBoxes, Rules, Searched, search_boxes
+from certikmeans.kernels.pricing.search import Rules
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.tables import column_ranges, row_blocks
 from certikmeans.stop import StopSignal
@@ -32,8 +33,6 @@ from certikmeans.stop import StopSignal
 CLIMBS = 8  # ascents between two looks at the clock
 SHORT_CLIMB = 8_000  # coordinates: with fewer, an ascent is done before another thread has begun
 ROUND = 8  # boxes searched between two looks at the clock
-STACK = 128
-FINDS = 4
 LEAST_BUDGET = 2e5
 MOST_BUDGET = 2e6
 # A search must end by itself, with or without a clock: from this many boxes on, every doubling has
@@ -62,9 +61,24 @@ class Region:
     ) -> Region:
         """Box of a centre. Means never leave the box of all points: its faces are no walls."""
         least, most = column_ranges(reduced.points)
+        return cls._within(least, most, low, high, allowed)
+
+    @classmethod
+    def _within(
+        cls,
+        least: NDArray[np.float64],
+        most: NDArray[np.float64],
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        allowed: NDArray[np.bool_] | None,
+    ) -> Region:
         low, high = np.maximum(low, least), np.minimum(high, most)
         walls = np.stack([np.where(low > least, low, -np.inf), np.where(high < most, high, np.inf)])
         return cls(low, high, walls, allowed)
+
+    def part(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> Region:
+        """Part of the region of everything, without a look at the points."""
+        return self._within(self.low, self.high, low, high, None)
 
     @classmethod
     def everywhere(cls, reduced: ReducedProblem) -> Region:
@@ -123,27 +137,7 @@ class Priced:
     centres: list[NDArray[np.float64]]  # whose value exceeds the cutoff, best first
     complete: bool  # False: cut short by the clock or by a find
     boxes: int
-
-
-@final
-@dataclass(order=True, slots=True)
-class _Box:
-    minus_upper: float
-    number: int
-    low: NDArray[np.float64] = field(compare=False)
-    high: NDArray[np.float64] = field(compare=False)
-    settled: NDArray[np.float64] = field(compare=False)
-    members: NDArray[np.int32] = field(compare=False)
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Outcome:
-    open_boxes: list[_Box]
-    finds: list[tuple[float, NDArray[np.float64]]]
-    cutoff: float
-    stuck: float
-    boxes: int
+    left: tuple[int, ...]  # regions that may hold a cluster worth more than the cutoff asked for
 
 
 @final
@@ -220,11 +214,31 @@ class Pricer:
         """
         region = self.everywhere if region is None else region
         lam = _restricted(lam, region)
+        return self._priced(lam, cutoff, stop, (region,), tolerance, 2.0, doubt_after)
+
+    def exact_in(
+        self, lam: NDArray[np.float64], cutoff: float, stop: StopSignal, regions: Sequence[Region]
+    ) -> Priced:
+        """Prove the same of several regions at once, all groups allowed; the first find ends it."""
+        return self._priced(lam, cutoff, stop, regions, None, 1.0, DOUBT_AFTER)
+
+    def _priced(
+        self,
+        lam: NDArray[np.float64],
+        cutoff: float,
+        stop: StopSignal,
+        regions: Sequence[Region],
+        tolerance: float | None,
+        longer: float,
+        doubt_after: float,
+    ) -> Priced:
+        """Search all regions, the largest bound first; after a find, ``longer`` times as long."""
         error = pricing_error(self.reduced.points, self.reduced.weights, lam)
-        cutoff = max(cutoff, 0.0) + 2.0 * error
+        asked = cutoff = max(cutoff, 0.0) + 2.0 * error
         instance = self._instance(lam)
-        heap, finds = [self._root(lam, region)], list[tuple[float, NDArray[np.float64]]]()
-        stuck, boxes, number, budget = -np.inf, 0, 1, LEAST_BUDGET
+        heap, finds = self._roots(lam, regions), list[tuple[float, NDArray[np.float64]]]()
+        left = set[int]()
+        stuck, boxes, number, budget = -np.inf, 0, len(heap), LEAST_BUDGET
         patience = (0.0 if tolerance is None else tolerance) + 2.0 * error
         enough, progress = np.inf, _Progress(doubt_after)
         while heap and -heap[0].minus_upper > cutoff:
@@ -233,9 +247,9 @@ class Pricer:
             if progress.is_lost(boxes, -heap[0].minus_upper - cutoff):
                 break
             batch = [heapq.heappop(heap) for _ in range(min(ROUND, len(heap)))]
-            rules = Rules(error, self._slack, region.walls, patience, budget)
-            search = partial(_search, instance=instance, rules=rules, cutoff=cutoff)
-            for outcome in self._crew.map(search, batch):
+            rules = Rules(error, self._slack, self.everywhere.walls, patience, budget)
+            search = partial(search_box, instance=instance, rules=rules, cutoff=cutoff)
+            for searched, outcome in zip(batch, self._crew.map(search, batch), strict=True):
                 self._on_work(boxes=outcome.boxes)
                 for box in outcome.open_boxes:
                     box.number = number
@@ -245,16 +259,22 @@ class Pricer:
                 stuck = max(stuck, outcome.stuck)
                 boxes += outcome.boxes
                 cutoff = max(cutoff, outcome.cutoff)
+                if outcome.finds or outcome.stuck > asked:
+                    left.add(searched.region)
+            if cutoff > asked:  # what is closed from now on need not be below what was asked
+                left.update(box.region for box in heap)
             if finds and tolerance is None:
-                enough = min(enough, 2 * boxes)
+                enough = min(enough, longer * boxes)
             budget = min(1.5 * budget, MOST_BUDGET)
         finds.sort(key=lambda find: -find[0])
-        left = -heap[0].minus_upper if heap else -np.inf
+        highest = -heap[0].minus_upper if heap else -np.inf
+        left.update(box.region for box in heap if -box.minus_upper > asked)
         return Priced(
-            upper=float(max(cutoff, stuck, left)),
+            upper=float(max(cutoff, stuck, highest)),
             centres=[centre for _, centre in finds],
-            complete=left <= cutoff and stuck <= cutoff,
+            complete=highest <= cutoff and stuck <= cutoff,
             boxes=boxes,
+            left=tuple(sorted(left)),
         )
 
     def climb(
@@ -283,10 +303,11 @@ class Pricer:
             _climb, instance=instance, walls=region.walls, steps=steps, least_gain=least_gain
         )
         columns: list[Column] = []
-        for first in range(0, len(starts), CLIMBS):
+        places = list({start.tobytes(): start for start in starts}.values())
+        for first in range(0, len(places), CLIMBS):
             if stop is not None and stop.cause() is not None:
                 break
-            columns += self._climbers.map(climb, starts[first : first + CLIMBS])
+            columns += self._climbers.map(climb, places[first : first + CLIMBS])
         self._on_work(climbs=len(columns))
         best: dict[tuple[float, ...], Column] = {}
         for column in columns:
@@ -317,9 +338,13 @@ class Pricer:
             neighbors=graph.neighbors,
         )
 
-    def _root(self, lam: NDArray[np.float64], region: Region) -> _Box:
+    def _roots(self, lam: NDArray[np.float64], regions: Sequence[Region]) -> list[WaitingBox]:
         members = np.flatnonzero(lam > 0.0).astype(np.int32)
-        return _Box(-np.inf, 0, region.low, region.high, np.zeros(self.reduced.n_axes + 2), members)
+        nothing = np.zeros(self.reduced.n_axes + 2)
+        return [
+            WaitingBox(-np.inf, i, region.low, region.high, nothing, members, region.walls, i)
+            for i, region in enumerate(regions)
+        ]
 
 
 def _restricted(lam: NDArray[np.float64], region: Region) -> NDArray[np.float64]:
@@ -345,52 +370,3 @@ def _climb(
     for rows in row_blocks(members):
         cost += float(members[rows] @ instance.lam[rows])
     return Column.of(mean, members, float(sums[1]), cost, float(value))
-
-
-def _search(box: _Box, instance: Instance, rules: Rules, cutoff: float) -> _Outcome:
-    """Search one box with a budget; what stays open shares the members it was left with."""
-    stack = _stack_of(box)
-    finds = Finds(centers=np.empty((FINDS, len(box.low))), values=np.empty(FINDS))
-    done: Searched = search_boxes(instance, stack, 1, rules, cutoff, finds)
-    shared: dict[tuple[int, int], NDArray[np.int32]] = {}
-    left = []
-    for i in range(done.n_open):
-        key = (int(stack.starts[i]), int(stack.sizes[i]))
-        if key not in shared:
-            shared[key] = stack.arena[key[0] : key[0] + key[1]].copy()
-        left.append(
-            _Box(
-                -float(stack.uppers[i]),
-                0,
-                stack.lows[i].copy(),
-                stack.highs[i].copy(),
-                stack.settled[i].copy(),
-                shared[key],
-            )
-        )
-    kept = range(min(done.n_found, FINDS))
-    return _Outcome(
-        open_boxes=left,
-        finds=[(float(finds.values[i]), finds.centers[i].copy()) for i in kept],
-        cutoff=float(done.cutoff),
-        stuck=float(done.stuck),
-        boxes=int(done.n_looks),
-    )
-
-
-def _stack_of(box: _Box) -> OpenBoxes:
-    """Return a stack with one box on it, and room for those that it is split into."""
-    d, size = len(box.low), len(box.members)
-    stack = OpenBoxes(
-        lows=np.empty((STACK, d)),
-        highs=np.empty((STACK, d)),
-        settled=np.empty((STACK, d + 2)),
-        uppers=np.empty(STACK),
-        starts=np.empty(STACK, dtype=np.int64),
-        sizes=np.empty(STACK, dtype=np.int64),
-        arena=np.empty(8 * size + 1024, dtype=np.int32),
-    )
-    stack.arena[:size] = box.members
-    stack.lows[0], stack.highs[0], stack.settled[0] = box.low, box.high, box.settled
-    stack.uppers[0], stack.starts[0], stack.sizes[0] = -box.minus_upper, 0, size
-    return stack
