@@ -136,6 +136,12 @@ class ClusterBound(AbstractBound[ClusterState]):
         """Return the two that pricing consists of."""
         return ascend, search_boxes
 
+    def rehearse(self, setting: Setting) -> None:
+        """Share multipliers, and project on cuts as where there are hundreds."""
+        from certikmeans.bounds.cluster.rehearsal import rehearse  # loads much
+
+        rehearse(setting.problem)
+
     def prepare(self, setting: Setting) -> ClusterState:
         """Prepare pricing."""
         return ClusterState(
