@@ -21,6 +21,7 @@ from certikmeans.kernels.colouring.obstructions import (
     smallest_last_order,
 )
 from certikmeans.kernels.colouring.search import (
+    BEST,
     NO,
     YES,
     SearchState,
@@ -217,6 +218,11 @@ class TabuSearch:
         return self._state.colour
 
     @property
+    def fewest_clashes(self) -> int:
+        """Pairs of neighbours that shared a colour at the best moment so far."""
+        return int(self._state.numbers[BEST]) // 2
+
+    @property
     def clashing_vertex(self) -> int:
         """A vertex with a neighbour of its own colour, while there is one."""
         return int(self._state.clashing[0])
@@ -268,8 +274,9 @@ class PieceSearch:
         if self._rounds == _ROUNDS_WITHOUT_GUIDE:
             graph = self.graph
             guess = spectral_colours(graph.indptr, graph.neighbors, self._n_colours)
-            if guess is not None:
-                self._guided = TabuSearch(graph, self._n_colours, guess)
+            guided = None if guess is None else TabuSearch(graph, self._n_colours, guess)
+            if guided is not None and guided.fewest_clashes < self._tabu.fewest_clashes:
+                self._guided = guided  # else the guess knows nothing: few pairs for many colours
         return [self._tabu] if self._guided is None else [self._guided, self._tabu]
 
     def _refuted_by(self, inside: NDArray[np.int64]) -> Answer:
