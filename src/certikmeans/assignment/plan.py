@@ -102,7 +102,8 @@ class _CoreBuilder:
         many = indptr[last] - indptr[first] > 2 * _MANY_LINKS
         if (many or len(vertices) > _LARGE_CORE) and method is None:
             links = _links_inside(indptr, neighbors, first, last, vertices)
-            if len(links) > 2 * _NEARLY_A_TREE * len(vertices) and not _is_complete(links):
+            large = len(vertices) > _LARGE_CORE or not _is_complete(links)
+            if large and len(links) > 2 * _NEARLY_A_TREE * len(vertices):
                 self._add_large(vertices, links)
                 return
         name = {int(v): i for i, v in enumerate(vertices)}

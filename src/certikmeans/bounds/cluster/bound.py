@@ -170,7 +170,8 @@ class ClusterBound(AbstractBound[ClusterState]):
             start = _start_in_a_node(state, part, cutoff, stop, restart)
             return _climb(state, state.pricer, part, start, stop, None)
         start = _start_at_the_root(state, root)
-        if start.aim.goal <= 0.0:  # what groups cost inside is enough
+        # What groups cost inside is enough; or there is no time, and a box takes seconds to build.
+        if start.aim.goal <= 0.0 or stop.cause() is not None:
             return BoundResult(0.0, Leaf("trivial"), ClusterRestart(
                 np.zeros(reduced.n_groups), (), start.centers
             ))  # fmt: skip
