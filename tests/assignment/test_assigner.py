@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certikmeans.assignment import Assigner, plan
-from certikmeans.kernels.assignment.layout import SEARCH
+from certikmeans.kernels.assignment.layout import MATCH, SEARCH
 from tests.assignment.helpers import (
     SHAPES,
     any_proper_labelling,
@@ -125,6 +125,24 @@ def test_large_cores_are_laid_out_without_sets_and_solved_alike(seed, shape, mon
     large = Assigner(problem, witness)
     assert large._layout.cores.method.tolist() == [SEARCH]
     check_against_oracle(problem, large.assign(centers), exact_costs(problem, centers))
+
+
+def test_cores_of_many_links_are_laid_out_without_a_cover_by_cliques(monkeypatch):
+    problem, witness, centers = draw(0, "cycle")
+    monkeypatch.setattr(plan, "_MANY_LINKS", 2)
+    monkeypatch.setattr(plan, "_NEARLY_A_TREE", 0.0)
+    monkeypatch.setattr(plan, "clique_cover", None)  # not to be called
+    large = Assigner(problem, witness)
+    assert large._layout.cores.method.tolist() == [SEARCH]
+    check_against_oracle(problem, large.assign(centers), exact_costs(problem, centers))
+
+
+def test_a_complete_core_is_matched_however_many_links_it_has(monkeypatch):
+    monkeypatch.setattr(plan, "_MANY_LINKS", 2)
+    edges = [(i, j) for i in range(5) for j in range(i)]
+    problem = build_problem(np.zeros((5, 1)), np.ones(5), edges, 6)
+    layout = Assigner(problem, any_proper_labelling(problem.graph, 6))._layout
+    assert layout.cores.method.tolist() == [MATCH]
 
 
 def near(graph, v):

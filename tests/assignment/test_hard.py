@@ -196,7 +196,7 @@ def core_program(layout, slot, costs, witness):
     n_core = layout.cores.start[slot + 1] - layout.cores.start[slot]
     gathered = np.empty((n_core, costs.shape[1]))
     hard.gather_core(layout.cores, slot, unary, gathered)
-    held = hard._HardCore(layout, slot, gathered, witness[first:last], witness[first:last])
+    held = hard.HardCore(layout, slot, gathered, witness[first:last], witness[first:last])
     return held.core, held._program()
 
 

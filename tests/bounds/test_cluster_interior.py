@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
+from certikmeans.bounds.cluster import interior
 from certikmeans.bounds.cluster.cuts import Cuts, Rows
 from certikmeans.bounds.cluster.interior import highest, reach
+from certikmeans.stop import StopSignal
 
 TOLERANCE = 1e-7
 
@@ -178,3 +180,25 @@ def test_rows_are_kept_and_chosen():
     point, weights = rng.normal(size=5), rng.normal(size=7)
     assert np.allclose(rows.times(point), matrix @ point)
     assert np.allclose(rows.mix(weights), weights @ matrix)
+
+
+@pytest.mark.parametrize("search", ["reach", "highest"])
+def test_without_time_no_step_is_begun_and_nothing_is_claimed(search):
+    cuts, reference = draw(0)
+    height = highest_value(cuts)
+    late = StopSignal(0.0)
+    if search == "reach":
+        found = reach(cuts, reference, height, TOLERANCE, stop=late)
+    else:
+        found = highest(cuts, reference, 1e-6, stop=late)
+    assert found.steps == 0
+    assert found.ceiling >= height - 1e-9
+    assert ((found.point >= 0.0) & (found.point <= cuts.high)).all()
+
+
+def test_a_step_that_would_end_too_late_is_not_begun(monkeypatch):
+    cuts, reference = draw(0)
+    level = highest_value(cuts)
+    assert reach(cuts, reference, level, TOLERANCE, stop=StopSignal(1000.0)).steps > 0
+    monkeypatch.setattr(interior, "PER_SECOND", 1e-6)
+    assert reach(cuts, reference, level, TOLERANCE, stop=StopSignal(1000.0)).steps == 0

@@ -115,6 +115,7 @@ def test_a_report_names_the_commands(tmp_path):
     assert done.returncode == 0, done.stderr
     page = html.unescape((tmp_path / "run.html").read_text())
     assert f"certikmeans {shlex.join(map(str, arguments))}" in page
+    assert "<h1>certikmeans: a b.csv</h1>" in page
     (command,) = re.findall(r"certikmeans (check .*?)</pre>", page)
     assert command == (
         "check c --data 'a b.csv' -k 2 --constraints pairs.txt --drop id --one-based"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from certikmeans.graphs import build_apart_graph
 from certikmeans.kernels.colouring import greedy, obstructions
 from certikmeans.kernels.colouring import search as colour_search
+from certikmeans.presolve import colour_search as pieces
 from certikmeans.presolve.colour_search import (
     LARGEST_EXACT,
     ExactSearch,
@@ -256,3 +257,15 @@ def test_huge_sparse_graph_takes_linear_time(n_clusters):
         found = find_colouring(graph, n_clusters, StopSignal())
     assert found.answer == "yes"
     assert_evidence(graph, found, n_clusters)
+
+
+@pytest.mark.parametrize("helpful", [True, False])
+def test_a_guess_is_followed_on_trial_and_then_only_if_it_helped(helpful, monkeypatch):
+    edges = np.array(list(combinations(range(4), 2)))  # not to be coloured with 3
+    piece = pieces.PieceSearch(subgraph_from_edges(4, edges), 3)
+    guess = np.array([0, 1, 2, 2]) if helpful else np.zeros(4, dtype=np.int64)
+    monkeypatch.setattr(pieces, "spectral_colours", lambda *_: guess)
+    monkeypatch.setattr(pieces, "_ROUNDS_WITHOUT_GUIDE", 1)
+    monkeypatch.setattr(pieces, "_ROUNDS_OF_TRIAL", 2)
+    piece._tabu._state.numbers[colour_search.BEST] = 2 * 3  # three clashes
+    assert [len(piece._searches()) for _ in range(4)] == [2, 2, *((2, 2) if helpful else (1, 1))]

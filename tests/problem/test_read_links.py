@@ -293,3 +293,10 @@ def test_published_pairs():
         links = read_links(path)
         _, n_must, _, n_cannot, _ = path.stem.split("_")
         assert (len(links.must.pairs), len(links.cannot.pairs)) == (int(n_must), int(n_cannot))
+
+
+@pytest.mark.parametrize("kind", ["must", "cannot", None])
+def test_a_very_long_word_is_no_header(write, kind):
+    with pytest.raises(InputError, match="line 1: expected") as caught:
+        read_links(write("a" * 1_000_000), kind=kind)
+    assert len(str(caught.value)) < 500

@@ -40,7 +40,7 @@ class HardAnswer:
 
 
 @final
-class _HardCore:
+class HardCore:
     """The core of one component with its costs, and the best answer so far."""
 
     def __init__(
@@ -155,7 +155,7 @@ def solve_hard(
     n_core = int(layout.cores.start[slot + 1] - layout.cores.start[slot])
     costs = np.empty((n_core, unary.shape[1]))
     gather_core(layout.cores, slot, unary, costs)
-    core = _HardCore(layout, slot, costs, guess, witness)
+    core = HardCore(layout, slot, costs, guess, witness)
     if core.is_huge:
         core.take_what_is_known()
     else:
@@ -171,7 +171,7 @@ def solve_hard(
     return HardAnswer(labels, float(core.value), min(core.lower, core.value), core.exact)
 
 
-def _work_harder(core: _HardCore, leash: StopSignal) -> None:
+def _work_harder(core: HardCore, leash: StopSignal) -> None:
     """Everything, in the order of what it takes, until the labels are proven or time is up."""
     core.eliminate()
     for prepare in (None, core.linear_program, core.integer_program):

@@ -40,6 +40,8 @@ _LARGEST_TABLES = 4_000_000
 # Unless they are hardly more than trees: then elimination is worth the time that its order takes.
 _LARGE_CORE = 20_000
 _NEARLY_A_TREE = 1.2  # edges per vertex
+# With more links, a cover by cliques takes seconds: every link is a clique of its own.
+_MANY_LINKS = 20_000
 
 IntArray = NDArray[np.int64]
 
@@ -97,9 +99,11 @@ class _CoreBuilder:
         self.peel.add(removed.tolist())
         self.anchor.extend(anchors.tolist())
         vertices = np.setdiff1d(np.arange(last - first), removed)
-        if len(vertices) > _LARGE_CORE and method is None:
+        many = indptr[last] - indptr[first] > 2 * _MANY_LINKS
+        if (many or len(vertices) > _LARGE_CORE) and method is None:
             links = _links_inside(indptr, neighbors, first, last, vertices)
-            if len(links) > 2 * _NEARLY_A_TREE * len(vertices):
+            large = len(vertices) > _LARGE_CORE or not _is_complete(links)
+            if large and len(links) > 2 * _NEARLY_A_TREE * len(vertices):
                 self._add_large(vertices, links)
                 return
         name = {int(v): i for i, v in enumerate(vertices)}
@@ -223,6 +227,12 @@ def _links_inside(
     heads = place[neighbors[indptr[first] : indptr[last]] - first]
     inside = (tails >= 0) & (heads >= 0)
     return np.stack([tails[inside], heads[inside]], axis=1)
+
+
+def _is_complete(links: IntArray) -> bool:
+    """Whether every vertex is linked to every other: matched, however many links there are."""
+    n = int(links.max()) + 1
+    return len(links) == n * (n - 1)
 
 
 def build_layout(

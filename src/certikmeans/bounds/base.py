@@ -180,6 +180,9 @@ class AbstractBound(ABC, Generic[State]):
         """
         return ()
 
+    def rehearse(self, setting: Setting) -> None:
+        """Call what only large problems need on a tiny one, so that it is compiled."""
+
     @abstractmethod
     def prepare(self, setting: Setting) -> State:
         """Compute once what every evaluation shares."""

@@ -86,6 +86,7 @@ class Delivery:
     certificate_file: Path | None = None
     labels_file: Path | None = None
     report_file: Path | None = None
+    title: str = "certikmeans"  # of the report
     check_command: str | None = None
     certainty: float | None = None  # the slack; None: not asked for
 
@@ -293,12 +294,11 @@ def _save_files(
     def report(certified: bool) -> bytes:
         from certikmeans.report.html import report_html
 
-        assert delivery.report_file is not None
         return report_html(
             problem,
             result,
             trace,
-            title=f"certikmeans: {delivery.report_file.stem}",
+            title=delivery.title,
             feature_names=run.feature_names,
             settings=asdict(run.options),
             agreement=agreement,

@@ -197,7 +197,7 @@ ResumeFile = Annotated[
     ),
 ]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", rich_help_panel=OUTPUT, help="No progress, no summary.")
+    bool, typer.Option("--quiet", "-q", rich_help_panel=OUTPUT, help="No progress, no summary.")
 ]
 
 
@@ -279,6 +279,7 @@ def solve_command(
         certificate_file=certificate,
         labels_file=labels,
         report_file=report,
+        title=f"certikmeans: {data.name}",
         check_command=inputs.check_command(certificate or Path("F")),
         certainty=share_of(slack) if certainty else None,
     )

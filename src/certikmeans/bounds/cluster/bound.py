@@ -137,6 +137,12 @@ class ClusterBound(AbstractBound[ClusterState]):
         """Return the two that pricing consists of."""
         return ascend, search_boxes
 
+    def rehearse(self, setting: Setting) -> None:
+        """Share multipliers, and project on cuts as where there are hundreds."""
+        from certikmeans.bounds.cluster.rehearsal import rehearse  # loads much
+
+        rehearse(setting.problem)
+
     def prepare(self, setting: Setting) -> ClusterState:
         """Prepare pricing."""
         return ClusterState(
@@ -166,7 +172,8 @@ class ClusterBound(AbstractBound[ClusterState]):
             start = _start_in_a_node(state, part, cutoff, stop, restart)
             return _climb(state, state.pricer, part, start, stop, None)
         start = _start_at_the_root(state, root)
-        if start.aim.goal <= 0.0:  # what groups cost inside is enough
+        # What groups cost inside is enough; or there is no time, and a box takes seconds to build.
+        if start.aim.goal <= 0.0 or stop.cause() is not None:
             return BoundResult(0.0, Leaf("trivial"), ClusterRestart(
                 np.zeros(reduced.n_groups), (), start.centers
             ))  # fmt: skip

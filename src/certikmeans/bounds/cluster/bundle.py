@@ -218,7 +218,7 @@ class LevelBundle:
                 self._harvest(aim, stop)
             if self.model.value(self._centre) >= best:
                 return Outcome.EXHAUSTED
-        self._move(best, aim)
+        self._move(best, aim, stop)
         return None
 
     def _climb_harder(self, position: Vector, aim: Aim, stop: StopSignal) -> float:
@@ -345,7 +345,7 @@ class LevelBundle:
             self._on_bound(bound)
         self.statistics.exact_seconds += time.perf_counter() - began
 
-    def _move(self, best: float, aim: Aim) -> None:
+    def _move(self, best: float, aim: Aim, stop: StopSignal) -> None:
         """Project on the level; lower it when the cuts themselves say that it is too high."""
         began = time.perf_counter()
         least = CONVERGED * aim.unit
@@ -353,14 +353,15 @@ class LevelBundle:
         if self._centre is not self._position and rounds >= self._ceiling_known + CEILING_EVERY:
             self._ceiling_known = rounds
             distance = max(min(self.ceiling, aim.level) - best, least)
-            self.ceiling = min(self.ceiling, self.model.ceiling(self._centre, 0.1 * distance))
+            known = self.model.ceiling(self._centre, 0.1 * distance, stop)
+            self.ceiling = min(self.ceiling, known)
         while True:
             self._level = best + self._reach * (aim.level - best)
             if self.ceiling < aim.level:
                 reach = min(self._reach, BELOW_CEILING)
                 self._level = min(self._level, best + reach * max(self.ceiling - best, least))
             tolerance = 0.1 * max(min(aim.unit, self._level - best), 0.1 * least)
-            moved = self.model.project(self._centre, self._level, tolerance)
+            moved = self.model.project(self._centre, self._level, tolerance, stop)
             if not moved.infeasible(self._level):
                 break
             self.ceiling = min(self.ceiling, moved.ceiling)

@@ -26,6 +26,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from certikmeans.bounds.cluster.cuts import Cuts, Matrix, Reached, Vector
 from certikmeans.kernels.cuts import by_variable, weighted_gram
+from certikmeans.stop import StopSignal
 
 MOST_STEPS = 60
 # Complementarity left at the end, in units of the squared distance.
@@ -36,10 +37,18 @@ INSIDE = 0.05
 KEEP_INSIDE = 0.99
 # A variable with a range below this part of the longest one is a constant.
 NARROW = 1e-12
+# Cubes of the number of cuts that a step gets through in a second, about: with thousands of cuts
+# a step that is begun shortly before the end of a run would end long after it.
+PER_SECOND = 3e10
 
 
 def reach(
-    cuts: Cuts, reference: Vector, level: float, tolerance: float, start: Vector | None = None
+    cuts: Cuts,
+    reference: Vector,
+    level: float,
+    tolerance: float,
+    start: Vector | None = None,
+    stop: StopSignal | None = None,
 ) -> Reached:
     """Find a point near ``reference`` where the model is at least ``level - tolerance``.
 
@@ -53,6 +62,8 @@ def reach(
         > 0.
     start : ndarray of shape (p,), optional
         ``mu`` of a similar projection, 0 for cuts that are new.
+    stop : StopSignal, optional
+        Where it would come before the next step is done, the point is where it is then.
 
     Examples
     --------
@@ -65,15 +76,21 @@ def reach(
     >>> bool(nearly[1] >= 0.5 - 1e-6), bool(np.abs(nearly - [0.0, 0.5]).max() < 0.2)
     (True, True)
     """
-    return _Interior(cuts, reference, level, start).run(tolerance)
+    return _Interior(cuts, reference, level, start).run(tolerance, stop or StopSignal())
 
 
-def highest(cuts: Cuts, reference: Vector, accuracy: float, start: Vector | None = None) -> Reached:
+def highest(
+    cuts: Cuts,
+    reference: Vector,
+    accuracy: float,
+    start: Vector | None = None,
+    stop: StopSignal | None = None,
+) -> Reached:
     """Find where the model is highest, to ``accuracy``: its ceiling is what is wanted.
 
     The same method with the height as objective instead of the distance.
     """
-    return _Interior(cuts, reference, None, start).run(accuracy)
+    return _Interior(cuts, reference, None, start).run(accuracy, stop or StopSignal())
 
 
 @final
@@ -186,9 +203,10 @@ class _Interior:
         cuts = self.cuts
         return cuts.base + float(self.total @ self.t) - float(cuts.counts @ self.v)
 
-    def run(self, tolerance: float) -> Reached:
-        """Iterate until the level is reached, or proven out of reach."""
+    def run(self, tolerance: float, stop: StopSignal) -> Reached:
+        """Iterate until the level is reached, or proven out of reach, or there is no time."""
         cuts, counts = self.cuts, self.cuts.counts
+        step_seconds = len(self.rows) ** 3 / PER_SECOND
         ceiling, weights = np.inf, np.zeros(len(self.rows))
         steps = 0
         while True:
@@ -202,7 +220,7 @@ class _Interior:
             left += float(self.t_low @ self.below) + float(self.t_high @ self.above)
             reached = cuts.value(self._spread(self.t))
             close = left <= max(ACCURACY * float(move @ move), self._negligible)
-            if steps == MOST_STEPS:
+            if steps == MOST_STEPS or stop.cause() is not None or stop.remaining < step_seconds:
                 break
             if self.level is None:
                 if ceiling - reached <= tolerance:

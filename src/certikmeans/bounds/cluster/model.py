@@ -16,6 +16,7 @@ from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.multipliers import MultiplierSpace
 from certikmeans.bounds.cluster.pricing import Column
 from certikmeans.bounds.cluster.projection import project
+from certikmeans.stop import StopSignal
 
 # Cuts that are kept, and a limit to what their columns take of memory.
 LEAST_CUTS = 160
@@ -145,7 +146,7 @@ class CutModel:
         """The model at ``t``: at least the bound there."""
         return self._cuts.value(t * self._inverse)
 
-    def project(self, t: Vector, level: float, tolerance: float) -> Moved:
+    def project(self, t: Vector, level: float, tolerance: float, stop: StopSignal) -> Moved:
         """Nearest position to ``t`` where the model reaches ``level``, or proof of none.
 
         Only the cuts that matter take part: a projection that violates others is done again.
@@ -164,7 +165,7 @@ class CutModel:
             else:
                 from certikmeans.bounds.cluster.interior import reach  # loads much
 
-                found = reach(part, reference, level, tolerance, mu[working])
+                found = reach(part, reference, level, tolerance, mu[working], stop)
             mu = np.zeros(len(self.columns))
             mu[working] = found.mu
             if found.infeasible(level):
@@ -181,7 +182,7 @@ class CutModel:
         position = np.clip(found.point * self._space.scale, 0.0, self._space.high)
         return Moved(position, found.ceiling)
 
-    def ceiling(self, t: Vector, accuracy: float) -> float:
+    def ceiling(self, t: Vector, accuracy: float, stop: StopSignal) -> float:
         """At least the largest value of the model, about to ``accuracy``.
 
         Where clusters are few, projections find it soon enough: infinite.
@@ -192,7 +193,8 @@ class CutModel:
 
         cuts = self._cuts
         working = np.flatnonzero(self._idle < RECENT)
-        return highest(cuts.chosen(working), t * self._inverse, accuracy, self._mu[working]).ceiling
+        part, start = cuts.chosen(working), self._mu[working]
+        return highest(part, t * self._inverse, accuracy, start, stop).ceiling
 
     def forget(self, t: Vector) -> None:
         """Drop columns when there are too many: those that have been idle for longest."""

@@ -112,7 +112,7 @@ def multiplier_space(
     n, n_linked = reduced.n_groups, reduced.graph.n_linked
     if n >= LARGE and n > n_linked:
         variable = np.arange(n)
-        cells = _cells(reduced.points[n_linked:], labels[n_linked:], CELLS)
+        cells = cells_of(reduced.points[n_linked:], labels[n_linked:], CELLS)
         np.add(cells, n_linked, out=variable[n_linked:])
         high = np.concatenate([width[:n_linked], np.ones(int(cells.max()) + 1)])
         unit = width.copy()
@@ -158,7 +158,7 @@ def _cost_ranges(
     return own, other
 
 
-def _cells(
+def cells_of(
     points: NDArray[np.float64], labels: NDArray[np.int64], n_cells: int
 ) -> NDArray[np.int64]:
     """Split every cluster at medians of its widest axis until about ``n_cells`` are left."""

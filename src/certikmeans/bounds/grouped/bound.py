@@ -88,6 +88,11 @@ class GroupedBound(AbstractBound[Groups]):
         self._effort = Effort(relative_tolerance, quick_limit, node_limit)
         self._max_group_size = max_group_size
 
+    def rehearse(self, setting: Setting) -> None:
+        """Let several groups agree on their centres."""
+        small, whole = GroupedBound(max_group_size=4), Subproblem.root(setting.problem)
+        small.evaluate(small.prepare(setting), whole, np.inf, StopSignal())
+
     def prepare(self, setting: Setting) -> Groups:
         """Form the groups."""
         return make_groups(setting.problem, self._max_group_size)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
+from certikmeans.bounds.partition.anticlusters import anticlusters
 from certikmeans.bounds.partition.evidence import flat_row
 from certikmeans.bounds.partition.run import PartProof, partition_bound
 from certikmeans.errors import WorkerError
@@ -60,6 +61,12 @@ class PartitionBound(AbstractBound[Setting]):
 
     def __init__(self, *, size: int | None = None) -> None:
         self._size = size
+
+    def rehearse(self, setting: Setting) -> None:
+        """Cut the groups into two parts."""
+        problem = setting.problem
+        labels = np.arange(problem.n_groups) % problem.n_clusters
+        anticlusters(problem, labels, 2, np.zeros(problem.n_groups, dtype=np.bool_))
 
     def prepare(self, setting: Setting) -> Setting:
         """There is nothing to prepare: parts depend on the labelling."""

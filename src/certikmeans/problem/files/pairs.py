@@ -55,6 +55,7 @@ _SIGNED = "'i j 1' or 'i j -1'"
 _ANY_TOLD = "'i j 1', 'i j -1', 'ML i j' or 'CL i j'"
 _PAIRS = "a pair 'i j'"
 _GROUPS = "a group 'i j ...' of two or more points"
+_LONGEST_NAME = 200  # in characters: what is longer is no name of a column
 _LARGEST = 1e15  # far beyond any row number, and still exact as a float
 
 
@@ -208,6 +209,8 @@ def _must_links(file: TextFile, start: int, base: int) -> LinkFile:
 def _is_header(file: TextFile) -> bool:
     """Tell whether the first row consists of names, with no number that could be an index."""
     cells = file.cells(0)
+    if max(map(len, cells)) > _LONGEST_NAME:
+        return False
     if cells[0].lower() in _SIGNS or re.search(r"(?<!\w)[0-9]", file.lines[0]):
         return False
     return all(cell[:1].isalpha() for cell in cells)

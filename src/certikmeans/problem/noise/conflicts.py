@@ -77,7 +77,7 @@ class Walks:
         for begin in range(0, len(sources), portion):
             if self._stop.cause() is not None:
                 return
-            distance, before = _distances(matrix, sources[begin : begin + portion])
+            distance, before = _distances(matrix, sources[begin : begin + portion], limit)
             inside = (first >= begin) & (first < begin + portion)
             for at in np.flatnonzero(inside).tolist():
                 row, last = int(first[at]) - begin, int(ends[at, 1])
@@ -109,8 +109,11 @@ class Walks:
         return found
 
 
-def _distances(matrix: csr_array, sources: Ids) -> tuple[NDArray[np.float64], Ids]:
-    distance, before = dijkstra(matrix, directed=False, indices=sources, return_predecessors=True)
+def _distances(matrix: csr_array, sources: Ids, limit: float) -> tuple[NDArray[np.float64], Ids]:
+    """Distances up to ``limit``, infinite beyond: with few light edges, most are never walked."""
+    distance, before = dijkstra(
+        matrix, directed=False, indices=sources, return_predecessors=True, limit=limit
+    )
     return distance, before
 
 
