@@ -12,9 +12,9 @@ from certikmeans.heuristics import quick_search
 from certikmeans.heuristics.default import DefaultSearch, has_many_clusters
 from certikmeans.heuristics.exchange import Exchange, Exertion
 from certikmeans.heuristics.local_search import LocalOptimum, means_of
+from certikmeans.heuristics.offspring import child_of, crossed_by_a_line
 from certikmeans.heuristics.quick_search import QuickSearch
 from certikmeans.heuristics.regions import Pool, cluster_costs
-from certikmeans.heuristics.offspring import child_of, crossed_by_a_line
 from certikmeans.heuristics.swaps import survey, with_new_neighbourhoods, with_swaps
 from certikmeans.kernels.lloyd.near_moves import join_regions
 from certikmeans.problem import Problem
