@@ -334,8 +334,15 @@ def _climb(
         restart=ClusterRestart(lam, kept, start.centers),
         centers=(start.centers, *rounded_mixture(mixture, families, start.centers)),
         mixture=mixture,
-        numbers=dataclasses.asdict(bundle.statistics),
+        numbers=dataclasses.asdict(bundle.statistics) | _left_at_best(reduced, start.cost, bundle),
     )
+
+
+def _left_at_best(reduced: ReducedProblem, cost: float, bundle: LevelBundle) -> dict[str, float]:
+    """What the best multipliers of the box leave of the cost at least, where that is known."""
+    if not np.isfinite(bundle.ceiling):
+        return {}
+    return {"gap_at_best": max(0.0, cost - bundle.ceiling) / (cost + reduced.offset)}
 
 
 @final
