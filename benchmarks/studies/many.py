@@ -97,7 +97,8 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
 
 HEADER = [
     "instance", "n", "d", "K", "ML", "CL", "limit (s)", "target %", "gap %", "root gap %",
-    "relaxation %", "target after (s)", "seconds", "nodes", "verdict", "proven by", "cost", "heuristics (s)",
+    "relaxation %", "target after (s)", "seconds", "nodes", "verdict", "proven by", "cost",
+    "heuristics (s)",
 ]  # fmt: skip
 PLANE_HEADER = [*HEADER, "CG+DCA (s)", "its root gap %", "SOS-SDP (s)", "times faster"]
 
