@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.datasets.base import Recipe
 from benchmarks.datasets.many import PRINTED_GAP, make_gaussian, recipes
 from benchmarks.pages import percent, show, write_page
-from benchmarks.rows import Found, Request, Row, latest
+from benchmarks.rows import Request, Row, latest
 from benchmarks.solvers.base import AbstractSolver
 from benchmarks.solvers.heuristics import Blpkm, CopKMeans, EncodePost
 from benchmarks.solvers.kmeans import KMeansStarts
@@ -90,7 +90,7 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
         members = targets.of_group(found, group, OURS)
         if members:
             parts += [f"## {title}\n", show(HEADER, list(map(_cells, members))) + "\n"]
-    parts += _against_baselines(found)
+    parts += targets.against_baselines(found, OURS, "## Baselines, best of ten runs\n", BASELINES)
     parts += _seeds([row for row in rows if row.solver == OURS])
     return write_page(directory / "many.md", parts)
 
@@ -136,25 +136,6 @@ def _plane(row: Row) -> list[object]:
         *_cells(row), f"{printed:,.0f}", percent(row.facts["printed_root_gap"]), sdp,
         "" if when is None or not same else f"{printed / max(when, 1e-3):,.0f}",
     ]  # fmt: skip
-
-
-def _against_baselines(found: Found) -> list[str]:
-    """Best of ten runs of each, and how far it lies above ours."""
-    lines: list[list[object]] = []
-    for (instance, solver), row in found.items():
-        ours = found.get((instance, OURS))
-        if solver == OURS or ours is None or ours.cost is None:
-            continue
-        excess, verdict = "", "no labelling that respects all pairs"
-        if row.cost is not None and row.feasible:
-            excess = percent(row.cost / ours.cost - 1.0)
-            verdict = "CHEAPER THAN OURS" if row.cost < ours.cost * (1.0 - 1e-9) else "not cheaper"
-        spent = "" if row.seconds is None else f"{row.seconds:.1f}"
-        lines.append([instance, solver, excess, spent, verdict])
-    if not lines:
-        return []
-    header = ["instance", "baseline", "above ours %", "seconds", "verdict"]
-    return ["## Baselines, best of ten runs\n", BASELINES, show(header, lines) + "\n"]
 
 
 def _seeds(rows: Sequence[Row]) -> list[str]:

@@ -169,3 +169,25 @@ def of_group(found: Found, group: str, solver: str) -> list[Row]:
         for (_, name), row in found.items()
         if name == solver and row.facts.get("group") == group
     ]
+
+
+def against_baselines(found: Found, ours: str, title: str, introduction: str) -> list[str]:
+    """What others found, and how far it lies above our labelling."""
+    lines: list[list[object]] = []
+    for (instance, solver), row in found.items():
+        mine = found.get((instance, ours))
+        if solver == ours or mine is None or mine.cost is None:
+            continue
+        excess, said = "", "no labelling that respects all pairs"
+        if row.cost is not None and row.feasible:
+            excess = percent(row.cost / mine.cost - 1.0)
+            said = "CHEAPER THAN OURS" if row.cost < mine.cost * (1.0 - 1e-9) else "not cheaper"
+        spent = "" if row.seconds is None else f"{row.seconds:.1f}"
+        stages = mine.details.get("stages", {})
+        lines.append(
+            [instance, solver, excess, spent, f"{stages.get('heuristics', 0.0):.1f}", said]
+        )
+    if not lines:
+        return []
+    header = ["instance", "baseline", "above ours %", "seconds", "our heuristics (s)", "verdict"]
+    return [title, introduction, show(header, lines) + "\n"]
