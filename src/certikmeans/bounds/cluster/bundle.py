@@ -58,6 +58,9 @@ WORTH_A_BOUND = 0.3
 WORTH_WAITING = 0.25
 # Without a bound yet, exact pricing gets at least this part of the time spent before.
 RESERVED = 0.7
+# Errors of a box that are added to what a cluster may be worth; and a little, for multipliers that
+# are larger than those of the start.
+ROUNDINGS = 2.5
 GIVEN = ("pricer", "_on_bound")  # not part of the state
 
 
@@ -94,6 +97,7 @@ class LevelBundle:
         self._on_bound = on_bound
         self._position = space.start
         self._n_clusters = pricer.reduced.n_clusters
+        self._rounding = ROUNDINGS * self._n_clusters * pricer.error(space.multipliers(space.start))
         self._centre = self._position  # the best position so far, by the model
         self._level = np.inf
         self._reach = FARTHEST
@@ -198,9 +202,10 @@ class LevelBundle:
         position = self._position
         self._climb(position, aim, stop)
         reached = self.model.value(position)
-        if reached >= aim.goal:
+        enough = aim.goal + self._taken_by_rounding(aim)
+        if reached >= enough:
             reached = self._climb_harder(position, aim, stop)
-        if reached >= aim.goal:
+        if reached >= enough:
             self._prove(position, aim, stop, test=True)
             if self.proven >= aim.goal:
                 return Outcome.PROVEN
@@ -220,6 +225,15 @@ class LevelBundle:
                 return Outcome.EXHAUSTED
         self._move(best, aim, stop)
         return None
+
+    def _taken_by_rounding(self, aim: Aim) -> float:
+        """What exact pricing takes off for rounding: the model has to be that much higher.
+
+        It grows as the square of the number of groups: a percent of the gap asked for at 1e8. No
+        more than half of what cuts are asked for beyond the goal; where that is not enough, nothing
+        would be.
+        """
+        return min(self._rounding, 0.5 * (aim.level - aim.goal))
 
     def _climb_harder(self, position: Vector, aim: Aim, stop: StopSignal) -> float:
         """Climb from everywhere: cheaper than to search in vain. Returns the model's value."""
@@ -305,7 +319,8 @@ class LevelBundle:
         lam = self.space.multipliers(position)
         reached = self.model.value(position)
         slack = CONVERGED * aim.unit
-        want = 0.9 * aim.goal + 0.1 * reached if test else min(reached - slack, aim.goal)
+        enough = aim.goal + self._taken_by_rounding(aim)
+        want = 0.9 * enough + 0.1 * reached if test else min(reached - slack, enough)
         known = self.model.family_worth(position)
         doubt_after, until = self._doubt_after, stop
         if leash < np.inf:

@@ -222,6 +222,10 @@ class Pricer:
         """Prove the same of several regions at once, all groups allowed; the first find ends it."""
         return self._priced(lam, cutoff, stop, regions, None, 1.0, DOUBT_AFTER)
 
+    def error(self, lam: NDArray[np.float64]) -> float:
+        """At least the rounding error of the upper bound of any box."""
+        return pricing_error(self.reduced.points, self.reduced.weights, lam)
+
     def _priced(
         self,
         lam: NDArray[np.float64],
@@ -233,7 +237,7 @@ class Pricer:
         doubt_after: float,
     ) -> Priced:
         """Search all regions, the largest bound first; after a find, ``longer`` times as long."""
-        error = pricing_error(self.reduced.points, self.reduced.weights, lam)
+        error = self.error(lam)
         asked = cutoff = max(cutoff, 0.0) + 2.0 * error
         instance = self._instance(lam)
         heap, finds = self._roots(lam, regions), list[tuple[float, NDArray[np.float64]]]()
