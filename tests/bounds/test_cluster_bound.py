@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from certikmeans import Problem, Status, solve
 from certikmeans.bounds.cluster import multipliers
 from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.bounds.cluster.pricing_error import lagrangian_below
@@ -156,3 +157,15 @@ def test_no_time_still_gives_a_valid_bound(seconds):
     brief = cluster_bound(reduced, labels, target_gap=1e-3, stop=StopSignal(seconds))
     assert brief.value >= 0.0
     assert brief.value <= full.value * (1 + 2e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_rounding_takes_off_is_asked_for_beforehand(seed):
+    # Clusters far apart: rounding takes off a good part of so small a gap, as it does of an
+    # ordinary one where there are a hundred million points.
+    rng = np.random.default_rng(seed)
+    places = np.array([(0.0, 0.0), (60.0, 0.0), (0.0, 60.0)])
+    points = np.concatenate([place + rng.normal(size=(40, 2)) for place in places])
+    result = solve(Problem.from_data(points, 3), gap=1e-8, bound="cluster", node_limit=1)
+    assert result.status is Status.OPTIMAL
+    assert result.gap <= 1e-8
