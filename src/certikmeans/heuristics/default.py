@@ -61,7 +61,10 @@ def default_exertion(workshop: Workshop) -> Exertion:
     most = usual * (ENTANGLED if workshop.assigner.searches else 1)
     patience = int(np.clip(affordable / 4, 16, most))
     return Exertion(
-        starts=int(np.clip(affordable / 16, 4, 8)), patience=patience, trials=100 * patience
+        starts=int(np.clip(affordable / 16, 4, 8)),
+        patience=patience,
+        trials=100 * patience,
+        attempts=int(np.clip(affordable / 40, 2, 8)),
     )
 
 

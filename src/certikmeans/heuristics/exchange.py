@@ -32,9 +32,7 @@ from certikmeans.streams import generator
 BATCH = 4
 # Places that one trial changes at most, as a part of the clusters.
 PLACES = 0.1
-# Attempts that end above the best before the search ends; one that ends at the best, though it
-# began elsewhere, counts as several.
-ATTEMPTS = 8
+# An attempt that ends at the best, though it began elsewhere, counts as so many in vain.
 AGREEING = 4
 # What is better by less than this part is the same.
 SAME_COST = 1e-9
@@ -52,6 +50,7 @@ class Exertion:
     starts: int  # of every attempt; with 0 there is one, from the given starts
     patience: int  # trials without improvement before an attempt ends
     trials: int  # in all
+    attempts: int = 8  # in a row that end above the best before the search ends
 
 
 @final
@@ -95,8 +94,8 @@ class _Run:
         starts = self._workshop.starts[: 1 if self._workshop.finished() else None]
         given = list(starts) or [self._nothing.centers]
         best = self._improved(self._started(given))
-        in_vain = 0 if self._exertion.starts else ATTEMPTS
-        while in_vain < ATTEMPTS and not self._is_over():
+        in_vain = 0 if self._exertion.starts else self._exertion.attempts
+        while in_vain < self._exertion.attempts and not self._is_over():
             other = self._another()
             mixed = self._mixed(*sorted((best, other), key=lambda one: one.cost))
             if mixed.cost < min(best.cost, other.cost):
