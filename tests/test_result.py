@@ -70,6 +70,15 @@ def test_other_text_is_refused(text):
         Result.from_json(text)
 
 
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"cost": ' + "9" * 5_000 + "}", '{"status": "' + "x" * 100_000 + '"}']
+)
+def test_whatever_the_text_holds_the_refusal_is_short(text):
+    with pytest.raises(InputError, match="not the JSON of a result") as refused:
+        Result.from_json(text)
+    assert len(str(refused.value)) < 500
+
+
 def test_missing_and_wrong_values_are_refused():
     document = solved().to_dict()
     del document["seed"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -22,6 +22,7 @@ class Event:
     """Something happened ``seconds`` after the start.
 
     Time spent in listeners is left out, and so is time in which kernels were compiled.
+    An event prints as one short line, so that ``print`` is a listener to begin with.
     """
 
     seconds: float
@@ -147,7 +148,7 @@ class NodeClosed(Event):
     depth: int
     door: str
     lower_bound: float
-    part: object
+    part: object = field(repr=False)
 
 
 @final
@@ -159,8 +160,8 @@ class SafePoint(Event):
     ``last`` where nothing more will come: the run is over.
     """
 
-    essence: Callable[[], object]
-    state: Callable[[], object]
+    essence: Callable[[], object] = field(repr=False)
+    state: Callable[[], object] = field(repr=False)
     last: bool = False
 
 

@@ -257,10 +257,10 @@ class Result:
         """
         try:
             return _from_dict(json.loads(text))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             what = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise InputError(
-                f"not the JSON of a result: {what}",
+                f"not the JSON of a result: {what if len(what) <= 200 else what[:200] + '...'}",
                 hint="pass the text that Result.to_json or certikmeans solve --json wrote",
             ) from error
 

@@ -7,11 +7,14 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from certikmeans import Problem
+from certikmeans import Problem, StopReason, check_certificate, solve, write_certificate
 from certikmeans.certificate.format import Reason
+from certikmeans.execution import Crew
 from certikmeans.proof import CenterSplit, Leaf, PairSplit, Proof
 from certikmeans.testing.oracle import brute_force, respects
 from tests.certificate.build import certificate, change, root_proof, solved_by_force, verdict
+from tests.search.entangled import entangled
+from tests.search.test_tree import Failing
 
 
 def random_centre_tree(rng, problem, proof, leaf, depth):
@@ -111,3 +114,16 @@ def test_pair_splits(seed):
     beyond = float(optimum) * (1 + 1e-6) + 1e-10 * float(np.ptp(problem.points)) ** 2
     assert beyond > 0.0
     assert verdict(problem, change(made, lower_bound=beyond)).reason is Reason.BOUND
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_what_is_proven_when_a_worker_fails_can_be_certified(after, monkeypatch, tmp_path):
+    monkeypatch.setattr(Crew, "_pays", lambda self, far, count: True)
+    problem = entangled()
+    options = {"bound": "cluster", "gap": 1e-9, "time_limit": 20.0, "keep_proof": True}
+    result = solve(problem, executor=Failing(after), **options)
+    assert result.stop_reason is StopReason.WORKER_FAILED
+    write_certificate(tmp_path / "proof", problem, result)
+    answer = check_certificate(problem.points, (tmp_path / "proof").read_bytes())
+    assert answer.accepted, answer.message
+    assert 0.0 < answer.lower_bound <= result.lower_bound

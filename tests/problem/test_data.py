@@ -32,7 +32,7 @@ BAD = {
     "triples": ({"must_link": [(0, 1, 2)]}, "shape (1, 3)", "one pair"),
     "flat pairs": ({"must_link": [0, 1]}, "shape (2,)", "one pair"),
     "uneven pairs": ({"must_link": [(0, 1), (2,)]}, "different lengths", "two indices"),
-    "text pairs": ({"must_link": [("a", "b")]}, "whole numbers", "counted from 0"),
+    "text pairs": ({"must_link": [("a", "b")]}, "whole numbers", "from_pairs(..., index="),
     "half indices": ({"must_link": [(0, 0.5)]}, "must_link[0]: (0.0, 0.5)", "row number"),
     "nan index": ({"must_link": [(0, np.nan)]}, "not a pair of whole numbers", "row number"),
     "weights shape": ({"weights": [1.0, 2.0]}, "expected shape (3,), got (2,)", "one positive"),

@@ -287,6 +287,14 @@ def test_limits_and_interrupts(branching, seconds):
     assert interrupted.lower_bound <= interrupted.cost
 
 
+def test_every_event_prints_as_one_short_line():
+    told = {}
+    solve(entangled(), callbacks=[lambda event: told.setdefault(type(event).__name__, repr(event))])
+    assert {"SafePoint", "NodeClosed", "Finished"} <= set(told)
+    assert max(map(len, told.values())) < 400
+    assert not any("\n" in line for line in told.values())
+
+
 def test_every_node_leaves_by_one_door_and_bounds_never_fall():
     closed, bounds = {}, []
 

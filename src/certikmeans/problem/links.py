@@ -96,7 +96,8 @@ def as_links(pairs: Any, name: str) -> Links:
     if array.dtype == object or array.dtype.kind not in "iuf":
         raise InputError(
             f"{name}: indices must be whole numbers, got {array.dtype}",
-            hint="points are named by their row number, counted from 0",
+            hint="points are named by their row number, counted from 0; names are looked up by "
+            "Constraints.from_pairs(..., index=df.index)",
         )
     if array.dtype.kind == "f":
         whole = np.isfinite(array) & (array == np.floor(array))
