@@ -64,7 +64,7 @@ def default_exertion(workshop: Workshop) -> Exertion:
         starts=int(np.clip(affordable / 16, 4, 8)),
         patience=patience,
         trials=100 * patience,
-        attempts=int(np.clip(affordable / 40, 2, 8)),
+        attempts=int(min(affordable / 40, 8)),
     )
 
 

@@ -50,7 +50,7 @@ class Exertion:
     starts: int  # of every attempt; with 0 there is one, from the given starts
     patience: int  # trials without improvement before an attempt ends
     trials: int  # in all
-    attempts: int = 8  # in a row that end above the best before the search ends
+    attempts: int = 8  # after the first, in a row, that end above the best before the search ends
 
 
 @final
