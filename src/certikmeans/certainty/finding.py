@@ -92,8 +92,7 @@ def find_certainty(
     """Say what is true of every labelling that costs at most ``(1 + slack) cost``."""
     if stop is None:
         stop = StopSignal()
-    with threadpool_limits(limits=1):  # more take longer to wake than to work
-        presolved = presolve(basis.problem, stop, feasibility_seconds=0.0)
+    presolved = presolve(basis.problem, stop, feasibility_seconds=0.0)
     if isinstance(presolved, InfeasibilityProof):  # there are labels: it cannot be
         raise AssertionError("a problem with a labelling was called infeasible")
     case = _Case(basis, presolved, labels, presolved.reduce_labels(labels), cost, slack)

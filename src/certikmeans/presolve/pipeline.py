@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.errors import InputError
-from certikmeans.execution.blas import one_blas_thread
 from certikmeans.graphs import build_apart_graph, edgeless_graph
 from certikmeans.presolve.colouring import find_colouring
 from certikmeans.presolve.infeasible import (
@@ -178,9 +177,7 @@ def presolve(
     collapsed = collapse(centred, problem.weights, row_of_point)
     del centred  # as large as the data: make room for the next one
     means, weights = collapsed.means[:n_kept], collapsed.weights[:n_kept]
-    # Tall and narrow: with two threads and another program beside this one, ten times as long.
-    with one_blas_thread():
-        points, turned = turn_to_principal_axes(means, weights)
+    points, turned = turn_to_principal_axes(means, weights)
     steps: tuple[AbstractRestore, ...] = (shifted, collapsed.restore, turned)
     if n_kept < len(collapsed.weights):
         weightless = turned.reduced_points(collapsed.means[n_kept:])
