@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
-from certikmeans.bounds.cluster import bound
+from certikmeans.bounds.cluster import raising
 from certikmeans.bounds.cluster.multipliers import multiplier_space
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.stop import StopSignal
@@ -44,7 +44,7 @@ def test_a_wider_box_holds_better_multipliers(monkeypatch):
     done = presolve(problem, StopSignal())
     values = []
     for wider in (0.0, 1.0):
-        monkeypatch.setattr(bound, "WIDER", wider)
+        monkeypatch.setattr(raising, "WIDER", wider)
         found = cluster_bound(
             done.reduced, done.reduce_labels(labels), target_gap=1e-3, stop=StopSignal()
         )

@@ -13,6 +13,7 @@ import pytest
 from certikmeans import Problem, Status, StopReason, StopSignal, solve
 from certikmeans.assignment import Assigner
 from certikmeans.bounds.base import BoundResult, Mixture, Setting
+from certikmeans.bounds.doubt import doubtful_pairs
 from certikmeans.bounds.grouped import GroupedBound
 from certikmeans.bounds.sample import CHECKED_CYCLES
 from certikmeans.certificate import check_colouring
@@ -26,7 +27,7 @@ from certikmeans.search.center_splits import CenterSplitter, is_empty, ordered
 from certikmeans.search.centers import CenterWorker
 from certikmeans.search.ledger import Ledger
 from certikmeans.search.node import Door, Node, Task
-from certikmeans.search.pair_splits import doubtful_pair, undecided_pair
+from certikmeans.search.pair_splits import undecided_pair
 from certikmeans.search.store import NodeStore
 from certikmeans.tolerances import check_bound
 from tests.clock import timed
@@ -140,7 +141,7 @@ def test_the_mixture_says_where_to_split():
     assert competing[0] < split.value < competing[1]
     middle = CenterSplitter(reduced).choose(root, None, 0).value
     assert not competing[0] < middle < competing[1]
-    pair = doubtful_pair(reduced, mixture)
+    [pair] = doubtful_pairs(reduced, mixture, 1)
     assert pair is not None
     together = inside[:, pair[0]] * inside[:, pair[1]] @ mixture.weights
     assert 0.0 < together < 1.0
@@ -150,7 +151,7 @@ def test_a_mixture_that_is_a_labelling_leaves_no_doubt():
     reduced = reduced_of(np.array([[0.0], [1.0], [9.0], [10.0]]), 2)
     inside = np.array([[1, 1, 0, 0], [0, 0, 1, 1]], dtype=np.uint8)
     mixture = Mixture(inside, np.zeros((2, 1)), np.ones(2), ((0, 1),) * 2)
-    assert doubtful_pair(reduced, mixture) is None
+    assert doubtful_pairs(reduced, mixture, 1) == []
 
 
 def test_undecided_pairs_run_out():

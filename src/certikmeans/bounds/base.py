@@ -112,6 +112,8 @@ class BoundResult:
         Centres that the relaxation suggests, for the upper bound.
     mixture : Mixture, optional
         The relaxation's own solution, where it has one: for the choice of a split.
+    pair : tuple of two int, optional
+        Groups that should be decided next, together or apart, where the bound has compared some.
     viable : ndarray of shape (n_groups, n_clusters), optional
         Where the value is about labellings below the cutoff alone, which groups they can have in
         which clusters.
@@ -124,6 +126,7 @@ class BoundResult:
     restart: Any = None
     centers: tuple[NDArray[np.float64], ...] = ()
     mixture: Mixture | None = None
+    pair: tuple[int, int] | None = None
     viable: NDArray[np.bool_] | None = None
     numbers: Mapping[str, Any] = field(default_factory=dict)
 

@@ -1,64 +1,26 @@
 """Which pair to decide next: together or apart (Ryan and Foster's branching).
 
-**The rule.** In the relaxation's mixture, two groups are together to the weight of the clusters
-that hold both. A pair with a weight strictly between 0 and 1 must be so in one labelling and not in
-another: either answer cuts the mixture off. We take a pair close to one half, the heaviest among
-those nearly as close. Without a mixture (other bounds, or a mixture that is a labelling), groups
-are placed one after the other: the group that would cost most wherever it goes is compared with
-the cluster it fits best.
+**The rule.** A bound that has compared pairs says which. Otherwise it is a pair that its mixture
+neither joins nor separates (`bounds/doubt.py`). Without a mixture (other bounds, or a mixture that
+is a labelling), groups are placed one after the other: the group that would cost most wherever it
+goes is compared with the cluster it fits best.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from certikmeans.bounds.base import Mixture
+from certikmeans.bounds.base import BoundResult
+from certikmeans.bounds.doubt import Pair, doubtful_pairs
 from certikmeans.problem import ReducedProblem
 
-# Kinds of groups that are looked at, the heaviest first.
-MOST_KINDS = 1_000
-# How close to "always" or "never" a pair may be to count as undecided.
-LEAST_DOUBT = 0.01
-NEARLY = 0.7
 
-Pair = tuple[int, int]
-
-
-def doubtful_pair(problem: ReducedProblem, mixture: Mixture | None) -> Pair | None:
-    """Pair of groups that the mixture neither joins nor separates; None if there is none."""
-    if mixture is None or problem.n_groups < 2:
-        return None
-    rows = _kinds(problem, mixture)
-    inside = mixture.members[:, rows].astype(np.float64)
-    # The weights only approximate a solution: scale every group's clusters to a total of 1.
-    coverage = mixture.weights @ inside
-    together = (mixture.weights[:, None] * inside).T @ inside
-    together /= np.minimum(coverage[:, None], coverage[None, :])
-    doubt = np.minimum(together, 1.0 - together)
-    np.fill_diagonal(doubt, 0.0)
-    place = np.full(problem.n_groups, -1)
-    place[rows] = np.arange(len(rows))
-    for i, s in enumerate(rows):
-        others = place[problem.rules.apart_from(s)]
-        doubt[i, others[others >= 0]] = 0.0
-    most = float(doubt.max(initial=0.0))
-    if most < LEAST_DOUBT:
-        return None
-    weight = np.minimum(problem.weights[rows][:, None], problem.weights[rows][None, :])
-    weight[doubt < NEARLY * most] = -1.0
-    first, second = np.unravel_index(int(np.argmax(weight)), weight.shape)
-    return int(rows[first]), int(rows[second])
-
-
-def _kinds(problem: ReducedProblem, mixture: Mixture) -> NDArray[np.int64]:
-    """The heaviest group of every kind: one kind is in the same clusters of the mixture."""
-    heaviest_first = np.argsort(-problem.weights, kind="stable")
-    patterns = np.packbits(mixture.members[:, heaviest_first], axis=0).T
-    first = np.unique(np.ascontiguousarray(patterns), axis=0, return_index=True)[1]
-    rows = heaviest_first[np.sort(first)]
-    covered = mixture.members[:, rows].any(axis=0)
-    return np.asarray(rows[covered][:MOST_KINDS], dtype=np.int64)
+def pair_to_decide(problem: ReducedProblem, found: BoundResult) -> Pair | None:
+    """Pair of groups to split a part on; None if all are decided."""
+    if found.pair is not None:
+        return found.pair
+    pairs = doubtful_pairs(problem, found.mixture, 1)
+    return pairs[0] if pairs else undecided_pair(problem)
 
 
 def undecided_pair(problem: ReducedProblem) -> Pair | None:

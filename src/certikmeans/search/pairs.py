@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.assignment import assigner_for
-from certikmeans.bounds.base import AbstractBound, BoundResult, Mixture, Setting
+from certikmeans.bounds.base import AbstractBound, BoundResult, Setting
+from certikmeans.bounds.doubt import Pair
 from certikmeans.presolve.must_link import must_link_groups
 from certikmeans.presolve.pipeline import Presolved
 from certikmeans.problem.rules import refuse
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import Leaf, PairSplit
 from certikmeans.search.node import AbstractWorker, Answer, Split, Task
-from certikmeans.search.pair_splits import Pair, doubtful_pair, undecided_pair
+from certikmeans.search.pair_splits import pair_to_decide, undecided_pair
 from certikmeans.search.upper import LLOYD_STEPS, labellings, stated_leaf
 from certikmeans.stop import StopSignal
 
@@ -73,7 +74,7 @@ class PairWorker(AbstractWorker[PairPart]):
             bound=presolved.restore_bound(found.value),
             leaf=stated_leaf(presolved, found.leaf, setting.keep_proof),
             restart=PairRestart(PairPart(), found.restart),
-            split=_chosen(presolved, found.mixture),
+            split=_chosen(presolved, found),
             labels=labellings(presolved, setting.assigner, found.centers, stop),
             part=PairPart(),
         )
@@ -102,7 +103,7 @@ class PairWorker(AbstractWorker[PairPart]):
             bound=bound,
             leaf=stated_leaf(presolved, found.leaf, setting.keep_proof),
             restart=PairRestart(part, found.restart),
-            split=_chosen(presolved, found.mixture) if bound < task.target else None,
+            split=_chosen(presolved, found) if bound < task.target else None,
             labels=(
                 presolved.restore_labels(run.labels),
                 *labellings(presolved, assigner, found.centers, task.stop),
@@ -191,11 +192,9 @@ def _rows(pairs: tuple[Pair, ...]) -> NDArray[np.int64]:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _chosen(presolved: Presolved, mixture: Mixture | None) -> PairSplit | None:
+def _chosen(presolved: Presolved, found: BoundResult) -> PairSplit | None:
     """Choose a pair of points; None if all are decided."""
-    pair = doubtful_pair(presolved.reduced, mixture)
-    pair = undecided_pair(presolved.reduced) if pair is None else pair
-    return _restated(presolved, pair)
+    return _restated(presolved, pair_to_decide(presolved.reduced, found))
 
 
 def _restated(presolved: Presolved, pair: Pair | None) -> PairSplit | None:

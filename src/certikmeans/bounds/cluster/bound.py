@@ -9,9 +9,7 @@ look alike, and one subproblem does.
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -20,22 +18,11 @@ from numpy.typing import NDArray
 
 from certikmeans.assignment import AbstractAssigner
 from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
-from certikmeans.bounds.cluster.aim import Aim, Outcome
-from certikmeans.bounds.cluster.bundle import FEW_CLUSTERS, MOST_ROUNDS, LevelBundle
-from certikmeans.bounds.cluster.columns import (
-    column_of,
-    columns_of,
-    columns_to_recombine,
-    heaviest_columns,
-    mixture_of,
-    rounded_mixture,
-)
-from certikmeans.bounds.cluster.families import families_of
-from certikmeans.bounds.cluster.multipliers import multiplier_space
-from certikmeans.bounds.cluster.patience import ROUNDS
-from certikmeans.bounds.cluster.pricing import DOUBT_AFTER, Column, Pricer
+from certikmeans.bounds.cluster.columns import column_of
+from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.bounds.cluster.pricing_error import pricing_error
-from certikmeans.bounds.cluster.starts import cost_about, means_in_order, settle, spread
+from certikmeans.bounds.cluster.raising import Manner, raise_at_the_root, raise_in_a_node
+from certikmeans.bounds.cluster.starts import ClusterRestart, start_at_the_root, start_in_a_node
 from certikmeans.bounds.one_centre import cost_about_one_centre
 from certikmeans.execution.blas import one_blas_thread
 from certikmeans.kernels.pricing.ascent import ascend
@@ -44,22 +31,6 @@ from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import GroupMultipliers, Leaf
 from certikmeans.stop import StopSignal
-
-# Of the gap asked for, this much is left to rounding on the way back through presolve.
-MARGIN = 0.01
-# How far beyond the bound asked for the cuts are asked to be, in units of the gap asked for.
-BEYOND = 0.75
-# Rounds of the bundle in a node: a split gains more than many small steps. With many clusters a
-# round moves little, and the bundle goes on for as long as so many rounds bring it closer.
-ROUNDS_IN_A_NODE = 60
-PATIENCE_IN_A_NODE = 12
-# Where another bound waits, exact pricing has to show progress from so many boxes on: those that
-# many looks at a group make, but no fewer than so many.
-DOUBT_SOON, LOOKS_SOON = 5_000, 1e7
-# Where the goal is out of reach, the box goes on by so many times its own width on either side.
-WIDER = 1.0
-# A labelling that is better by less is the same one, as far as the box goes.
-SAME_COST = 1e-9
 
 Vector = NDArray[np.float64]
 
@@ -75,29 +46,6 @@ class ClusterState:
     seed: int
     multipliers: Vector | None = None  # of an earlier run
     familiar: bool = False  # it has proven something of this problem with them
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class ClusterRestart:
-    """What a smaller part starts from."""
-
-    multipliers: Vector  # (n_groups,)
-    columns: tuple[Column, ...]
-    centers: NDArray[np.float64]  # (n_clusters, n_axes)
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Start:
-    """Around which labelling the multipliers are sought, and what is known already."""
-
-    labels: NDArray[np.int64]
-    centers: NDArray[np.float64]  # one per cluster, each in its box
-    aim: Aim
-    cost: float
-    multipliers: Vector | None = None
-    columns: tuple[Column, ...] = ()
 
 
 @final
@@ -169,17 +117,18 @@ class ClusterBound(AbstractBound[ClusterState]):
             value = cost_about_one_centre(reduced.points, reduced.weights)
             return BoundResult(value, Leaf("one cluster"))
         if root is None:
-            start = _start_in_a_node(state, part, cutoff, stop, restart)
-            return _climb(state, state.pricer, part, start, stop, None)
-        start = _start_at_the_root(state, root)
+            goal, manner = (cutoff, state.gap), Manner(state.gap, state.seed)
+            start = start_in_a_node(reduced, state.assigner, part, goal, stop, restart)
+            return raise_in_a_node(state.pricer, part, start, manner, stop)
+        start = start_at_the_root(reduced, root.news.labels(), state.gap, state.multipliers)
         # What groups cost inside is enough; or there is no time, and a box takes seconds to build.
         if start.aim.goal <= 0.0 or stop.cause() is not None:
-            return BoundResult(0.0, Leaf("trivial"), ClusterRestart(
-                np.zeros(reduced.n_groups), (), start.centers
-            ))  # fmt: skip
+            nothing = ClusterRestart(np.zeros(reduced.n_groups), (), start.centers)
+            return BoundResult(0.0, Leaf("trivial"), nothing)
+        manner = Manner(state.gap, state.seed, state.familiar)
         with one_blas_thread():
             pricer = Pricer(reduced, root.executor, root.on_work)
-            return _climb(state, pricer, part, start, stop, root)
+            return raise_at_the_root(pricer, part, start, manner, stop, root)
 
     def carried_over(
         self,
@@ -208,188 +157,4 @@ class ClusterBound(AbstractBound[ClusterState]):
             whole = bool((held[members] == sizes[members]).all())
             if whole and members.any() and not (members[tails] & members[heads]).any():
                 columns.append(column_of(after, members))
-        return ClusterRestart(lam.values, tuple(columns), centers)
-
-
-def _start_at_the_root(state: ClusterState, root: Root, columns: tuple[Column, ...] = ()) -> _Start:
-    """The best labelling known; its cost less the gap asked for is the goal."""
-    reduced, labels = state.pricer.reduced, root.news.labels()
-    cost = sum(column.cost for column in columns_of(reduced, labels))
-    unit = state.gap * (cost + reduced.offset)
-    if cost <= unit * (1.0 - MARGIN):
-        aim = Aim(0.0, 0.0, unit)
-    else:
-        unit = max(unit, 1e-12 * cost)
-        goal = cost - (1.0 - MARGIN) * unit
-        aim = Aim(goal=goal, level=cost - (1.0 - BEYOND) * unit, unit=unit)
-    known = state.multipliers if not columns else None
-    return _Start(labels, means_in_order(reduced, labels), aim, cost, known, columns)
-
-
-def _start_in_a_node(
-    state: ClusterState,
-    part: Subproblem,
-    cutoff: float,
-    stop: StopSignal,
-    restart: ClusterRestart | None,
-) -> _Start:
-    """A labelling of the part near that of the larger part; the cutoff is the goal."""
-    reduced = state.pricer.reduced
-    guess = spread(reduced, part) if restart is None else restart.centers
-    labels, centers = settle(reduced, state.assigner, part, guess, stop)
-    cost = cost_about(reduced, labels, centers)
-    if not np.isfinite(cutoff):
-        cutoff = cost
-    unit = max(state.gap * (cutoff + reduced.offset), 1e-12 * max(cutoff, cost), 1e-300)
-    aim = Aim(goal=cutoff, level=cutoff + BEYOND * unit, unit=unit)
-    if restart is None:
-        return _Start(labels, centers, aim, cost)
-    return _Start(labels, centers, aim, cost, restart.multipliers, restart.columns)
-
-
-def _climb(
-    state: ClusterState,
-    pricer: Pricer,
-    part: Subproblem,
-    start: _Start,
-    stop: StopSignal,
-    root: Root | None,
-) -> BoundResult:
-    """Run the bundle; where the goal is out of reach at the root, again around a better one."""
-    reduced, families = pricer.reduced, families_of(pricer.reduced, part)
-    best = _Best(lambda value: None if root is None else root.news.prove(value, "cluster"))
-    doubt_after: float = DOUBT_AFTER
-    most_rounds, patience, hopeful = MOST_ROUNDS, ROUNDS, root is not None
-    if root is None:
-        few = reduced.n_clusters <= FEW_CLUSTERS
-        most_rounds = ROUNDS_IN_A_NODE if few else MOST_ROUNDS
-        patience = ROUNDS if few else PATIENCE_IN_A_NODE
-    if root is not None:
-        soon = max(DOUBT_SOON, LOOKS_SOON / reduced.n_groups)
-        doubt_after = soon if root.in_a_hurry else np.inf
-    bundle: LevelBundle | None = None
-    last: LevelBundle | None = None
-    before: _Kept | None = None if root is None else root.kept
-    if before is not None:
-        start, hopeful = before.start, before.hopeful
-        best.restore(*before.best)
-    while True:
-        if bundle is None:
-            # At the root clusters are where their means are, and their box is not a given.
-            centers = None if root is not None else start.centers
-            bundle = LevelBundle(
-                pricer,
-                multiplier_space(
-                    reduced, start.labels, centers, start.multipliers, 0.0 if hopeful else WIDER
-                ),
-                families,
-                columns_of(reduced, start.labels),
-                state.seed,
-                best.offer,
-                start.columns,
-                doubt_after,
-                familiar=state.familiar and hopeful,
-            )
-            if last is not None:
-                bundle.follow(last)
-            if before is not None:
-                bundle.restore(before.bundle)
-                before = None
-        here = functools.partial(_kept, start, best, bundle, hopeful)
-        outcome = bundle.run(
-            start.aim,
-            stop,
-            pause_if_unreachable=hopeful,
-            most_rounds=most_rounds,
-            patience=patience,
-            on_round=functools.partial(_nothing if root is None else root.keep, here),
-        )
-        best.keep(bundle)
-        if outcome is not Outcome.UNREACHABLE or root is None or not hopeful:
-            break
-        root.recombine(columns_to_recombine(bundle.model, columns_of(reduced, start.labels)))
-        better = _start_at_the_root(state, root, tuple(bundle.model.columns))
-        if better.cost < start.cost * (1.0 - SAME_COST):
-            start = better
-        else:
-            # The relaxation has a gap: its multipliers need not be in the labelling's box.
-            hopeful = False
-            columns = tuple(bundle.model.columns)
-            start = dataclasses.replace(
-                start, multipliers=bundle.best_multipliers(), columns=columns
-            )
-        last, bundle = bundle, None
-    model = bundle.model
-    if root is not None and outcome is Outcome.EXHAUSTED and reduced.n_clusters > FEW_CLUSTERS:
-        # By now the mixture is close to the relaxation's own solution.
-        root.recombine(columns_to_recombine(model, columns_of(reduced, start.labels)))
-    mixture = mixture_of(
-        model.columns, model.weights, lambda i: families[model.family_of(i)].clusters
-    )
-    lam = best.multipliers(bundle)
-    kept = heaviest_columns(model.columns, model.weights)
-    return BoundResult(
-        value=best.value,
-        leaf=Leaf("cluster", GroupMultipliers(lam)),
-        restart=ClusterRestart(lam, kept, start.centers),
-        centers=(start.centers, *rounded_mixture(mixture, families, start.centers)),
-        mixture=mixture,
-        numbers=dataclasses.asdict(bundle.statistics) | _left_at_best(reduced, start.cost, bundle),
-    )
-
-
-def _left_at_best(reduced: ReducedProblem, cost: float, bundle: LevelBundle) -> dict[str, float]:
-    """What the best multipliers of the box leave of the cost at least, where that is known."""
-    if not np.isfinite(bundle.ceiling):
-        return {}
-    return {"gap_at_best": max(0.0, cost - bundle.ceiling) / (cost + reduced.offset)}
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Kept:
-    """What the bound needs to go on between two rounds of the bundle."""
-
-    start: _Start
-    best: tuple[float, Vector | None, float]
-    bundle: dict[str, Any]
-    hopeful: bool
-
-
-def _kept(start: _Start, best: _Best, bundle: LevelBundle, hopeful: bool) -> _Kept:
-    return _Kept(start, best.kept(), bundle.kept(), hopeful)
-
-
-def _nothing(state: Callable[[], Any]) -> None:
-    """Nodes are not saved before they are done."""
-
-
-@final
-class _Best:
-    """The best bound over all incumbents: it never goes down."""
-
-    def __init__(self, on_bound: Callable[[float], None]) -> None:
-        self.value = 0.0  # no cost is negative
-        self._lam: Vector | None = None
-        self._told = 0.0
-        self._on_bound = on_bound
-
-    def offer(self, value: float) -> None:
-        if value > self._told:
-            self._told = value
-            self._on_bound(value)
-
-    def kept(self) -> tuple[float, Vector | None, float]:
-        return self.value, self._lam, self._told
-
-    def restore(self, value: float, lam: Vector | None, told: float) -> None:
-        self.value, self._lam, self._told = value, lam, told
-        if told > 0.0:
-            self._on_bound(told)
-
-    def keep(self, bundle: LevelBundle) -> None:
-        if bundle.proven > self.value:
-            self.value, self._lam = bundle.proven, bundle.proven_lam
-
-    def multipliers(self, last: LevelBundle) -> Vector:
-        return last.proven_lam if self._lam is None else self._lam
+        return ClusterRestart(lam.values, tuple(columns), centers, restart.places)

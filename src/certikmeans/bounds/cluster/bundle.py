@@ -1,14 +1,17 @@
-"""A level bundle: move the multipliers until the bound reaches its goal, or can rise no more.
+"""The bundle: move the multipliers until the bound reaches its goal, or can rise no more.
 
-Every round prices the current multipliers by local ascents, adds the clusters found as cuts
-and projects the best position so far on "every cut reaches the level". The exact pricing,
-which is what proves a bound, is called only when no ascent contradicts the goal.
+Every round prices the current multipliers by local ascents, adds the clusters found as cuts and
+has the multipliers moved to where the cuts promise more. The exact pricing, which is what proves a
+bound, is called only when no ascent contradicts the goal. How multipliers move is the business of a
+mover: with few clusters a projection on few cuts (`level.py`), with many a smooth climb over
+thousands (`smooth.py`).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -16,46 +19,30 @@ from numpy.typing import NDArray
 
 from certikmeans.bounds.cluster.aim import Aim, BundleStatistics, Outcome
 from certikmeans.bounds.cluster.families import Family
+from certikmeans.bounds.cluster.level import LevelMover
 from certikmeans.bounds.cluster.model import CutModel
+from certikmeans.bounds.cluster.mover import AbstractMover, Position
 from certikmeans.bounds.cluster.multipliers import MultiplierSpace
 from certikmeans.bounds.cluster.patience import ROUNDS, Patience
 from certikmeans.bounds.cluster.pricing import DOUBT_AFTER, Column, Pricer
 from certikmeans.bounds.cluster.pricing_error import lagrangian_below, total_above
+from certikmeans.bounds.cluster.smooth import SmoothMover
 from certikmeans.stop import StopSignal
 from certikmeans.streams import generator
 
 Vector = NDArray[np.float64]
 
-# What a round may take, for few clusters and for each beyond the second: new cuts, and ascents
-# from known clusters and from groups. At the optimum tens of cuts per cluster are active at once.
-NEW_CUTS = (12, 4)
-COLUMN_STARTS = (8, 4)
-SAMPLED_STARTS = (24, 12)
-LEAST_STARTS = 4
-FEW_CLUSTERS = 10  # up to here a few cuts per round converge as well, and cost less
-CLIMB_WORK = (2e7, 2e6)  # coordinates that these ascents may touch, about, in
-USUAL_STEPS = 8  # each
+# Up to here projections on few cuts are moved by, beyond it the smooth climb.
+FEW_CLUSTERS = 5
+LEAST_STARTS, LEAST_COLUMN_STARTS = 4, 8  # whatever they take
+USUAL_STEPS = 8  # of an ascent
 LEAST_GAIN = 1e-3  # a step that gains less ends an ascent, in units of the gap asked for
-# A model optimum this close to the bound, in units of the gap asked for, ends the bundle.
-CONVERGED = 0.1
-# Before an exact pricing that may take long, ascents from everywhere: one per so many boxes.
-BOXES_PER_START = 200
-MOST_STARTS = 400
 MOST_ROUNDS = 1_000_000  # no limit: progress decides
-# Level: this far from the best position so far to the goal; less after a round that led nowhere,
-# more after one that did; and less than that towards what the cuts allow, if that is lower.
-FARTHEST, NEAREST, SHORTER, LONGER = 1.0, 0.5, 0.8, 1.1
-BELOW_CEILING = 0.6
-# After a round that led nowhere, the height of the model is computed, if not in the last few.
-CEILING_EVERY = 5
 # With a time limit: after so many seconds and this part of it the best position is priced exactly
 # for a bound, with a share of the time spent, and again when a part of what is missing can be won.
 FIRST_BOUND_AFTER, FIRST_BOUND_PART = 2.0, 0.1
 SHARE_OF_EARLY_BOUNDS = 0.15
 WORTH_A_BOUND = 0.3
-# Where the goal is out of reach, the bundle ends when what is left to gain is less than this
-# part of what will be missing: a split gains more.
-WORTH_WAITING = 0.25
 # Without a bound yet, exact pricing gets at least this part of the time spent before.
 RESERVED = 0.7
 # Errors of a box that are added to what a cluster may be worth; and a little, for multipliers that
@@ -65,7 +52,24 @@ GIVEN = ("pricer", "_on_bound")  # not part of the state
 
 
 @final
-class LevelBundle:
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What a bundle begins with.
+
+    ``own`` has the clusters of a labelling in the part, by the number of their family; ``others``
+    are clusters found before, and ``places`` are centres of more of them, of which the groups are
+    forgotten.
+    """
+
+    own: Sequence[tuple[int, Column]]
+    others: Sequence[Column] = ()
+    places: Sequence[Vector] = ()
+    in_a_node: bool = False
+    familiar: bool = False  # ascents from known clusters were all that exact pricing could find
+
+
+@final
+class Bundle:
     """State of one run. Bounds that it proves only go up; `run` may be called again."""
 
     def __init__(
@@ -73,44 +77,61 @@ class LevelBundle:
         pricer: Pricer,
         space: MultiplierSpace,
         families: Sequence[Family],
-        incumbent: list[Column],
+        known: Known,
         seed: int = 0,
         on_bound: Callable[[float], None] = lambda value: None,
-        columns: Sequence[Column] = (),
         doubt_after: float = DOUBT_AFTER,
-        *,
-        familiar: bool = False,
     ) -> None:
         self.pricer = pricer
         self.space = space
         self.families = families
         self.model = CutModel(space, families)
-        for number, family in enumerate(families):
-            self.model.add([c for c in (*incumbent, *columns) if family.may_hold(c)], number)
         self.statistics = BundleStatistics()
         self.proven = -np.inf
         self.proven_lam = space.low
-        self.ceiling = np.inf  # no multipliers in the box give more than this
         self._doubt_after = doubt_after
-        self._incumbent = incumbent
         self._rng = generator(seed, "bounds.cluster.bundle")
         self._on_bound = on_bound
         self._position = space.start
         self._n_clusters = pricer.reduced.n_clusters
         self._rounding = ROUNDINGS * self._n_clusters * pricer.error(space.multipliers(space.start))
         self._centre = self._position  # the best position so far, by the model
-        self._level = np.inf
-        self._reach = FARTHEST
-        self._ceiling_known = 0  # in this round
+        self._incumbent = [column for _, column in known.own]
+        self.mover = self._begin(known)
         self._early_seconds = 0.0  # of exact pricings for early bounds, and
         self._exact_seconds = 0.0  # of the last of them
         self._round_seconds = 0.0  # of the last round
         self._last_boxes = 0  # of an exact pricing
         # Exact pricing has found nothing yet that ascents from known clusters do not lead to.
-        self._familiar = familiar
+        self._familiar = known.familiar
         self._lost = False  # exact pricing makes no progress here: no use in trying again
         self._patience = Patience()
         self._going_on = False
+
+    def _begin(self, known: Known) -> AbstractMover:
+        """Cut with what is known already."""
+        many = self._n_clusters > FEW_CLUSTERS
+        for number, column in known.own:
+            # Where the model is climbed without a box, they keep it from rising for ever.
+            if many or self.families[number].may_hold(column):
+                self.model.add([column], number)
+        self.model.keep_for_good()
+        lam = self.space.multipliers(self._position)
+        for number, family in enumerate(self.families):
+            self.model.add([c for c in known.others if family.may_hold(c)], number)
+            inside = [place for place in known.places if family.holds(place)]
+            if inside:
+                found = self.pricer.climb(lam, inside, region=family.region, steps=1)
+                self.model.add(found, number)
+        if not many:
+            return LevelMover(self.model)
+        cost = sum(column.cost for column in self._incumbent)
+        return SmoothMover(self.model, cost, begun=known.in_a_node)
+
+    @property
+    def ceiling(self) -> float:
+        """About the most that multipliers can give, as far as it is known."""
+        return self.mover.ceiling
 
     def kept(self) -> dict[str, Any]:
         """What it needs to go on, between two rounds."""
@@ -121,11 +142,16 @@ class LevelBundle:
         vars(self).update(kept)
         self._going_on = True
 
-    def follow(self, before: LevelBundle) -> None:
+    def follow(self, before: Bundle) -> None:
         """Take over what another one, in another box, has proven and counted."""
         self.statistics = before.statistics
         self.proven, self.proven_lam = before.proven, before.proven_lam
         self.model.follow(before.model)
+
+    @property
+    def best_position(self) -> Vector:
+        """The best position so far, by the model: variables of the space."""
+        return self._centre
 
     def best_multipliers(self) -> Vector:
         """The best position so far, by the model."""
@@ -148,7 +174,6 @@ class LevelBundle:
         began = time.monotonic()
         reserved, outcome = True, None
         if not self._going_on:
-            self._level = min(self._level, aim.level)
             self._patience = Patience(patience)
         self._going_on = False
         for _ in range(most_rounds):
@@ -177,7 +202,7 @@ class LevelBundle:
 
     def _harvest(self, aim: Aim, stop: StopSignal) -> None:
         """Prove what the best position is good for, unless that is known already."""
-        if self.model.value(self._centre) > self.proven + 2.0 * CONVERGED * aim.unit:
+        if self.model.value(self._centre) > self.proven + 2.0 * self.mover.converged * aim.unit:
             self._prove(self._centre, aim, stop, test=False)
 
     def _publish(self, aim: Aim, stop: StopSignal, elapsed: float) -> None:
@@ -188,7 +213,10 @@ class LevelBundle:
         leash = SHARE_OF_EARLY_BOUNDS * elapsed - self._early_seconds
         worth_it = WORTH_A_BOUND * (aim.goal - self.proven)
         if stop.remaining < 1.5 * (self._round_seconds + self._exact_seconds):
-            leash, worth_it = stop.remaining, 2.0 * CONVERGED * aim.unit  # the last chance
+            leash, worth_it = (
+                stop.remaining,
+                2.0 * self.mover.converged * aim.unit,
+            )  # the last chance
         if leash <= 0.0 or self.model.value(self._centre) - self.proven < worth_it:
             return
         began = time.monotonic()
@@ -211,19 +239,22 @@ class LevelBundle:
                 return Outcome.PROVEN
             if self.model.value(position) >= reached:
                 return Outcome.EXHAUSTED  # the cluster in the way cannot be found: nothing to cut
-        if self.model.value(position) >= self.model.value(self._centre):
+        closer = self.model.value(position) >= self.model.value(self._centre)
+        if closer:
             self._centre = position
-            self._reach = min(LONGER * self._reach, FARTHEST)
-        else:
-            self._reach = max(SHORTER * self._reach, NEAREST)
+        self.mover.judge(closer)
         best = self.model.value(self._centre)
-        least = max(CONVERGED * aim.unit, WORTH_WAITING * (aim.goal - self.ceiling))
+        least = max(
+            self.mover.converged * aim.unit, self.mover.worth_waiting * (aim.goal - self.ceiling)
+        )
         if self.ceiling - best <= least:
             if self._climb_harder(self._centre, aim, stop) >= best:
                 self._harvest(aim, stop)
             if self.model.value(self._centre) >= best:
                 return Outcome.EXHAUSTED
-        self._move(best, aim, stop)
+        began = time.perf_counter()
+        self._position = self.mover.move(Position(position, self._centre, best), aim, stop)
+        self.statistics.projection_seconds += time.perf_counter() - began
         return None
 
     def _taken_by_rounding(self, aim: Aim) -> float:
@@ -237,7 +268,7 @@ class LevelBundle:
 
     def _climb_harder(self, position: Vector, aim: Aim, stop: StopSignal) -> float:
         """Climb from everywhere: cheaper than to search in vain. Returns the model's value."""
-        if self._last_boxes >= BOXES_PER_START:
+        if self._last_boxes >= self.mover.effort().boxes_per_start:
             self._climb(position, aim, stop, harder=True)
         return self.model.value(position)
 
@@ -247,8 +278,7 @@ class LevelBundle:
         lam = self.space.multipliers(position)
         worth = self.model.worth_at(position)
         known = self.model.family_worth(position)
-        # What the level leaves to a cluster; with several families, what is known already.
-        even = (float(lam.sum()) - self._level) / self._n_clusters
+        excess, added = 0.0, 0
         for number, family in enumerate(self.families):
             columns = self.pricer.climb(
                 lam,
@@ -257,13 +287,17 @@ class LevelBundle:
                 least_gain=LEAST_GAIN * aim.unit / self._n_clusters,
                 stop=stop,
             )
-            least = even if len(self.families) == 1 else known[number]
-            self.model.add(self._spread([c for c in columns if c.value > least]), number)
+            least = self.mover.least_worth(float(known[number]), float(lam.sum()), aim)
+            found = [column for column in columns if column.value > least]
+            if found:
+                excess = max(excess, found[0].value - float(known[number]))
+            added += self.model.add(self._spread(found), number)
+        self.mover.see(excess, added)
         self.statistics.climb_seconds += time.perf_counter() - began
 
     def _spread(self, columns: list[Column]) -> list[Column]:
         """Choose columns to cut with: the best one near each incumbent cluster, the next, ..."""
-        most = self._scaled(NEW_CUTS)
+        most = self.mover.effort().new_cuts
         if len(columns) <= most:
             return columns
         centres = np.stack([column.centre for column in self._incumbent])
@@ -275,20 +309,14 @@ class LevelBundle:
             seen[nearest] += 1
         return [columns[int(i)] for i in np.argsort(rank, kind="stable")[:most]]
 
-    def _scaled(self, limits: tuple[float, float]) -> int:
-        """Limit of a round: one for few clusters, or one per cluster beyond the second."""
-        if self._n_clusters <= FEW_CLUSTERS:
-            return int(limits[0])
-        return int(max(limits[0], limits[1] * (self._n_clusters - 2)))
-
     def _starts(self, number: int, worth: Vector) -> list[Vector]:
         """Places to climb from: the incumbent's, the best columns of the family, some groups."""
-        reduced, family = self.pricer.reduced, self.families[number]
+        reduced, family, effort = self.pricer.reduced, self.families[number], self.mover.effort()
         work = reduced.n_groups * reduced.n_axes * USUAL_STEPS
-        affordable = int(max(self._scaled(CLIMB_WORK) / work, LEAST_STARTS))
-        n_sampled = min(self._scaled(SAMPLED_STARTS), affordable, reduced.n_groups)
+        affordable = int(max(effort.work / work, LEAST_STARTS))
+        n_sampled = min(effort.sampled_starts, affordable, reduced.n_groups)
         n_sampled = 0 if self._familiar else -(-n_sampled // len(self.families))
-        n_columns = min(self._scaled(COLUMN_STARTS), max(affordable, COLUMN_STARTS[0]))
+        n_columns = min(effort.column_starts, max(affordable, LEAST_COLUMN_STARTS))
         mine = self.model.columns_of(number)
         mine.sort(key=lambda i: -worth[i])
         starts = [column.centre for column in self._incumbent if family.holds(column.centre)]
@@ -300,7 +328,8 @@ class LevelBundle:
     def _many_starts(self, number: int) -> list[Vector]:
         """As many places as are worth a look before a search like the last one."""
         points, region = self.pricer.reduced.points, self.families[number].region
-        count = int(min(self._last_boxes / BOXES_PER_START, MOST_STARTS))
+        effort = self.mover.effort()
+        count = int(min(self._last_boxes / effort.boxes_per_start, effort.most_starts))
         first, second = self._rng.integers(len(points), size=(2, count))
         share = self._rng.uniform(size=(count, 1))
         return list(region.clamp(points[first] + share * (points[second] - points[first])))
@@ -318,7 +347,7 @@ class LevelBundle:
         began = time.perf_counter()
         lam = self.space.multipliers(position)
         reached = self.model.value(position)
-        slack = CONVERGED * aim.unit
+        slack = self.mover.converged * aim.unit
         enough = aim.goal + self._taken_by_rounding(aim)
         want = 0.9 * enough + 0.1 * reached if test else min(reached - slack, enough)
         known = self.model.family_worth(position)
@@ -349,7 +378,7 @@ class LevelBundle:
                 self._lost |= not (priced.complete or priced.centres or stop.cause() is not None)
             if priced.centres:
                 self._familiar = False
-                starts = priced.centres[: self._scaled(NEW_CUTS)]
+                starts = priced.centres[: self.mover.effort().new_cuts]
                 self.model.add(self.pricer.climb(lam, starts, region=family.region), number)
                 if test and number + 1 < len(self.families):
                     spent = np.inf  # refuted: the other families need not be priced
@@ -359,29 +388,3 @@ class LevelBundle:
             self.proven, self.proven_lam = bound, lam
             self._on_bound(bound)
         self.statistics.exact_seconds += time.perf_counter() - began
-
-    def _move(self, best: float, aim: Aim, stop: StopSignal) -> None:
-        """Project on the level; lower it when the cuts themselves say that it is too high."""
-        began = time.perf_counter()
-        least = CONVERGED * aim.unit
-        rounds = self.statistics.rounds
-        if self._centre is not self._position and rounds >= self._ceiling_known + CEILING_EVERY:
-            self._ceiling_known = rounds
-            distance = max(min(self.ceiling, aim.level) - best, least)
-            known = self.model.ceiling(self._centre, 0.1 * distance, stop)
-            self.ceiling = min(self.ceiling, known)
-        while True:
-            self._level = best + self._reach * (aim.level - best)
-            if self.ceiling < aim.level:
-                reach = min(self._reach, BELOW_CEILING)
-                self._level = min(self._level, best + reach * max(self.ceiling - best, least))
-            tolerance = 0.1 * max(min(aim.unit, self._level - best), 0.1 * least)
-            moved = self.model.project(self._centre, self._level, tolerance, stop)
-            if not moved.infeasible(self._level):
-                break
-            self.ceiling = min(self.ceiling, moved.ceiling)
-            if self.ceiling - best <= least:
-                break
-        self._position = moved.position
-        self.model.forget(self._position)
-        self.statistics.projection_seconds += time.perf_counter() - began

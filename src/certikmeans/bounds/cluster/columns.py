@@ -18,6 +18,8 @@ from certikmeans.problem.tables import row_blocks
 # Columns handed on to the parts of a part: the heaviest ones.
 KEPT_COLUMNS = 40
 LEAST_WEIGHT = 1e-6
+# With many clusters their means alone, so many for each cluster.
+KEPT_PLACES = 100
 
 Vector = NDArray[np.float64]
 
@@ -45,6 +47,15 @@ def heaviest_columns(columns: Sequence[Column], weights: Vector) -> tuple[Column
     """Columns to hand on."""
     order = np.argsort(-weights, kind="stable")[:KEPT_COLUMNS]
     return tuple(columns[int(i)] for i in order)
+
+
+def heaviest_places(
+    columns: Sequence[Column], weights: Vector, reduced: ReducedProblem
+) -> NDArray[np.float64]:
+    """Means of columns to hand on: what they hold is found again there."""
+    order = np.argsort(-weights, kind="stable")[: KEPT_PLACES * reduced.n_clusters]
+    chosen = [columns[int(i)].centre for i in order if weights[i] > 0.0]
+    return np.array(chosen).reshape(len(chosen), reduced.n_axes)
 
 
 def columns_to_recombine(model: CutModel, incumbent: Sequence[Column]) -> list[Column]:

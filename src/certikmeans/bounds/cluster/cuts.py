@@ -133,13 +133,6 @@ class Cuts:
         constant = self.base - float(weights @ self.constants)
         return constant + float(np.maximum(slope, 0.0) @ self.high)
 
-    def mean_square(self) -> float:
-        """Mean over the cuts of the squared slope of the model, one column alone in each family."""
-        count = float(self.counts.sum())
-        own = count * count * float(self.rows.values @ self.rows.values)
-        own -= 2.0 * count * float(self.rows.values @ self.total[self.rows.variables])
-        return max(own / max(len(self.rows), 1) + float(self.total @ self.total), 1e-300)
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +140,7 @@ class Reached:
     """Where the model reaches the level, or a proof that it does not."""
 
     point: Vector
-    mu: Vector  # (p,): of the cuts, >= 0; a start for the next one
+    mu: Vector  # (p,): of the cuts, >= 0
     weights: Vector  # (p,): the mixture that gives the ceiling
     ceiling: float  # the model is nowhere higher
     steps: int

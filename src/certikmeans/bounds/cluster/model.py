@@ -16,28 +16,25 @@ from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.multipliers import MultiplierSpace
 from certikmeans.bounds.cluster.pricing import Column
 from certikmeans.bounds.cluster.projection import project
-from certikmeans.stop import StopSignal
 
-# Cuts that are kept, and a limit to what their columns take of memory.
-LEAST_CUTS = 160
-CUTS_PER_CLUSTER = 100
-MOST_CUTS = 5000
+# Cuts that are kept where few are active at once, and a limit to what their columns take of memory.
+MOST_CUTS = 180
 FEWEST_CUTS = 24
 CUT_BYTES = 4e8
+# Where many are, those go that had no weight for so long, when they are this part of all; and the
+# longest idle first when rows have more entries than this.
+LONG_IDLE, PART_IDLE = 8, 0.25
+MOST_ENTRIES = 3e7
 # A projection begins with the cuts that had weight in one of the last few, and with new ones.
 RECENT = 2
-# Weights below this part of the largest one come from the inside of the method: they are none.
+# Weights below this part of the largest one are none.
 LEAST_WEIGHT = 1e-3
 # Times that a projection is done again with the cuts that it was found to violate.
 AGAIN = 5
-# Up to so many cuts a projection by Newton's method, full rows and all, takes less time; up to so
-# many more where clusters are so few that their columns hold a large part of the groups. There, all
-# cuts take part at once if their full rows have no more entries than this.
-FEW = 60
-FEW_IF_WIDE, WIDE_CLUSTERS = 200, 5
+# All cuts take part at once if their full rows have no more entries than this.
 SMALL = 1_000_000
-# There, moving the worth of a family is this much cheaper than moving multipliers to the same
-# effect.
+# With several families, moving the worth of one is this much cheaper than moving multipliers to
+# the same effect.
 FREEDOM = 10.0
 
 Vector = NDArray[np.float64]
@@ -74,8 +71,7 @@ class CutModel:
         self._inverse = np.divide(
             1.0, space.scale, out=np.zeros(n_variables), where=space.scale > 0.0
         )
-        wanted = np.clip(CUTS_PER_CLUSTER * counts.sum(), LEAST_CUTS, MOST_CUTS)
-        self._most = int(max(min(CUT_BYTES / len(space.low), wanted), FEWEST_CUTS))
+        self._most = int(max(min(CUT_BYTES / len(space.low), MOST_CUTS), FEWEST_CUTS))
         self._cuts = Cuts(
             rows=Rows.of(np.empty((0, n_variables))),
             constants=np.empty(0),
@@ -85,11 +81,10 @@ class CutModel:
             base=float(space.low.sum()),
             high=space.high * self._inverse,
         )
-        self._wide = bool(counts.sum() <= WIDE_CLUSTERS)
         self._keys: list[tuple[int, int]] = []  # of the columns
         self._known: set[tuple[int, int]] = set()
         self._idle = np.empty(0, dtype=np.int64)  # projections since a cut had weight
-        self._mu = np.empty(0)  # of the cuts in the last projection
+        self._lasting = 0  # so many columns are never forgotten
         self.columns: list[Column] = []
         self.weights = np.empty(0)  # of the columns, in the mixture that gives the ceiling
 
@@ -114,7 +109,6 @@ class CutModel:
         if added:
             self._cuts = self._cuts.extended(variables, values, constants, family)
             self._idle = np.append(self._idle, np.zeros(added, dtype=np.int64))
-            self._mu = np.append(self._mu, np.zeros(added))
             self.weights = np.append(self.weights, np.zeros(added))
         return added
 
@@ -124,7 +118,6 @@ class CutModel:
         for i, key in enumerate(self._keys):
             if key in place:
                 self._idle[i] = before._idle[place[key]]
-                self._mu[i] = before._mu[place[key]]
 
     def worth_at(self, t: Vector) -> Vector:
         """Worth of every column at ``t``."""
@@ -146,7 +139,20 @@ class CutModel:
         """The model at ``t``: at least the bound there."""
         return self._cuts.value(t * self._inverse)
 
-    def project(self, t: Vector, level: float, tolerance: float, stop: StopSignal) -> Moved:
+    @property
+    def cuts(self) -> Cuts:
+        """The cuts themselves, in variables divided by the metric's scale."""
+        return self._cuts
+
+    def scaled(self, t: Vector) -> Vector:
+        """Variables as the cuts see them."""
+        return t * self._inverse
+
+    def unscaled(self, t: Vector) -> Vector:
+        """The way back."""
+        return t * self._space.scale
+
+    def project(self, t: Vector, level: float, tolerance: float) -> Moved:
         """Nearest position to ``t`` where the model reaches ``level``, or proof of none.
 
         Only the cuts that matter take part: a projection that violates others is done again.
@@ -154,55 +160,59 @@ class CutModel:
         cuts, reference = self._cuts, t * self._inverse
         chosen = self._idle < RECENT
         chosen[np.argsort(-cuts.worth_at(reference), kind="stable")[: len(cuts.counts)]] = True
-        if self._wide and len(chosen) <= FEW_IF_WIDE and len(chosen) * len(t) <= SMALL:
+        if len(chosen) * len(t) <= SMALL:
             chosen[:] = True
-        mu = self._mu
         for _ in range(AGAIN):
             working = np.flatnonzero(chosen)
             part = cuts.chosen(working)
-            if len(working) <= (FEW_IF_WIDE if self._wide else FEW):
-                found = _reach_by_newton(part, reference, level, tolerance)
-            else:
-                from certikmeans.bounds.cluster.interior import reach  # loads much
-
-                found = reach(part, reference, level, tolerance, mu[working], stop)
-            mu = np.zeros(len(self.columns))
-            mu[working] = found.mu
+            found = _reach_by_newton(part, reference, level, tolerance)
             if found.infeasible(level):
                 break
             if cuts.value(found.point) >= level - 2.0 * tolerance:
                 break
             known = part.family_worth(found.point)
             chosen |= cuts.worth_at(found.point) > known[cuts.family]
-        self._mu = np.where(mu > LEAST_WEIGHT * mu.max(initial=0.0), mu, 0.0)
-        self._idle = np.where(self._mu > 0.0, 0, self._idle + 1)
+        mu = np.zeros(len(self.columns))
+        mu[working] = found.mu
+        self._idle = np.where(mu > LEAST_WEIGHT * mu.max(initial=0.0), 0, self._idle + 1)
         weights = np.zeros(len(self.columns))
         weights[working] = found.weights
         self.weights = np.where(weights > 1e-6 * weights.max(initial=0.0), weights, 0.0)
         position = np.clip(found.point * self._space.scale, 0.0, self._space.high)
         return Moved(position, found.ceiling)
 
-    def ceiling(self, t: Vector, accuracy: float, stop: StopSignal) -> float:
-        """At least the largest value of the model, about to ``accuracy``.
+    def weigh(self, weights: Vector, at_work: NDArray[np.bool_]) -> None:
+        """Take note of the mixture, and of the cuts that matter; the others are idle."""
+        self.weights = weights
+        self._idle = np.where(at_work, 0, self._idle + 1)
 
-        Where clusters are few, projections find it soon enough: infinite.
-        """
-        if self._wide:
-            return np.inf
-        from certikmeans.bounds.cluster.interior import highest  # loads much
+    def keep_for_good(self) -> None:
+        """Never forget the columns of now."""
+        self._lasting = len(self.columns)
 
-        cuts = self._cuts
-        working = np.flatnonzero(self._idle < RECENT)
-        part, start = cuts.chosen(working), self._mu[working]
-        return highest(part, t * self._inverse, accuracy, start, stop).ceiling
-
-    def forget(self, t: Vector) -> None:
+    def forget_oldest(self) -> None:
         """Drop columns when there are too many: those that have been idle for longest."""
-        if len(self.columns) <= self._most:
+        if len(self.columns) > self._most:
+            self._keep(np.sort(np.argsort(self._idle, kind="stable")[: 2 * self._most // 3]))
+
+    def forget_idle(self) -> None:
+        """Drop columns that have long been idle, when they are many."""
+        idle = self._idle.copy()
+        idle[: self._lasting] = 0
+        keep = idle <= LONG_IDLE
+        entries = len(self._cuts.rows.values)
+        if entries > MOST_ENTRIES:
+            order = np.argsort(idle, kind="stable")
+            sizes = np.cumsum(np.diff(self._cuts.rows.starts)[order])
+            keep[order[sizes > 0.75 * MOST_ENTRIES]] = False
+            keep[: self._lasting] = True
+        elif np.count_nonzero(~keep) < PART_IDLE * len(keep):
             return
-        keep = np.sort(np.argsort(self._idle, kind="stable")[: 2 * self._most // 3])
+        self._keep(np.flatnonzero(keep))
+
+    def _keep(self, keep: NDArray[np.int64]) -> None:
         self._cuts = self._cuts.chosen(keep)
-        self._idle, self._mu, self.weights = self._idle[keep], self._mu[keep], self.weights[keep]
+        self._idle, self.weights = self._idle[keep], self.weights[keep]
         self.columns = [self.columns[i] for i in keep]
         self._keys = [self._keys[i] for i in keep]
         self._known = set(self._keys)

@@ -2,16 +2,91 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.assignment import AbstractAssigner
+from certikmeans.bounds.cluster.aim import Aim
+from certikmeans.bounds.cluster.columns import columns_of
+from certikmeans.bounds.cluster.pricing import Column
 from certikmeans.bounds.sample import least_costs
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.subproblem import Subproblem
 from certikmeans.stop import StopSignal
 
 LLOYD_STEPS = 12
+# Of the gap asked for, this much is left to rounding on the way back through presolve.
+MARGIN = 0.01
+# How far beyond the bound asked for the cuts are asked to be, in units of the gap asked for.
+BEYOND = 0.75
+
+Vector = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterRestart:
+    """What a smaller part starts from."""
+
+    multipliers: Vector  # (n_groups,)
+    columns: tuple[Column, ...]
+    centers: NDArray[np.float64]  # (n_clusters, n_axes)
+    places: NDArray[np.float64] | None = None  # (m, n_axes): means of more, to be found again there
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """Around which labelling the multipliers are sought, and what is known already."""
+
+    labels: NDArray[np.int64]
+    centers: NDArray[np.float64]  # one per cluster, each in its box
+    aim: Aim
+    cost: float
+    multipliers: Vector | None = None
+    columns: tuple[Column, ...] = ()
+    places: NDArray[np.float64] | None = None
+
+
+def start_at_the_root(
+    reduced: ReducedProblem, labels: NDArray[np.int64], gap: float, multipliers: Vector | None
+) -> Start:
+    """The best labelling known; its cost less the gap asked for is the goal."""
+    cost = sum(column.cost for column in columns_of(reduced, labels))
+    unit = gap * (cost + reduced.offset)
+    if cost <= unit * (1.0 - MARGIN):
+        aim = Aim(0.0, 0.0, unit)
+    else:
+        unit = max(unit, 1e-12 * cost)
+        goal = cost - (1.0 - MARGIN) * unit
+        aim = Aim(goal=goal, level=cost - (1.0 - BEYOND) * unit, unit=unit)
+    return Start(labels, means_in_order(reduced, labels), aim, cost, multipliers)
+
+
+def start_in_a_node(
+    reduced: ReducedProblem,
+    assigner: AbstractAssigner,
+    part: Subproblem,
+    goal: tuple[float, float],
+    stop: StopSignal,
+    restart: ClusterRestart | None,
+) -> Start:
+    """A labelling of the part near that of the larger part; ``goal`` is the cutoff, and a gap."""
+    cutoff, gap = goal
+    guess = spread(reduced, part) if restart is None else restart.centers
+    labels, centers = settle(reduced, assigner, part, guess, stop)
+    cost = cost_about(reduced, labels, centers)
+    if not np.isfinite(cutoff):
+        cutoff = cost
+    unit = max(gap * (cutoff + reduced.offset), 1e-12 * max(cutoff, cost), 1e-300)
+    aim = Aim(goal=cutoff, level=cutoff + BEYOND * unit, unit=unit)
+    if restart is None:
+        return Start(labels, centers, aim, cost)
+    known = restart.multipliers, restart.columns, restart.places
+    return Start(labels, centers, aim, cost, *known)
 
 
 def means_in_order(reduced: ReducedProblem, labels: NDArray[np.int64]) -> NDArray[np.float64]:
