@@ -191,7 +191,7 @@ def root_evidence(asked: Sequence[Asked]) -> tuple[Shown, ...]:
         if evidence is not None and evidence.says_more and near:
             kept[one.found.leaf.kind] = one.found
     return tuple(
-        Shown(found.leaf.evidence, found.value)
+        Shown(found.leaf.evidence, found.value, found.restart)
         for found in kept.values()
         if found.leaf.evidence is not None
     )

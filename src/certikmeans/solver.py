@@ -200,9 +200,7 @@ class _Run:
         finally:
             ahead.end()
         course.mark(last=True)
-        ending = replace(
-            ending, evidence=root_evidence(course.asked), first_points=presolved.first_points
-        )
+        ending = replace(ending, evidence=root_evidence(course.asked), presolved=presolved)
         return self._with_better_proof(ending)
 
     def _with_better_proof(self, ending: Ending) -> Ending:

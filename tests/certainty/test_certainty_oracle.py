@@ -84,17 +84,18 @@ def test_slack_that_just_lets_another_labelling_in(first):
 def test_neither_multipliers_nor_their_value_nor_the_labelling_are_trusted(monkeypatch):
     """Other multipliers, worth what somebody says; and a labelling that is not the best."""
     rng = np.random.default_rng(5)
-    found = finding._multipliers
+    found = finding.raised_multipliers
 
-    def claimed(case, most, threads, stop):
-        known = found(case, most, threads, stop)
-        if known is None:
-            return None
-        noise = rng.normal(size=len(known[0])) * np.abs(known[0]).max()
-        values = known[0] + noise * rng.choice([0.0, 1e-6, 1e-3, 0.05])
-        return values, known[1] * rng.choice([0.9, 0.999, 1.0, 1.001, 1.1])
+    def claimed(*given):
+        for known in found(*given):
+            noise = rng.normal(size=len(known.multipliers)) * np.abs(known.multipliers).max()
+            values = known.multipliers + noise * rng.choice([0.0, 1e-6, 1e-3, 0.05])
+            value = known.value * rng.choice([0.9, 0.999, 1.0, 1.001, 1.1])
+            columns = known.guide.columns if rng.integers(2) else ()
+            guide = replace(known.guide, multipliers=values, columns=columns)
+            yield replace(known, multipliers=values, value=value, guide=guide)
 
-    monkeypatch.setattr(finding, "_multipliers", claimed)
+    monkeypatch.setattr(finding, "raised_multipliers", claimed)
     telling = refused = 0
     for seed in range(20):
         problem = clumps(seed)

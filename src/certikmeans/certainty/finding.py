@@ -5,27 +5,23 @@ from __future__ import annotations
 import dataclasses
 import math
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from certikmeans.assignment import assigner_for
-from certikmeans.bounds.base import Root, Setting
-from certikmeans.bounds.cluster.bound import ClusterBound
-from certikmeans.bounds.cluster.pricing import Pricer
+from certikmeans.bounds.cluster.pricing import SHORT_CLIMB, Pricer
 from certikmeans.bounds.cluster.pricing_error import mean_slack
 from certikmeans.certainty.basis import Basis
+from certikmeans.certainty.case import Case
 from certikmeans.certainty.claim import claim_of
 from certikmeans.certainty.counting import Family, families_of
-from certikmeans.certainty.level import Level, level_of, most_reduced_cost
+from certikmeans.certainty.level import Level, most_reduced_cost
 from certikmeans.certainty.overlap import most_points_elsewhere, spectral_overlap
 from certikmeans.certainty.places import stated_boxes
+from certikmeans.certainty.raising import raised_multipliers
 from certikmeans.certainty.ranges import worth_of
-from certikmeans.certainty.regions import CenterRegion, Enclosure, enclose
+from certikmeans.certainty.regions import WORTH_LESS, CenterRegion, enclose
 from certikmeans.certainty.report import (
     BY_NOTHING,
     BY_OVERLAP,
@@ -40,50 +36,15 @@ from certikmeans.certainty.statements import (
     most_elsewhere,
     who_can_be_where,
 )
-from certikmeans.news import Unheard
-from certikmeans.presolve.infeasible import InfeasibilityProof
-from certikmeans.presolve.pipeline import Presolved, presolve
+from certikmeans.execution.blas import one_blas_thread
 from certikmeans.problem import Problem
-from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import AbstractEvidence, GroupMultipliers
 from certikmeans.stop import StopSignal
 
 Labels = NDArray[np.int64]
 
-# Multipliers are raised until what is left to gain is this share of the slack.
-AIM = 0.1
-LEAST_AIM = 1e-5  # of the cost
-LEAST_SECONDS = 8.0  # whatever the proof took: nobody minds, and half an answer is none
-# Of the time that the proof took: after this much multipliers are raised no further, after this
-# much regions are given up, and so much is there to count overlaps where they were.
-TIME_SHARE, UNTIL_REGIONS, TIME_OF_OVERLAP = 0.4, 0.75, 0.25
-# Beyond so many axes exact pricing is hopeless without multipliers to begin with.
-MOST_AXES = 8
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Case:
-    """A labelling, and the problem it is about in both forms."""
-
-    basis: Basis
-    presolved: Presolved
-    labels: Labels  # of the points
-    groups: Labels  # of the groups
-    cost: float
-    slack: float
-
-    @property
-    def seconds(self) -> float:
-        """How long it may take: as long as the proof."""
-        return max(LEAST_SECONDS, self.basis.seconds)
-
-    def evidence(self) -> tuple[tuple[AbstractEvidence, float], ...]:
-        """What the run has left behind and what it proves, if groups are numbered as they were."""
-        known = self.basis.first_points
-        same = known is not None and np.array_equal(known, self.presolved.first_points)
-        basis = self.basis
-        return tuple(zip(basis.evidence, basis.values, strict=True)) if same else ()
+# Of the time there is: after this much regions are given up, and so much is there to count overlaps
+# where they were.
+UNTIL_REGIONS, TIME_OF_OVERLAP = 0.75, 0.25
 
 
 def find_certainty(
@@ -92,36 +53,45 @@ def find_certainty(
     """Say what is true of every labelling that costs at most ``(1 + slack) cost``."""
     if stop is None:
         stop = StopSignal()
-    presolved = presolve(basis.problem, stop, feasibility_seconds=0.0)
-    if isinstance(presolved, InfeasibilityProof):  # there are labels: it cannot be
-        raise AssertionError("a problem with a labelling was called infeasible")
-    case = _Case(basis, presolved, labels, presolved.reduce_labels(labels), cost, slack)
+    case = Case.of(basis, labels, cost, slack, stop)
     if basis.problem.n_clusters == 1:
         return _one_cluster(case)
-    with ThreadPoolExecutor(basis.n_threads, "certikmeans") as pool:
-        threads = pool if basis.n_threads > 1 else None
-        with threadpool_limits(limits=1):
-            return _from_multipliers(case, threads, stop)
+    if basis.n_threads == 1 or case.presolved.reduced.points.size < SHORT_CLIMB:
+        with one_blas_thread():
+            return _from_multipliers(case, None, stop)
+    with ThreadPoolExecutor(basis.n_threads, "certikmeans") as pool, one_blas_thread():
+        return _from_multipliers(case, pool, stop)
 
 
-def _from_multipliers(case: _Case, threads: Executor | None, stop: StopSignal) -> Certainty:
+def _from_multipliers(case: Case, threads: Executor | None, stop: StopSignal) -> Certainty:
     presolved = case.presolved
     reduced = presolved.reduced
     most = most_reduced_cost(presolved, case.cost, case.slack)
     limited = stop.within(UNTIL_REGIONS * case.seconds)
-    found = _multipliers(case, most, threads, stop)
-    if found is None:
-        reason = "what was proven of the cost does not say where centres and points can be"
-        return _from_overlap(case, most, reason, stop)
-    level = level_of(reduced, found[0], found[1], most)
     sums, masses = reduced.cluster_sums(case.groups)
     with np.errstate(invalid="ignore", divide="ignore"):
         centers = sums / masses[:, None]  # NaN: empty
     pricer = Pricer(reduced, threads)
-    enclosure: Enclosure = enclose(pricer, level, centers[masses > 0.0], limited)
-    if enclosure.failure is not None:
-        return _from_overlap(case, most, f"{enclosure.failure}; {_room(case, level)}", stop)
-    regions = enclosure.regions
+    failure = "what was proven of the cost does not say where centres and points can be"
+    for raised in raised_multipliers(case, pricer, threads, stop):
+        enclosure = enclose(pricer, raised, most, centers[masses > 0.0], limited)
+        level = enclosure.level
+        if enclosure.failure is None:
+            return _from_regions(case, level, enclosure.regions, centers)
+        failure = f"{enclosure.failure}; {_room(case, level)}"
+        if enclosure.failure != WORTH_LESS:
+            break
+    return _from_overlap(case, most, failure, stop)
+
+
+def _from_regions(
+    case: Case,
+    level: Level,
+    regions: tuple[CenterRegion, ...],
+    centers: NDArray[np.float64],
+) -> Certainty:
+    """What follows where it is known in which places all centres are."""
+    reduced = case.presolved.reduced
     worth = worth_of(reduced, level.multipliers, regions)
     families = families_of(level, worth, regions, centers, mean_slack(reduced.points))
     if families is None:
@@ -131,7 +101,7 @@ def _from_multipliers(case: _Case, threads: Executor | None, stop: StopSignal) -
     return _told(case, level, regions, families, statements)
 
 
-def _from_overlap(case: _Case, most: float, reason: str, stop: StopSignal) -> Certainty:
+def _from_overlap(case: Case, most: float, reason: str, stop: StopSignal) -> Certainty:
     """What can be said without regions: how many points can be elsewhere."""
     reduced, rows = case.presolved.reduced, case.presolved.row_of_point
     limited = stop.within(TIME_OF_OVERLAP * case.seconds)
@@ -162,53 +132,8 @@ def _from_overlap(case: _Case, most: float, reason: str, stop: StopSignal) -> Ce
     )
 
 
-def _multipliers(
-    case: _Case, most: float, threads: Executor | None, stop: StopSignal
-) -> tuple[NDArray[np.float64], float] | None:
-    """Good multipliers and their value: those of the run, raised; None: nothing was proven."""
-    reduced, basis = case.presolved.reduced, case.basis
-    given, before = next(
-        ((one, value) for one, value in case.evidence() if isinstance(one, GroupMultipliers)),
-        (None, 0.0),
-    )
-    if given is None and reduced.n_axes > MOST_AXES:
-        return None
-    bound = ClusterBound()
-    aim = max(AIM * case.slack, LEAST_AIM)
-    setting = Setting(
-        reduced,
-        assigner_for(reduced, case.groups),
-        gap=aim,
-        seed=basis.seed,
-        multipliers=None if given is None else given.values,
-        familiar=given is not None,
-    )
-    goal = max(0.0, most_reduced_cost(case.presolved, case.cost, 0.0) - aim * case.cost)
-    limited = stop.within(TIME_SHARE * case.seconds)
-    root = Root(_Known(case.groups), threads, in_a_hurry=given is None)
-    whole = Subproblem.root(reduced)
-    found = bound.evaluate(bound.prepare(setting), whole, goal, limited, None, root)
-    if given is not None and before > max(found.value, 0.0):
-        return given.values, before  # there was no time to raise them; regions prove it again
-    evidence = found.leaf.evidence
-    if not isinstance(evidence, GroupMultipliers) or not 0.0 < found.value < math.inf:
-        return None
-    return evidence.values, found.value
-
-
-class _Known(Unheard):
-    """News of a labelling that stays the best."""
-
-    def __init__(self, labels: Labels) -> None:
-        self._labels = labels
-
-    def labels(self) -> Labels:
-        """Return the labelling."""
-        return self._labels
-
-
 def _told(
-    case: _Case,
+    case: Case,
     level: Level,
     regions: tuple[CenterRegion, ...],
     families: tuple[Family, ...],
@@ -263,9 +188,7 @@ def _share(elsewhere: int, n_points: int) -> float:
     return share if elsewhere == 0 else math.nextafter(share, 0.0)
 
 
-def _why(
-    case: _Case, level: Level, families: tuple[Family, ...], certain: NDArray[np.bool_]
-) -> str:
+def _why(case: Case, level: Level, families: tuple[Family, ...], certain: NDArray[np.bool_]) -> str:
     """Say why it is no more."""
     if certain.all():
         return "all there is to know"
@@ -282,7 +205,7 @@ def _why(
     return "; ".join(parts)
 
 
-def _room(case: _Case, level: Level) -> str:
+def _room(case: Case, level: Level) -> str:
     """What labellings may lose against the multipliers, in terms of the slack."""
     share = level.delta / case.cost if case.cost > 0.0 else math.inf
     if share > 1.5 * case.slack:
@@ -299,7 +222,7 @@ def _data_box(problem: Problem) -> NDArray[np.float64]:
     return np.stack([held.min(axis=0), held.max(axis=0)], axis=1)
 
 
-def _nothing(case: _Case, reason: str) -> Certainty:
+def _nothing(case: Case, reason: str) -> Certainty:
     """Say that nothing follows: everything is possible."""
     problem = case.basis.problem
     n, k = problem.n_points, problem.n_clusters
@@ -319,7 +242,7 @@ def _nothing(case: _Case, reason: str) -> Certainty:
     )
 
 
-def _one_cluster(case: _Case) -> Certainty:
+def _one_cluster(case: Case) -> Certainty:
     """There is one labelling; its centre is the mean."""
     problem, presolved = case.basis.problem, case.presolved
     reduced = presolved.reduced

@@ -32,13 +32,13 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.spectral.ascent import improved
 from certikmeans.bounds.spectral.closed_form import closed_form
 from certikmeans.bounds.spectral.evidence import SpectralEvidence
 from certikmeans.bounds.spectral.gram import Frame, full_gram, with_indicators
 from certikmeans.bounds.spectral.safe import MOST_COLUMNS, middle_matrix, usable_evidence, value_of
+from certikmeans.execution.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS, round_up
 from certikmeans.stop import StopSignal
@@ -77,7 +77,7 @@ def spectral_overlap(
     evidence = dataclasses.replace(none, labels=labels) if usable is None else usable
     frame = Frame.of(problem)
     best = math.inf
-    with threadpool_limits(limits=1), np.errstate(all="ignore"):
+    with one_blas_thread(), np.errstate(all="ignore"):
         gram = full_gram(problem, frame, evidence)
         wider = with_indicators(gram, problem, frame, evidence)
         middle = middle_matrix(wider, frame, evidence)

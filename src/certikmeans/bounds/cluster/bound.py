@@ -80,7 +80,7 @@ class ClusterState:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterRestart:
-    """What a smaller part starts from."""
+    """What a smaller part starts from, or the whole if it is asked again for more."""
 
     multipliers: Vector  # (n_groups,)
     columns: tuple[Column, ...]
@@ -171,7 +171,7 @@ class ClusterBound(AbstractBound[ClusterState]):
         if root is None:
             start = _start_in_a_node(state, part, cutoff, stop, restart)
             return _climb(state, state.pricer, part, start, stop, None)
-        start = _start_at_the_root(state, root)
+        start = _start_at_the_root(state, root, restart)
         # What groups cost inside is enough; or there is no time, and a box takes seconds to build.
         if start.aim.goal <= 0.0 or stop.cause() is not None:
             return BoundResult(0.0, Leaf("trivial"), ClusterRestart(
@@ -211,7 +211,9 @@ class ClusterBound(AbstractBound[ClusterState]):
         return ClusterRestart(lam.values, tuple(columns), centers)
 
 
-def _start_at_the_root(state: ClusterState, root: Root, columns: tuple[Column, ...] = ()) -> _Start:
+def _start_at_the_root(
+    state: ClusterState, root: Root, restart: ClusterRestart | None = None
+) -> _Start:
     """The best labelling known; its cost less the gap asked for is the goal."""
     reduced, labels = state.pricer.reduced, root.news.labels()
     cost = sum(column.cost for column in columns_of(reduced, labels))
@@ -222,8 +224,10 @@ def _start_at_the_root(state: ClusterState, root: Root, columns: tuple[Column, .
         unit = max(unit, 1e-12 * cost)
         goal = cost - (1.0 - MARGIN) * unit
         aim = Aim(goal=goal, level=cost - (1.0 - BEYOND) * unit, unit=unit)
-    known = state.multipliers if not columns else None
-    return _Start(labels, means_in_order(reduced, labels), aim, cost, known, columns)
+    centers = means_in_order(reduced, labels)
+    if restart is None:
+        return _Start(labels, centers, aim, cost, state.multipliers)
+    return _Start(labels, centers, aim, cost, restart.multipliers, restart.columns)
 
 
 def _start_in_a_node(
@@ -308,16 +312,16 @@ def _climb(
         if outcome is not Outcome.UNREACHABLE or root is None or not hopeful:
             break
         root.recombine(columns_to_recombine(bundle.model, columns_of(reduced, start.labels)))
-        better = _start_at_the_root(state, root, tuple(bundle.model.columns))
+        columns = tuple(bundle.model.columns)
+        better = _start_at_the_root(state, root)
+        better = dataclasses.replace(better, multipliers=None, columns=columns)
         if better.cost < start.cost * (1.0 - SAME_COST):
             start = better
         else:
             # The relaxation has a gap: its multipliers need not be in the labelling's box.
             hopeful = False
-            columns = tuple(bundle.model.columns)
-            start = dataclasses.replace(
-                start, multipliers=bundle.best_multipliers(), columns=columns
-            )
+            known = bundle.best_multipliers()
+            start = dataclasses.replace(start, multipliers=known, columns=columns)
         last, bundle = bundle, None
     model = bundle.model
     if root is not None and outcome is Outcome.EXHAUSTED and reduced.n_clusters > FEW_CLUSTERS:
