@@ -33,6 +33,7 @@ from certikmeans.certainty.report import (
 from certikmeans.certainty.statements import (
     Statements,
     family_worth,
+    how_many,
     most_elsewhere,
     who_can_be_where,
 )
@@ -117,7 +118,7 @@ def _from_overlap(case: Case, most: float, reason: str, stop: StopSignal) -> Cer
     possible = nothing.possible.copy()
     if elsewhere == int(n - kept.sum()):
         possible[kept] = np.arange(nothing.possible.shape[1]) == case.labels[kept, None]
-    certain = possible.sum(axis=1) == 1
+    certain = how_many(possible) == 1
     return dataclasses.replace(
         nothing,
         certain=certain,
@@ -148,10 +149,11 @@ def _told(
     for f, family in enumerate(families):
         family_of[list(family.clusters)] = f
     possible, prices = np.ones((n, k), dtype=bool), np.zeros((n, k))
-    possible[kept] = statements.possible[rows[kept]][:, family_of]
-    prices[kept] = statements.price[rows[kept]][:, family_of]
+    for c, where in enumerate(family_of.tolist()):
+        possible[kept, c] = statements.possible[rows[kept], where]
+        prices[kept, c] = statements.price[rows[kept], where]
     prices[~possible] = np.inf
-    certain = possible.sum(axis=1) == 1
+    certain = how_many(possible) == 1
     sizes = np.bincount(rows[kept], minlength=presolved.reduced.n_groups)
     most = most_elsewhere(
         presolved.reduced, statements, families, family_of[case.groups], sizes, level.delta

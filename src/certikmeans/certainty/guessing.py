@@ -39,6 +39,17 @@ class Guess:
     stop: StopSignal
     boxes: list[Box] = field(default_factory=list)
 
+    def rough(self) -> list[Box]:
+        """Boxes around the balls of known clusters alone, for a first look at what they hold."""
+        found = Guess(self.guide, self.cut, self.stop)
+        for column in self.guide.columns:
+            room = self.guide.worth(column) - self.cut
+            if room >= 0.0:
+                reach = math.sqrt(room / column.mass)
+                found.boxes.append((column.centre - reach, column.centre + reach))
+        found._merge()
+        return found.boxes
+
     def add(self, starts: list[Vector]) -> None:
         """Put a box around what is worth ``cut`` near each of the starts.
 

@@ -23,7 +23,7 @@ from certikmeans.bounds.base import BoundResult, Root, Setting
 from certikmeans.bounds.cluster.bound import ClusterBound, ClusterRestart
 from certikmeans.bounds.cluster.pricing import Column, Pricer
 from certikmeans.certainty.case import Case
-from certikmeans.certainty.core import Core, core_of
+from certikmeans.certainty.core import core_of
 from certikmeans.certainty.level import most_reduced_cost
 from certikmeans.news import Unheard
 from certikmeans.problem import ReducedProblem
@@ -72,94 +72,91 @@ def raised_multipliers(
     case: Case, pricer: Pricer, threads: Executor | None, stop: StopSignal
 ) -> Iterator[Raised]:
     """Multipliers to try, one after the other, while it is shown that they are worth less."""
-    limited = stop.within(TIME_SHARE * case.seconds)
     given = next((one for one in case.shown() if isinstance(one.evidence, GroupMultipliers)), None)
     if given is None and case.presolved.reduced.n_axes > MOST_AXES:
         return
-    aim = max(AIM * case.slack, LEAST_AIM)
-    restart = None
-    if given is not None:
-        assert isinstance(given.evidence, GroupMultipliers)
-        known = given.evidence.values
-        columns = given.restart.columns if isinstance(given.restart, ClusterRestart) else ()
-        restart = ClusterRestart(known, columns, np.empty((0, 0)))
-        missing = most_reduced_cost(case.presolved, case.cost, case.slack) - given.value
-        core = core_of(pricer, case.groups, known, missing)
-        if core is not None:
-            found = _in_core(case, core, restart, aim, threads, limited)
-            if found is not None:
-                yield found
-    yield from _in_all(case, pricer, restart, 0.0 if given is None else given.value, aim, threads,
-                       limited)  # fmt: skip
-
-
-def _in_core(
-    case: Case,
-    core: Core,
-    restart: ClusterRestart,
-    aim: float,
-    threads: Executor | None,
-    stop: StopSignal,
-) -> Raised | None:
-    """Raise the multipliers of the core; None where they do not reach what is asked for."""
-    inner, others = core.restart(restart.columns)
-    found = _bundled(case, core.problem, core.labels, inner, aim, threads, stop)
-    evidence = found.leaf.evidence
-    if not isinstance(evidence, GroupMultipliers) or found.value <= 0.0:
-        return None
-    multipliers = core.taken_apart(evidence.values)
-    value = found.value + core.inside
-    sigma = (float(multipliers.sum()) - value) / case.presolved.reduced.n_clusters
-    if any(float(multipliers @ one.members) - one.cost > sigma for one in others):
-        return None
-    assert isinstance(found.restart, ClusterRestart)
-    guide = Guide(Pricer(core.problem, threads), evidence.values, found.restart.columns)
-    return Raised(multipliers, value, aim * case.cost, guide)
-
-
-def _in_all(
-    case: Case,
-    pricer: Pricer,
-    restart: ClusterRestart | None,
-    before: float,
-    aim: float,
-    threads: Executor | None,
-    stop: StopSignal,
-) -> Iterator[Raised]:
-    found = _bundled(case, pricer.reduced, case.groups, restart, aim, threads, stop)
-    if restart is not None and before > max(found.value, 0.0):
-        # There was no time to raise them.
-        guide = Guide(pricer, restart.multipliers, restart.columns)
-        yield Raised(restart.multipliers, before, aim * case.cost, guide)
+    raising = _Raising(
+        case, pricer, threads, stop.within(TIME_SHARE * case.seconds),
+        max(AIM * case.slack, LEAST_AIM),
+    )  # fmt: skip
+    if given is None:
+        found = raising.bundled(pricer.reduced, case.groups, None)
+        evidence = found.leaf.evidence
+        if isinstance(evidence, GroupMultipliers) and 0.0 < found.value < math.inf:
+            yield raising.raised(found, evidence.values)
         return
-    evidence = found.leaf.evidence
-    if isinstance(evidence, GroupMultipliers) and 0.0 < found.value < math.inf:
+    assert isinstance(given.evidence, GroupMultipliers)
+    columns = given.restart.columns if isinstance(given.restart, ClusterRestart) else ()
+    restart = ClusterRestart(given.evidence.values, columns, np.empty((0, 0)))
+    in_core = raising.in_core(restart, given.value)
+    if in_core is not None:
+        yield in_core
+    yield raising.in_all(restart, given.value)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Raising:
+    """What it takes to raise multipliers."""
+
+    case: Case
+    pricer: Pricer
+    threads: Executor | None
+    stop: StopSignal
+    aim: float  # share of the cost that may be missing at last
+
+    def bundled(
+        self, problem: ReducedProblem, labels: Labels, restart: ClusterRestart | None
+    ) -> BoundResult:
+        """Run the bundle around a labelling, from where it was if it was anywhere."""
+        bound = ClusterBound()
+        setting = Setting(
+            problem,
+            assigner_for(problem, labels),
+            gap=self.aim,
+            seed=self.case.basis.seed,
+            familiar=restart is not None,
+        )
+        root = Root(_Known(labels), self.threads, in_a_hurry=restart is None)
+        whole = Subproblem.root(problem)
+        return bound.evaluate(bound.prepare(setting), whole, math.inf, self.stop, restart, root)
+
+    def raised(self, found: BoundResult, multipliers: Vector) -> Raised:
+        """What a bundle over all groups has found."""
         assert isinstance(found.restart, ClusterRestart)
-        guide = Guide(pricer, evidence.values, found.restart.columns)
-        yield Raised(evidence.values, found.value, aim * case.cost, guide)
+        guide = Guide(self.pricer, multipliers, found.restart.columns)
+        return Raised(multipliers, found.value, self.aim * self.case.cost, guide)
 
+    def in_all(self, restart: ClusterRestart, value: float) -> Raised:
+        """Raise multipliers worth ``value``."""
+        found = self.bundled(self.pricer.reduced, self.case.groups, restart)
+        evidence = found.leaf.evidence
+        if isinstance(evidence, GroupMultipliers) and value <= found.value < math.inf:
+            return self.raised(found, evidence.values)
+        # There was no time to raise them.
+        guide = Guide(self.pricer, restart.multipliers, restart.columns)
+        return Raised(restart.multipliers, value, self.aim * self.case.cost, guide)
 
-def _bundled(
-    case: Case,
-    problem: ReducedProblem,
-    labels: Labels,
-    restart: ClusterRestart | None,
-    aim: float,
-    threads: Executor | None,
-    stop: StopSignal,
-) -> BoundResult:
-    """Run the bundle around a labelling, from where it was if it was anywhere."""
-    bound = ClusterBound()
-    setting = Setting(
-        problem,
-        assigner_for(problem, labels),
-        gap=aim,
-        seed=case.basis.seed,
-        familiar=restart is not None,
-    )
-    root = Root(_Known(labels), threads, in_a_hurry=restart is None)
-    whole = Subproblem.root(problem)
-    return bound.evaluate(bound.prepare(setting), whole, math.inf, stop, restart, root)
+    def in_core(self, restart: ClusterRestart, value: float) -> Raised | None:
+        """Raise them on the core; None where there is none, or where it leaves something out."""
+        case, k = self.case, self.pricer.reduced.n_clusters
+        room = most_reduced_cost(case.presolved, case.cost, case.slack) - value
+        core = core_of(self.pricer, case.groups, restart.multipliers, room)
+        if core is None:
+            return None
+        inner, others = core.restart(restart.columns)
+        # Clusters that the core does not know and that matter already would be in the way.
+        sigma = (float(restart.multipliers.sum()) - value - room) / k
+        if any(float(restart.multipliers @ one.members) - one.cost > sigma for one in others):
+            return None
+        found = self.bundled(core.problem, core.labels, inner)
+        evidence = found.leaf.evidence
+        if not isinstance(evidence, GroupMultipliers) or found.value + core.inside < value:
+            return None
+        assert isinstance(found.restart, ClusterRestart)
+        guide = Guide(Pricer(core.problem, self.threads), evidence.values, found.restart.columns)
+        multipliers = core.taken_apart(evidence.values)
+        return Raised(multipliers, found.value + core.inside, self.aim * case.cost, guide)
 
 
 class _Known(Unheard):

@@ -17,6 +17,7 @@ is added to the radius.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from functools import partial
@@ -40,9 +41,11 @@ from certikmeans.stop import StopSignal
 Vector = NDArray[np.float64]
 
 WORTH_LESS = "the multipliers are not worth what was said"
+ALL_LOST = "a cluster may lose all it is worth: less slack says more"
 # How closely it is found out what they are worth, as a share of what it is worth while to gain; and
 # how much less that may be than was said.
 TOLERANCE, ASTRAY = 0.02, 0.5
+TRIES = 3  # each with the sigma that was found in the boxes of the one before
 
 
 @final
@@ -77,62 +80,54 @@ def enclose(
 
     ``most`` is above the reduced cost of all labellings that are spoken of.
     """
-    reduced, guide = pricer.reduced, raised.guide
-    scale = Scale.of(reduced, raised.multipliers, most)
-    # What the best cluster known is worth; pricing in the boxes says how much more there is.
-    room = raised.unit / reduced.n_clusters
+    scale = Scale.of(pricer.reduced, raised.multipliers, most)
+    unit = raised.unit / scale.n_clusters
     said = scale.sigma_of(raised.value) + 8.0 * scale.error
-    known = max((guide.worth(column) for column in guide.columns), default=said)
-    step = TOLERANCE * room + 8.0 * scale.error
-    level = scale.level(min(known + step, said))
-    guess, upper = _guessed(pricer, guide, level, centers, step, stop)
-    if upper > level.sigma:
-        if upper > said + ASTRAY * room:
-            late = stop.cause() is not None
-            return Enclosure(level, failure=NOT_SETTLED if late else WORTH_LESS)
+    step = TOLERANCE * unit + 8.0 * scale.error
+    level = scale.level(min(_sigma_of_guide(raised.guide, scale, step, stop), said))
+    for _ in range(TRIES):
+        guess = Guess(raised.guide, level.cut, stop)
+        if level.cut <= 4.0 * level.error:
+            return Enclosure(level, failure=ALL_LOST)
+        guess.add([place.copy() for place in centers])
+        guess.add_columns()
+        failure = show_outside(pricer, level, guess, stop)
+        if failure is not None:
+            return Enclosure(level, failure=failure)
+        upper = _highest(pricer, level, guess.boxes, step, stop)
+        if upper <= level.sigma:
+            return Enclosure(level, _with_balls(pricer, level, guess.boxes))
+        if upper > said + ASTRAY * unit:
+            break
         level = scale.level(upper + step)
-        guess, upper = _guessed(pricer, guide, level, centers, None, stop)
-    if level.cut <= 4.0 * level.error:
-        return Enclosure(level, failure="a cluster may lose all it is worth: less slack says more")
-    before = guess.boxes
-    failure = show_outside(pricer, level, guess, stop)
-    if failure is not None:
-        return Enclosure(level, failure=failure)
-    if guess.boxes is not before:
-        upper = _highest(pricer, level, guess.boxes, None, stop)
-    if not upper <= level.sigma:
-        return Enclosure(level, failure=WORTH_LESS)
-    whole = pricer.everywhere
-    boxes = [
-        (np.maximum(low, whole.low), np.minimum(high, whole.high)) for low, high in guess.boxes
-    ]
-    instance = pricer.instance(level.multipliers)
-    ball = partial(_with_ball, reduced=reduced, instance=instance, level=level)
-    return Enclosure(level, tuple(pricer.crew.map(ball, boxes)))
+    return Enclosure(level, failure=WORTH_LESS if stop.cause() is None else NOT_SETTLED)
 
 
-def _guessed(
-    pricer: Pricer,
-    guide: Guide,
-    level: Level,
-    centers: NDArray[np.float64],
-    tolerance: float | None,
-    stop: StopSignal,
-) -> tuple[Guess, float]:
-    """Boxes around our centres and known clusters, and what clusters in them are worth at most."""
-    guess = Guess(guide, level.cut, stop)
-    guess.add([place.copy() for place in centers])
-    guess.add_columns()
-    return guess, _highest(pricer, level, guess.boxes, tolerance, stop)
+def _sigma_of_guide(guide: Guide, scale: Scale, step: float, stop: StopSignal) -> float:
+    """What a cluster near those that are known is worth at most, by the guide; and a step more."""
+    known = max((guide.worth(column) for column in guide.columns), default=math.inf)
+    if not math.isfinite(known):
+        return known
+    level = dataclasses.replace(scale.level(known + step), multipliers=guide.multipliers)
+    boxes = Guess(guide, level.cut, stop).rough()
+    return _highest(guide.pricer, level, boxes, step, stop) + step
 
 
 def _highest(
-    pricer: Pricer, level: Level, boxes: list[Box], tolerance: float | None, stop: StopSignal
+    pricer: Pricer, level: Level, boxes: list[Box], tolerance: float, stop: StopSignal
 ) -> float:
-    """What a cluster centred in the boxes is worth at most; without tolerance: if that is sigma."""
+    """What a cluster centred in the boxes is worth at most: sigma, or that to a tolerance."""
     regions = [pricer.everywhere.part(low, high) for low, high in boxes]
     cutoff = level.sigma - 4.0 * level.error
     return pricer.exact_in(level.multipliers, cutoff, stop, regions, tolerance).upper
+
+
+def _with_balls(pricer: Pricer, level: Level, boxes: list[Box]) -> tuple[CenterRegion, ...]:
+    least, most = pricer.everywhere.low, pricer.everywhere.high
+    bounded = [(np.maximum(low, least), np.minimum(high, most)) for low, high in boxes]
+    instance = pricer.instance(level.multipliers)
+    ball = partial(_with_ball, reduced=pricer.reduced, instance=instance, level=level)
+    return tuple(pricer.crew.map(ball, bounded))
 
 
 def _with_ball(box: Box, reduced: ReducedProblem, instance: Instance, level: Level) -> CenterRegion:

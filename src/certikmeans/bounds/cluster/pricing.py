@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.base import untold
-from certikmeans.bounds.cluster.box_search import WaitingBox, search_box
+from certikmeans.bounds.cluster.box_search import WaitingBox, no_hole, search_box
 from certikmeans.bounds.cluster.pricing_error import mean_slack, pricing_error
 from certikmeans.execution import Crew
 from certikmeans.kernels.pricing.ascent import ascend
@@ -183,7 +183,7 @@ class Pricer:
         self._climbers = Crew() if reduced.points.size < SHORT_CLIMB else self.crew
         graph = reduced.graph
         self._cyclic = np.repeat(graph.extra_edges > 0, np.diff(graph.starts)).astype(np.uint8)
-        self.slack = mean_slack(reduced.points)
+        self._slack = mean_slack(reduced.points)
 
     def exact(
         self,
@@ -256,7 +256,7 @@ class Pricer:
             if progress.is_lost(boxes, -heap[0].minus_upper - cutoff):
                 break
             batch = [heapq.heappop(heap) for _ in range(min(ROUND, len(heap)))]
-            rules = Rules(error, self.slack, self.everywhere.walls, patience, budget)
+            rules = self.rules(error, patience, budget)
             search = partial(search_box, instance=instance, rules=rules, cutoff=cutoff)
             for searched, outcome in zip(batch, self.crew.map(search, batch), strict=True):
                 self._on_work(boxes=outcome.boxes)
@@ -331,6 +331,11 @@ class Pricer:
         select = partial(_climb, instance=instance, walls=walls, steps=1, least_gain=0.0)
         return self._climbers.map(select, places)
 
+    def rules(self, error: float, tolerance: float, budget: float) -> Rules:
+        """Rules of a search everywhere; boxes bring walls and a hole of their own."""
+        hole = no_hole(self.reduced.n_axes)
+        return Rules(error, self._slack, self.everywhere.walls, hole, tolerance, budget)
+
     def instance(self, lam: NDArray[np.float64]) -> Instance:
         """What the kernels work on, for some multipliers."""
         reduced, graph, base = self.reduced, self.reduced.graph, lam.copy()
@@ -350,9 +355,9 @@ class Pricer:
 
     def _roots(self, lam: NDArray[np.float64], regions: Sequence[Region]) -> list[WaitingBox]:
         members = np.flatnonzero(lam > 0.0).astype(np.int32)
-        nothing = np.zeros(self.reduced.n_axes + 2)
+        nothing, hole = np.zeros(self.reduced.n_axes + 2), no_hole(self.reduced.n_axes)
         return [
-            WaitingBox(-np.inf, i, region.low, region.high, nothing, members, region.walls, i)
+            WaitingBox(-np.inf, i, region.low, region.high, nothing, members, region.walls, hole, i)
             for i, region in enumerate(regions)
         ]
 

@@ -28,6 +28,8 @@ WORTH_ANOTHER_LOOK = 0.75
 MOST_LOOKS = 4
 # With at most so many undecided groups, decide one instead of splitting the box.
 FEW = 6
+# How far outside of a hole it is tried whether there is something, in units of its side.
+A_LITTLE = 0.02
 
 
 class OpenBoxes(NamedTuple):
@@ -48,6 +50,7 @@ class Rules(NamedTuple):
     error: float  # at least the rounding error of a computed upper bound
     slack: np.ndarray  # (d,) at least the rounding error of a computed mean
     walls: np.ndarray  # (2, d): the region of the whole search, of which all boxes are parts
+    hole: np.ndarray  # (2, d): what is inside does not count; the first above the second: none
     tolerance: float  # raise the cutoff to a better value plus this
     budget: float  # stop after about this many evaluations of a coordinate
 
@@ -184,8 +187,44 @@ def look(instance, members, work, error):
 
 
 @njit(cache=True, nogil=True)
+def lies_in(low, high, hole):
+    """Whether a box lies in the hole."""
+    inside = True
+    for j in range(low.size):
+        inside = inside and hole[0, j] <= low[j] and high[j] <= hole[1, j]
+    return inside
+
+
+@njit(cache=True, nogil=True)
+def leave_hole(box, hole):
+    """Move the maximiser out of the hole, if it is in there, by the shortest way in the box."""
+    lo, hi, y = box.lo, box.hi, box.y
+    if not lies_in(y, y, hole):
+        return
+    axis = 0
+    place = 0.0
+    best = np.inf
+    for j in range(y.size):
+        little = A_LITTLE * (hole[1, j] - hole[0, j])
+        if lo[j] < hole[0, j]:
+            out = hole[0, j] - min(little, 0.5 * (hole[0, j] - lo[j]))
+            if y[j] - out < best:
+                best, axis, place = y[j] - out, j, out
+        if hi[j] > hole[1, j]:
+            out = hole[1, j] + min(little, 0.5 * (hi[j] - hole[1, j]))
+            if out - y[j] < best:
+                best, axis, place = out - y[j], j, out
+    if best < np.inf:
+        y[axis] = place
+
+
+@njit(cache=True, nogil=True)
 def shrink(instance, open_ids, box, room, rules):
-    """Cut off what can hold neither the objective nor a mean; False if nothing is left."""
+    """Cut off what can hold neither the objective nor a mean; False if nothing is left.
+
+    With a hole in the region, the mean of a set that is good elsewhere may be in there, where
+    nobody looks: then every place has to be shown to be worth little by itself.
+    """
     lo, hi, slack = box.lo, box.hi, rules.slack
     mass = box.sums[1] + box.estimate[1]
     if mass > 0.0:
@@ -193,7 +232,7 @@ def shrink(instance, open_ids, box, room, rules):
     for j in range(lo.size):
         if not lo[j] <= hi[j]:
             return False
-    if box.sums[1] > 0.0:
+    if box.sums[1] > 0.0 and rules.hole[0, 0] > rules.hole[1, 0]:
         return shrink_to_means(instance, open_ids, box.sums, slack, rules.walls, lo, hi)
     return True
 
@@ -234,8 +273,8 @@ def examine(instance, stack, work, node, rules, cutoff):
 
 
 @njit(cache=True, nogil=True)
-def probe(instance, work, forest, cutoff):
-    """Value of the forest's best set at the maximiser, moved into the box.
+def probe(instance, work, forest, hole, cutoff):
+    """Value of the forest's best set at the maximiser, moved into the box and out of the hole.
 
     Returns ``(value, conflict)``: where the value exceeds the cutoff, the place of a group that
     a cannot-link beyond the forest forbids in that set, or -1 if the set is proper.
@@ -243,6 +282,7 @@ def probe(instance, work, forest, cutoff):
     box, y = work.box, work.box.y
     for j in range(y.size):
         y[j] = min(max(y[j], box.lo[j]), box.hi[j])
+    leave_hole(box, hole)
     # The shares are not needed any more; among free groups, `gain` is never touched then, which
     # is 8 bytes for each of them.
     value = quadratic_at(box.before, y) + select_at(instance, forest, y, work.share, work.chosen)
@@ -314,8 +354,8 @@ def search_boxes(
 
     Afterwards the best cluster is worth at most ``max(cutoff, stuck, uppers[:n_open])``: each
     box that left the stack was bounded by the cutoff or by ``stuck`` (too small to split),
-    holds no mean of a set it allows (moved into the region), or was replaced by parts that
-    cover what it may contain.
+    holds no mean of a set it allows (moved into the region), lies in the hole, or was replaced by
+    parts that cover what it may contain.
     """
     uppers, starts, sizes, slack = stack.uppers, stack.starts, stack.sizes, rules.slack
     most = np.int64(1)
@@ -335,11 +375,11 @@ def search_boxes(
         left = examine(instance, stack, work, node, rules, cutoff)
         n_looks += left.looks
         touched += left.touched
-        if left.bound <= cutoff:
+        if left.bound <= cutoff or lies_in(box.lo, box.hi, rules.hole):
             continue
         forest, bound = left.forest, left.bound
-        value, conflict = probe(instance, work, forest, cutoff)
-        if value > cutoff and conflict < 0:
+        value, conflict = probe(instance, work, forest, rules.hole, cutoff)
+        if value > cutoff and conflict < 0 and not lies_in(box.y, box.y, rules.hole):
             finds.centers[n_found % finds.values.size] = box.y
             finds.values[n_found % finds.values.size] = value
             n_found += 1
