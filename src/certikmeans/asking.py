@@ -10,6 +10,7 @@ import numpy as np
 
 from certikmeans.certainty.basis import carried_multipliers
 from certikmeans.certainty.questions import Question
+from certikmeans.certainty.wanted import checked_slack
 from certikmeans.errors import InfeasibleError, InputError
 from certikmeans.options import Options
 from certikmeans.problem import Problem
@@ -57,7 +58,7 @@ class Conversation:
         **changes: Any,
     ) -> None:
         self._options = (Options() if options is None else options).changed(**changes)
-        self._slack = slack
+        self._slack = checked_slack(slack)
         self.problem = problem
         self.result = self._solved(problem, None)
 

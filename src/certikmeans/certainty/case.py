@@ -40,9 +40,18 @@ class Case:
     groups: Labels  # of the groups
     cost: float
     slack: float
+    time_limit: float | None = None
 
     @classmethod
-    def of(cls, basis: Basis, labels: Labels, cost: float, slack: float, stop: StopSignal) -> Case:
+    def of(
+        cls,
+        basis: Basis,
+        labels: Labels,
+        cost: float,
+        slack: float,
+        stop: StopSignal,
+        time_limit: float | None = None,
+    ) -> Case:
         """Presolve, unless the run has left that behind."""
         presolved = basis.presolved
         if presolved is None:
@@ -50,12 +59,12 @@ class Case:
             if isinstance(found, InfeasibilityProof):  # there are labels: it cannot be
                 raise AssertionError("a problem with a labelling was called infeasible")
             presolved = found
-        return cls(basis, presolved, labels, presolved.reduce_labels(labels), cost, slack)
+        groups = presolved.reduce_labels(labels)
+        return cls(basis, presolved, labels, groups, cost, slack, time_limit)
 
-    @property
-    def seconds(self) -> float:
-        """How long it may take: as long as the proof."""
-        return max(LEAST_SECONDS, self.basis.seconds)
+    def seconds(self, least: float = LEAST_SECONDS) -> float:
+        """How long it may take: as long as the proof, and ``least`` at least."""
+        return max(least, self.basis.seconds) if self.time_limit is None else self.time_limit
 
     def shown(self) -> tuple[Shown, ...]:
         """What the run has left behind, if groups are numbered as they were."""

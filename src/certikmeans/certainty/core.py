@@ -78,14 +78,20 @@ class Core:
         return ClusterRestart(self.multipliers, tuple(inner), np.empty((0, 0))), others
 
 
-def core_of(pricer: Pricer, labels: Labels, multipliers: Vector, room: float) -> Core | None:
+def core_of(
+    pricer: Pricer,
+    labels: Labels,
+    multipliers: Vector,
+    room: float,
+    least_groups: int = LEAST_GROUPS,
+) -> Core | None:
     """Join what is far from every border; None: too little is, or too few groups there are.
 
     ``room`` is what labellings may lose against the multipliers, all clusters together.
     """
     reduced = pricer.reduced
     n, k = reduced.n_groups, reduced.n_clusters
-    if n < LEAST_GROUPS:
+    if n < least_groups:
         return None
     sums, masses = reduced.cluster_sums(labels)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -100,6 +106,12 @@ def core_of(pricer: Pricer, labels: Labels, multipliers: Vector, room: float) ->
     number = np.where(settled, n_kept + labels, np.cumsum(~settled) - 1)
     used, number = _without_gaps(number, n_kept + k)
     return _joined(reduced, labels, multipliers, settled, number, used)
+
+
+def rehearse_core(reduced: ReducedProblem) -> None:
+    """Call what only large problems need on a tiny one, so that it is compiled."""
+    labels = np.arange(reduced.n_groups) % reduced.n_clusters
+    core_of(Pricer(reduced), labels, np.ones(reduced.n_groups), 0.0, least_groups=0)
 
 
 def _without_gaps(number: Labels, n: int) -> tuple[int, Labels]:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from certikmeans.bounds.cluster.pricing import SHORT_CLIMB, Pricer
 from certikmeans.bounds.cluster.pricing_error import mean_slack
+from certikmeans.bounds.sdp.bound import SdpRestart
+from certikmeans.bounds.spectral.bound import AboutTheWhole
 from certikmeans.certainty.basis import Basis
 from certikmeans.certainty.case import Case
 from certikmeans.certainty.claim import claim_of
@@ -23,13 +25,15 @@ from certikmeans.certainty.raising import raised_multipliers
 from certikmeans.certainty.ranges import worth_of
 from certikmeans.certainty.regions import WORTH_LESS, CenterRegion, enclose
 from certikmeans.certainty.report import (
+    BY_MATRIX,
     BY_NOTHING,
-    BY_OVERLAP,
     BY_REGIONS,
+    BY_SPECTRUM,
     ONE_CLUSTER,
     Certainty,
     confusable_pairs,
 )
+from certikmeans.certainty.semidefinite import semidefinite_overlap
 from certikmeans.certainty.statements import (
     Statements,
     family_worth,
@@ -43,18 +47,25 @@ from certikmeans.stop import StopSignal
 
 Labels = NDArray[np.int64]
 
-# Of the time there is: after this much regions are given up, and so much is there to count overlaps
-# where they were.
-UNTIL_REGIONS, TIME_OF_OVERLAP = 0.75, 0.25
+# Of the time there is, after this much regions are given up. To count overlaps instead may take as
+# long as the proof, or so many seconds.
+UNTIL_REGIONS, OVERLAP_SECONDS = 0.75, 2.0
+ENOUGH = 0.3  # an eta that is not worth while to improve with matrices of all groups
 
 
 def find_certainty(
-    basis: Basis, labels: Labels, cost: float, slack: float, stop: StopSignal | None = None
+    basis: Basis,
+    labels: Labels,
+    cost: float,
+    slack: float,
+    stop: StopSignal | None = None,
+    time_limit: float | None = None,
 ) -> Certainty:
     """Say what is true of every labelling that costs at most ``(1 + slack) cost``."""
-    if stop is None:
-        stop = StopSignal()
-    case = Case.of(basis, labels, cost, slack, stop)
+    stop = StopSignal(time_limit) if stop is None else stop
+    if time_limit is not None:
+        stop = stop.within(time_limit)
+    case = Case.of(basis, labels, cost, slack, stop, time_limit)
     if basis.problem.n_clusters == 1:
         return _one_cluster(case)
     if basis.n_threads == 1 or case.presolved.reduced.points.size < SHORT_CLIMB:
@@ -68,7 +79,7 @@ def _from_multipliers(case: Case, threads: Executor | None, stop: StopSignal) ->
     presolved = case.presolved
     reduced = presolved.reduced
     most = most_reduced_cost(presolved, case.cost, case.slack)
-    limited = stop.within(UNTIL_REGIONS * case.seconds)
+    limited = stop.within(UNTIL_REGIONS * case.seconds())
     sums, masses = reduced.cluster_sums(case.groups)
     with np.errstate(invalid="ignore", divide="ignore"):
         centers = sums / masses[:, None]  # NaN: empty
@@ -105,8 +116,7 @@ def _from_regions(
 def _from_overlap(case: Case, most: float, reason: str, stop: StopSignal) -> Certainty:
     """What can be said without regions: how many points can be elsewhere."""
     reduced, rows = case.presolved.reduced, case.presolved.row_of_point
-    limited = stop.within(TIME_OF_OVERLAP * case.seconds)
-    eta = spectral_overlap(reduced, case.groups, most, limited)
+    eta, method = _overlap(case, most, stop)
     kept = rows < reduced.n_groups
     sizes = np.bincount(rows[kept], minlength=reduced.n_groups)
     elsewhere = most_points_elsewhere(reduced, case.groups, sizes, eta)
@@ -126,11 +136,30 @@ def _from_overlap(case: Case, most: float, reason: str, stop: StopSignal) -> Cer
         agreement=_share(elsewhere, n),
         most_elsewhere=elsewhere,
         confusable=confusable_pairs(possible),
-        method=BY_OVERLAP,
+        method=method,
         reason="all there is to know"
         if certain.all()
         else f"{reason}; this many points can be elsewhere, and it is not known which",
     )
+
+
+def _overlap(case: Case, most: float, stop: StopSignal) -> tuple[float, str]:
+    """The best bound on ``eta``, and where it comes from."""
+    reduced, limited = case.presolved.reduced, stop.within(case.seconds(OVERLAP_SECONDS))
+    spectrum = matrix = None
+    for one in case.shown():
+        if isinstance(one.evidence, AboutTheWhole):
+            spectrum = one.evidence.inner
+        if isinstance(one.restart, SdpRestart):
+            matrix = one.restart.last
+    found = (math.inf, BY_SPECTRUM)
+    if matrix is None or spectrum is not None:  # who needed matrices has no use for a few columns
+        found = (spectral_overlap(reduced, case.groups, most, spectrum, limited), BY_SPECTRUM)
+    if not found[0] < ENOUGH:
+        slack = case.slack * case.cost
+        eta = semidefinite_overlap(reduced, case.groups, most, slack, matrix, limited)
+        found = min(found, (eta, BY_MATRIX))
+    return found
 
 
 def _told(

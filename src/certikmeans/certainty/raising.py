@@ -76,7 +76,7 @@ def raised_multipliers(
     if given is None and case.presolved.reduced.n_axes > MOST_AXES:
         return
     raising = _Raising(
-        case, pricer, threads, stop.within(TIME_SHARE * case.seconds),
+        case, pricer, threads, stop.within(TIME_SHARE * case.seconds()),
         max(AIM * case.slack, LEAST_AIM),
     )  # fmt: skip
     if given is None:

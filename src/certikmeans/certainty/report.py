@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Methods; centres are known to be in less than the box of all points with the first two.
 BY_REGIONS, ONE_CLUSTER = "regions of centres", "one cluster"
-BY_OVERLAP, BY_NOTHING = "spectral overlap", "none"
+BY_SPECTRUM, BY_MATRIX, BY_NOTHING = "spectral overlap", "semidefinite overlap", "none"
 
 
 @final
@@ -50,7 +50,7 @@ class Certainty:
         cannot be; 0 where nothing is known.
     method : str
         What the statements were derived from: ``"regions of centres"``, ``"spectral overlap"``,
-        ``"one cluster"`` or ``"none"``.
+        ``"semidefinite overlap"``, ``"one cluster"`` or ``"none"``.
     reason : str
         Why it is no more.
     claim_of : callable, optional
