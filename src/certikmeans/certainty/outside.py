@@ -108,7 +108,7 @@ class _Search:
             if not guess.holds(place):
                 guess.add([place])
                 grown += 1
-        new = [box for box in guess.boxes if not any(box is one for one in before)]
+        new = [box for box in guess.boxes if not any(np.array_equal(box, one) for one in before)]
         waiting, self.heap = [*self.heap, *again], []
         restarted = set[int]()
         for box in sorted(waiting):
