@@ -13,6 +13,7 @@ from certikmeans.kernels.pricing.boxes import (
     shrink_to_objective,
     worst_conflict,
 )
+from certikmeans.kernels.pricing.hole import has_hole, leave_hole, lies_in
 from certikmeans.kernels.pricing.instance import Forest, ForestSpace, add_group, forest_space
 from certikmeans.kernels.pricing.ranges import (
     OPEN,
@@ -28,8 +29,6 @@ WORTH_ANOTHER_LOOK = 0.75
 MOST_LOOKS = 4
 # With at most so many undecided groups, decide one instead of splitting the box.
 FEW = 6
-# How far outside of a hole it is tried whether there is something, in units of its side.
-A_LITTLE = 0.02
 
 
 class OpenBoxes(NamedTuple):
@@ -187,38 +186,6 @@ def look(instance, members, work, error):
 
 
 @njit(cache=True, nogil=True)
-def lies_in(low, high, hole):
-    """Whether a box lies in the hole."""
-    inside = True
-    for j in range(low.size):
-        inside = inside and hole[0, j] <= low[j] and high[j] <= hole[1, j]
-    return inside
-
-
-@njit(cache=True, nogil=True)
-def leave_hole(box, hole):
-    """Move the maximiser out of the hole, if it is in there, by the shortest way in the box."""
-    lo, hi, y = box.lo, box.hi, box.y
-    if not lies_in(y, y, hole):
-        return
-    axis = 0
-    place = 0.0
-    best = np.inf
-    for j in range(y.size):
-        little = A_LITTLE * (hole[1, j] - hole[0, j])
-        if lo[j] < hole[0, j]:
-            out = hole[0, j] - min(little, 0.5 * (hole[0, j] - lo[j]))
-            if y[j] - out < best:
-                best, axis, place = y[j] - out, j, out
-        if hi[j] > hole[1, j]:
-            out = hole[1, j] + min(little, 0.5 * (hi[j] - hole[1, j]))
-            if out - y[j] < best:
-                best, axis, place = out - y[j], j, out
-    if best < np.inf:
-        y[axis] = place
-
-
-@njit(cache=True, nogil=True)
 def shrink(instance, open_ids, box, room, rules):
     """Cut off what can hold neither the objective nor a mean; False if nothing is left.
 
@@ -232,7 +199,7 @@ def shrink(instance, open_ids, box, room, rules):
     for j in range(lo.size):
         if not lo[j] <= hi[j]:
             return False
-    if box.sums[1] > 0.0 and rules.hole[0, 0] > rules.hole[1, 0]:
+    if box.sums[1] > 0.0 and not has_hole(rules.hole):
         return shrink_to_means(instance, open_ids, box.sums, slack, rules.walls, lo, hi)
     return True
 
@@ -282,7 +249,7 @@ def probe(instance, work, forest, hole, cutoff):
     box, y = work.box, work.box.y
     for j in range(y.size):
         y[j] = min(max(y[j], box.lo[j]), box.hi[j])
-    leave_hole(box, hole)
+    leave_hole(box.lo, box.hi, hole, y)
     # The shares are not needed any more; among free groups, `gain` is never touched then, which
     # is 8 bytes for each of them.
     value = quadratic_at(box.before, y) + select_at(instance, forest, y, work.share, work.chosen)
@@ -384,6 +351,8 @@ def search_boxes(
             finds.values[n_found % finds.values.size] = value
             n_found += 1
             cutoff = value + rules.tolerance
+            if has_hole(rules.hole):
+                touched = rules.budget  # the hole is too small: nearer to it is always better
         place = group_to_split(work, forest, conflict, left.size)
         if place >= 0:
             split_on_group(instance, stack, work, forest, place, free, n_open, bound)
