@@ -89,6 +89,13 @@ def families_of(
     return tuple(families)
 
 
+def one_centre_each(level: Level, high: NDArray[np.float64]) -> bool:
+    """Whether every set of places holds one centre, given what groups are worth there at most."""
+    columns = [high[:, k] for k in range(high.shape[1])]
+    least, most = _counts(level, columns, len(columns), _most_empty(level, len(columns)))
+    return bool(np.all(least == 1) and np.all(most == 1))
+
+
 def _home_of(
     place: NDArray[np.float64], regions: tuple[CenterRegion, ...], slack: NDArray[np.float64]
 ) -> int:
