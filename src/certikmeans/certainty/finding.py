@@ -125,9 +125,11 @@ def _from_overlap(case: Case, most: float, reason: str, stop: StopSignal) -> Cer
         return nothing
     n = len(rows)
     elsewhere = min(n, elsewhere + int(n - kept.sum()))
-    possible = nothing.possible.copy()
-    if elsewhere == int(n - kept.sum()):
-        possible[kept] = np.arange(nothing.possible.shape[1]) == case.labels[kept, None]
+    possible, families = nothing.possible.copy(), nothing.families
+    if elsewhere == int(n - kept.sum()):  # nobody that weighs something
+        k = nothing.possible.shape[1]
+        possible[kept] = np.arange(k) == case.labels[kept, None]
+        families = tuple((c,) for c in range(k))
     certain = how_many(possible) == 1
     return dataclasses.replace(
         nothing,
@@ -136,6 +138,7 @@ def _from_overlap(case: Case, most: float, reason: str, stop: StopSignal) -> Cer
         agreement=_share(elsewhere, n),
         most_elsewhere=elsewhere,
         confusable=confusable_pairs(possible),
+        families=families,
         method=method,
         reason="all there is to know"
         if certain.all()

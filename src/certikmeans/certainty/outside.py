@@ -203,11 +203,12 @@ def _touch(part: WaitingBox, box: Box) -> bool:
 def _plane_between(part: WaitingBox, boxes: list[Box]) -> tuple[int, float] | None:
     """Axis and place of a plane in the widest gap between boxes; None: there is no gap."""
     best, found = 0.0, None
-    for axis in range(len(part.low)):
+    sides = part.high - part.low
+    for axis in np.flatnonzero(sides > 0.0).tolist():
         ends = sorted((float(box[0][axis]), float(box[1][axis])) for box in boxes)
         reached = ends[0][1]
         for low, high in ends[1:]:
-            share = (low - reached) / float(part.high[axis] - part.low[axis])
+            share = (low - reached) / float(sides[axis])
             if share > best:
                 best, found = share, (axis, 0.5 * (low + reached))
             reached = max(reached, high)

@@ -17,10 +17,10 @@ def checked_slack(slack: Any) -> float:
     """
     share = _number(slack)
     if not 0.0 <= share <= 1.0:
-        hint = "0.001 speaks of all labellings within 0.1 % of the cost"
-        if share > 1.0:
-            hint = f"it is a share, not per cent: {share / 100.0:g} for {share:g} %"
-        raise InputError(f"slack: {slack!r} is not a share from 0 to 1", hint=hint)
+        raise InputError(
+            f"slack: {slack!r} is not a share from 0 to 1",
+            hint="0.001 speaks of all labellings within 0.1 % of the cost",
+        )
     return share
 
 
@@ -46,7 +46,7 @@ def checked_count(most: Any) -> int:
     if number < 0:
         raise InputError(
             f"questions: {most!r} is not a whole number of at least 0",
-            hint="questions(10) returns ten at most",
+            hint="give a whole number: at most so many are returned",
         )
     return number
 

@@ -185,8 +185,11 @@ def _claim(proof: Proof, certainty: Certainty) -> CertaintyClaim:
     """What the file says of every labelling that is nearly as good."""
     claim = certainty.claim
     if claim is None:
+        why = "the checker could not tell the clusters apart"
+        if certainty.claim_of is None:
+            why = f"certificates hold places of centres, and it comes from: {certainty.method}"
         raise InputError(
-            "this certainty cannot be certified: the checker could not tell the clusters apart",
+            f"this certainty cannot be certified: {why}",
             hint="leave it out, or ask for less slack",
         )
     if not (np.array_equal(claim.centre, proof.centre) and np.array_equal(claim.axes, proof.axes)):
