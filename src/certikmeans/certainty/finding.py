@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 
@@ -16,12 +17,12 @@ from certikmeans.bounds.sdp.bound import SdpRestart
 from certikmeans.bounds.spectral.bound import AboutTheWhole
 from certikmeans.certainty.basis import Basis
 from certikmeans.certainty.case import Case
-from certikmeans.certainty.claim import claim_of
+from certikmeans.certainty.claim import RegionClaim, claim_of
 from certikmeans.certainty.counting import Family, families_of
 from certikmeans.certainty.level import Level, most_reduced_cost
 from certikmeans.certainty.overlap import most_points_elsewhere, spectral_overlap
 from certikmeans.certainty.places import stated_boxes
-from certikmeans.certainty.raising import raised_multipliers
+from certikmeans.certainty.raising import Raised, raised_multipliers
 from certikmeans.certainty.ranges import worth_of
 from certikmeans.certainty.regions import WORTH_LESS, CenterRegion, enclose
 from certikmeans.certainty.report import (
@@ -50,6 +51,7 @@ Labels = NDArray[np.int64]
 # Of the time there is, after this much regions are given up. To count overlaps instead may take as
 # long as the proof, or so many seconds.
 UNTIL_REGIONS, OVERLAP_SECONDS = 0.75, 2.0
+ROOM_FOR_A_CHECKER = 0.1  # of what it is worth while to gain
 ENOUGH = 0.3  # an eta that is not worth while to improve with matrices of all groups
 
 
@@ -89,7 +91,8 @@ def _from_multipliers(case: Case, threads: Executor | None, stop: StopSignal) ->
         enclosure = enclose(pricer, raised, most, centers[masses > 0.0], limited)
         level = enclosure.level
         if enclosure.failure is None:
-            return _from_regions(case, level, enclosure.regions, centers)
+            claim = partial(_for_a_checker, case, raised.alone(), level, most, centers)
+            return _from_regions(case, level, enclosure.regions, centers, claim)
         failure = f"{enclosure.failure}; {_room(case, level)}"
         if enclosure.failure != WORTH_LESS:
             break
@@ -101,6 +104,7 @@ def _from_regions(
     level: Level,
     regions: tuple[CenterRegion, ...],
     centers: NDArray[np.float64],
+    claim: Callable[[], RegionClaim | None],
 ) -> Certainty:
     """What follows where it is known in which places all centres are."""
     reduced = case.presolved.reduced
@@ -110,7 +114,26 @@ def _from_regions(
         return _nothing(case, "regions are too close to tell them apart in floating point")
     held = family_worth(worth, families)
     statements = who_can_be_where(reduced, held, families, level.delta)
-    return _told(case, level, regions, families, statements)
+    told = _told(case, level, regions, families, statements)
+    return dataclasses.replace(told, claim_of=claim)
+
+
+def _for_a_checker(
+    case: Case, raised: Raised, level: Level, most: float, centers: NDArray[np.float64]
+) -> RegionClaim | None:
+    """The same with a sigma that a checker, who works with boxes alone, can show in a moment."""
+    reduced = case.presolved.reduced
+    sigma = level.sigma + ROOM_FOR_A_CHECKER * raised.unit / reduced.n_clusters
+    pricer, ours = Pricer(reduced), centers[~np.isnan(centers).any(axis=1)]
+    found = enclose(pricer, raised, most, ours, StopSignal(case.seconds()), sigma)
+    if found.failure is not None:
+        return None
+    worth = worth_of(reduced, level.multipliers, found.regions)
+    slack = mean_slack(reduced.points)
+    families = families_of(found.level, worth, found.regions, centers, slack)
+    if families is None:
+        return None
+    return claim_of(case.presolved, case.slack, found.level, found.regions, families)
 
 
 def _from_overlap(case: Case, most: float, reason: str, stop: StopSignal) -> Certainty:
@@ -212,7 +235,6 @@ def _told(
         prices=prices,
         method=BY_REGIONS,
         reason=_why(case, level, families, certain),
-        claim_of=partial(claim_of, presolved, case.slack, level, regions, families),
     )
 
 

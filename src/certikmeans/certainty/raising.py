@@ -9,6 +9,7 @@ What multipliers are worth is only said here; the regions prove it, or say that 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from concurrent.futures import Executor
@@ -66,6 +67,11 @@ class Raised:
     value: float
     unit: float  # what it is worth while to gain: a tenth of the slack
     guide: Guide
+
+    def alone(self) -> Raised:
+        """The same without threads, which will be gone."""
+        guide = dataclasses.replace(self.guide, pricer=Pricer(self.guide.pricer.reduced))
+        return dataclasses.replace(self, guide=guide)
 
 
 def raised_multipliers(

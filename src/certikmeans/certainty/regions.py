@@ -75,16 +75,20 @@ def enclose(
     most: float,
     centers: NDArray[np.float64],
     stop: StopSignal,
+    sigma: float | None = None,
 ) -> Enclosure:
     """Find boxes that hold every ``y`` with ``F(y) >= cut``, and show that they do.
 
-    ``most`` is above the reduced cost of all labellings that are spoken of.
+    ``most`` is above the reduced cost of all labellings that are spoken of. With ``sigma``, that is
+    what clusters are taken to be worth at most; otherwise it is found out.
     """
     scale = Scale.of(pricer.reduced, raised.multipliers, most)
     unit = raised.unit / scale.n_clusters
     said = scale.sigma_of(raised.value) + 8.0 * scale.error
     step = TOLERANCE * unit + 8.0 * scale.error
-    level = scale.level(min(_sigma_of_guide(raised.guide, scale, step, stop), said))
+    if sigma is None:
+        sigma = min(_sigma_of_guide(raised.guide, scale, step, stop), said)
+    level = scale.level(sigma)
     for _ in range(TRIES):
         guess = Guess(raised.guide, level.cut, stop)
         if level.cut <= 4.0 * level.error:
