@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
 
@@ -9,14 +10,21 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
+from certikmeans.bounds.sdp.bound import SdpBound
+from certikmeans.bounds.sdp.model import SdpModel
+from certikmeans.bounds.sdp.safe import safe_bound
+from certikmeans.certainty import semidefinite
 from certikmeans.certainty.level import most_reduced_cost
 from certikmeans.certainty.overlap import (
+    eta_of,
+    least_between,
     most_points_elsewhere,
     spectral_overlap,
     weight_elsewhere,
 )
 from certikmeans.certainty.semidefinite import semidefinite_overlap
 from certikmeans.presolve.pipeline import presolve
+from certikmeans.problem.subproblem import Subproblem
 from certikmeans.stop import StopSignal
 from tests.certainty.every_labelling import check_every_statement, good_labellings
 
@@ -158,3 +166,39 @@ def test_semidefinite_evidence_is_gone_on_from():
     assert 0.5 < sure.agreement <= 1.0
     assert sure.most_elsewhere < 20
     assert result.certainty(1e-3).most_elsewhere == sure.most_elsewhere  # twice the same
+
+
+def real_set(name: str) -> tuple[np.ndarray, int]:
+    from sklearn import datasets
+    from sklearn.preprocessing import StandardScaler
+
+    if name == "iris":
+        return datasets.load_iris().data, 3
+    load = datasets.load_wine if name == "wine" else datasets.load_breast_cancer
+    return StandardScaler().fit_transform(load().data), 3 if name == "wine" else 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "before", "after"), [("iris", 1.0, 0.07), ("wine", 2.0, 0.1), ("breast", 1.0, 0.13)]
+)
+def test_multipliers_of_the_cost_alone_leave_no_room(name, before, after):
+    """What docs/concepts/certainty.md says of overlapping data."""
+    points, k = real_set(name)
+    problem = Problem.from_data(points, k)
+    result = solve(problem, jobs=1)
+    done = presolve(problem, StopSignal())
+    reduced, ours = done.reduced, done.reduce_labels(result.labels)
+    model, bound = SdpModel.of(reduced), SdpBound()
+    goal = 0.9998 * most_reduced_cost(done, result.cost, 0.0)
+    proof = bound.evaluate(model, Subproblem.root(reduced), goal, StopSignal())
+    most = most_reduced_cost(done, result.cost, 1e-3)
+    etas = []
+    for share in (0.01, 0.03, 0.1, 0.3):
+        theta = share * least_between(reduced, ours)
+        turned = replace(model, costs=model.costs + theta * semidefinite._ours(reduced, ours))
+        etas.append(eta_of(most, safe_bound(turned, proof.leaf.evidence), theta, k))
+    assert min(etas) == pytest.approx(before, abs=0.05)
+    last = proof.restart.last
+    eta = semidefinite_overlap(reduced, ours, most, 1e-3 * result.cost, last, StopSignal())
+    assert eta <= after
