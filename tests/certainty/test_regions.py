@@ -102,56 +102,59 @@ def test_every_set_that_is_good_enough_has_its_mean_in_a_box(monkeypatch, shrunk
         return failure
 
     monkeypatch.setattr(regions, "show_outside", show_outside)
-    good = told = 0
-    for seed in range(12):
-        found = enclosed(seed, (0.01, 0.1)[seed % 2])
-        if found is None:
-            continue
-        reduced, enclosure = found
-        level = enclosure.level
-        told += 1
-        for members in independent_sets(reduced):
-            if about_worth(reduced, level.multipliers, members) < 0.999 * level.cut:
-                continue
+    found = [enclosed(seed, (0.01, 0.1)[seed % 2]) for seed in range(12)]
+    good = [good_sets_in_regions(*one) for one in found if one is not None]
+    assert len(good) >= 6
+    assert sum(good) >= 20
+    assert grown >= 6 * shrunk
+
+
+def good_sets_in_regions(reduced: ReducedProblem, enclosure: regions.Enclosure) -> int:
+    """How many sets are worth the cut, each with its mean in a region."""
+    level = enclosure.level
+    good = 0
+    for members in independent_sets(reduced):
+        if about_worth(reduced, level.multipliers, members) >= 0.999 * level.cut:
             mean = exact_mean(reduced, members)
             worth = exact_worth(reduced, level.multipliers, members, mean)
             assert worth <= Fraction(level.sigma)
             if worth >= Fraction(level.cut):
                 good += 1
                 assert in_a_region(enclosure, mean)
-    assert told >= 6
-    assert good >= 20
-    assert grown >= 6 * shrunk
+    return good
+
+
+def places_near(reduced: ReducedProblem, enclosure: regions.Enclosure, rng) -> list[np.ndarray]:
+    """Places at corners of the regions, outside of them, but among the points."""
+    low, high = reduced.points.min(axis=0), reduced.points.max(axis=0)
+    corners = [end for one in enclosure.regions for end in (one.low, one.high)]
+    wide = 0.05 * (high - low) + 1e-9
+    places = [p for end in corners for p in end + rng.normal(size=(6, len(low))) * wide]
+    return [
+        place
+        for place in places
+        if np.all(low <= place)
+        and np.all(place <= high)
+        and not in_a_region(enclosure, [Fraction(float(y)) for y in place])
+    ]
 
 
 def test_nothing_outside_the_boxes_is_worth_the_cut():
     """Not only means: no place at all."""
     outside = 0
     rng = np.random.default_rng(0)
-    for seed in range(0, 12, 2):
-        found = enclosed(seed, 0.02)
-        if found is None:
-            continue
-        reduced, enclosure = found
+    found = [enclosed(seed, 0.02) for seed in range(0, 12, 2)]
+    for reduced, enclosure in (one for one in found if one is not None):
         level, sets = enclosure.level, independent_sets(reduced)
-        faces = [end for one in enclosure.regions for end in (one.low, one.high)]
-        for face in faces:
-            wide = 0.05 * (reduced.points.max(axis=0) - reduced.points.min(axis=0)) + 1e-9
-            for place in face + rng.normal(size=(6, reduced.n_axes)) * wide:
-                exact = [Fraction(float(y)) for y in place]
-                if in_a_region(enclosure, exact):
-                    continue
-                inside = reduced.points.min(axis=0) <= place, place <= reduced.points.max(axis=0)
-                if not (inside[0].all() and inside[1].all()):
-                    continue  # means lie among the points
-                outside += 1
-                about = [
-                    level.multipliers[one].sum()
-                    - reduced.weights[one] @ np.sum((reduced.points[one] - place) ** 2, axis=1)
-                    for one in sets
-                ]
-                best = sets[int(np.argmax(about))]
-                assert exact_worth(reduced, level.multipliers, best, exact) < Fraction(level.cut)
+        for place in places_near(reduced, enclosure, rng):
+            about = [
+                level.multipliers[one].sum()
+                - reduced.weights[one] @ np.sum((reduced.points[one] - place) ** 2, axis=1)
+                for one in sets
+            ]
+            best, exact = sets[int(np.argmax(about))], [Fraction(float(y)) for y in place]
+            assert exact_worth(reduced, level.multipliers, best, exact) < Fraction(level.cut)
+            outside += 1
     assert outside >= 20
 
 
