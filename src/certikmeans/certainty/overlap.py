@@ -120,7 +120,7 @@ def share_elsewhere(eta: float) -> float:
     """At least ``m / A``: the largest r with ``r + (1 - 2 eta) r / (1 + r) <= eta``.
 
     >>> round(share_elsewhere(0.1), 4), round(share_elsewhere(0.5), 4)
-    (0.0575, 0.5)
+    (0.0569, 0.5)
     """
     eta = max(0.0, eta)
     half = 2.0 - 3.0 * eta
