@@ -8,9 +8,10 @@ from typing import Any, final
 
 from benchmarks.environment import peak_gigabytes
 from benchmarks.solvers.base import AbstractSolver, Answer, finite, tiny_problem
-from certikmeans import Problem, solve
+from certikmeans import Problem, solve, warm_up
 
-GAP = 1e-3
+# Short runs are measured so often, the best counts: others may be at work on the machine.
+REPEATS, SHORT_SECONDS = 3, 5.0
 
 
 @final
@@ -19,6 +20,7 @@ class Certain(AbstractSolver):
     """`certikmeans.solve`, then `Result.certainty`."""
 
     slack: float = 1e-3
+    gap: float = 1e-3
 
     @property
     def name(self) -> str:
@@ -28,24 +30,29 @@ class Certain(AbstractSolver):
     @property
     def options(self) -> dict[str, Any]:
         """What is asked."""
-        return {"gap": GAP, "slack": self.slack}
+        return {"gap": self.gap, "slack": self.slack}
 
     def warm_up(self) -> None:
         """Compile."""
+        warm_up(bounds=["cluster"])
         for must in (False, True):
             solve(tiny_problem(must=must)).certainty()
 
     def seconds_needed(self, limit: float) -> float:
-        """The proof, and as long again."""
-        return 3.0 * limit + 60.0
+        """The proof, and as long again, a few times."""
+        return 3.0 * limit + 90.0
 
     def run(self, problem: Problem, limit: float, seed: int) -> Answer:
         """Solve; then ask."""
-        result = solve(problem, gap=GAP, time_limit=limit, seed=seed)
-        began = time.perf_counter()
-        sure = result.certainty(self.slack)
-        seconds = time.perf_counter() - began
-        spent = result.seconds.get("bounds", 0.0) + result.seconds.get("search", 0.0)
+        proofs: list[float] = []
+        certainties: list[float] = []
+        while len(proofs) < REPEATS and sum(proofs) < SHORT_SECONDS:
+            result = solve(problem, gap=self.gap, time_limit=limit, seed=seed)
+            began = time.perf_counter()
+            sure = result.certainty(self.slack)
+            certainties.append(time.perf_counter() - began)
+            spent = result.seconds
+            proofs.append(spent.get("bounds", 0.0) + spent.get("search", 0.0))
         return Answer(
             labels=result.labels,
             lower_bound=finite(result.lower_bound),
@@ -54,8 +61,8 @@ class Certain(AbstractSolver):
             stop_reason=str(result.stop_reason),
             details={
                 "bound": result.bound,
-                "proof_seconds": spent,
-                "certainty_seconds": seconds,
+                "proof_seconds": min(proofs),
+                "certainty_seconds": min(certainties),
                 "certain": float(sure.certain.mean()),
                 "agreement": sure.agreement,
                 "method": sure.method,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, final
@@ -10,6 +11,7 @@ import numpy as np
 
 from certikmeans.certainty.basis import carried_multipliers
 from certikmeans.certainty.questions import Question
+from certikmeans.certainty.wanted import checked_slack
 from certikmeans.errors import InfeasibleError, InputError
 from certikmeans.options import Options
 from certikmeans.problem import Problem
@@ -57,7 +59,7 @@ class Conversation:
         **changes: Any,
     ) -> None:
         self._options = (Options() if options is None else options).changed(**changes)
-        self._slack = slack
+        self._slack = checked_slack(slack)
         self.problem = problem
         self.result = self._solved(problem, None)
 
@@ -70,16 +72,12 @@ class Conversation:
 
         Raises
         ------
+        InputError
+            If an answer is none. Then nothing is taken.
         InfeasibleError
             If the answers contradict each other or the pairs before; then they are not taken.
         """
-        told = list(answers)
-        for row in told:
-            if len(row) != 3:
-                raise InputError(
-                    f"answers: {row!r} is not (point, point, together)",
-                    hint="answer([(3, 7, True)]): points 3 and 7 belong together",
-                )
+        told = _checked(answers)
         must = [(i, j) for i, j, together in told if together]
         cannot = [(i, j) for i, j, together in told if not together]
         problem = replace(
@@ -109,6 +107,24 @@ class Conversation:
         elif np.isfinite(before.centers).all():
             start = {"start_centers": before.centers}
         return solve(problem, self._options, start_multipliers=known, **start)
+
+
+def _checked(answers: Any) -> list[tuple[int, int, bool]]:
+    """Answers as numbers; a text or half a point is a slip, not an answer."""
+    told = list(answers) if isinstance(answers, Iterable) else [answers]
+    checked = []
+    for row in told:
+        try:
+            first, second, together = row
+            if not (isinstance(together, bool | np.bool_) or together in (0, 1)):
+                raise TypeError
+            checked.append((operator.index(first), operator.index(second), bool(together)))
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"answers: {row!r} is not (point, point, together)",
+                hint="answer([(3, 7, True)]): points 3 and 7 belong together",
+            ) from error
+    return checked
 
 
 def _more(pairs: Any, new: list[tuple[int, int]]) -> Any:

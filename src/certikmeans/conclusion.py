@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certikmeans.board import Board
 from certikmeans.certainty.basis import Basis
 from certikmeans.errors import WorkerError
 from certikmeans.options import Options
 from certikmeans.presolve.infeasible import InfeasibilityProof
+from certikmeans.presolve.pipeline import Presolved
 from certikmeans.problem import Problem
 from certikmeans.proof import AbstractEvidence, Proof
 from certikmeans.result import Attempt, Result
 from certikmeans.status import Status, StopReason
 from certikmeans.stop import StopCause, StopSignal
+
+# A result holds on to what presolve has made of a table of so many numbers (80 megabytes, and about
+# as much again for pairs). Of larger ones it is made again if somebody asks for certainty.
+MOST_NUMBERS_KEPT = 10_000_000
 
 
 @final
@@ -27,6 +31,7 @@ class Shown:
 
     evidence: AbstractEvidence
     value: float
+    restart: Any = None  # what the bound could go on from
 
 
 @final
@@ -41,7 +46,7 @@ class Ending:
     proof: Proof | None = None
     attempts: tuple[Attempt, ...] = ()
     evidence: tuple[Shown, ...] = ()  # about the whole, for certainty
-    first_points: NDArray[np.int64] | None = None  # of the groups it is about
+    presolved: Presolved | None = None  # the groups it is about
     rounding: bool = False  # a bound was not asked: its rounding exceeds the cost
 
 
@@ -83,15 +88,17 @@ def conclude(
 
 def _basis(problem: Problem, options: Options, ending: Ending, seconds: dict[str, float]) -> Basis:
     """What certainty can begin from, should somebody ask."""
-    spent = seconds.get("bounds", 0.0) + seconds.get("search", 0.0)
+    presolved = ending.presolved
     return Basis(
         problem,
-        tuple(one.evidence for one in ending.evidence),
-        ending.first_points,
-        options.seed,
-        options.n_threads,
-        spent,
-        tuple(one.value for one in ending.evidence),
+        evidence=tuple(one.evidence for one in ending.evidence),
+        first_points=None if presolved is None else presolved.first_points,
+        seed=options.seed,
+        n_threads=options.n_threads,
+        seconds=seconds.get("bounds", 0.0) + seconds.get("search", 0.0),
+        values=tuple(one.value for one in ending.evidence),
+        restarts=tuple(one.restart for one in ending.evidence),
+        presolved=presolved if problem.points.size <= MOST_NUMBERS_KEPT else None,
     )
 
 

@@ -7,6 +7,7 @@ groups: groups are numbered by their smallest original row, in ascending order.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, final
@@ -48,12 +49,12 @@ class AbstractEvidence(ABC):
     slack : float
         The share of the scatter of the points by which solver and checker may come to different
         values, because they round differently. A certificate claims so much less.
-    says_more : bool
-        Whether certainty can be derived from it, so that it is kept with the result.
+    says_more_up_to : float
+        Groups up to which certainty can be derived from it, so that it is kept with the result.
     """
 
     slack: ClassVar[float] = 0.0
-    says_more: ClassVar[bool] = False
+    says_more_up_to: ClassVar[float] = 0
 
     @abstractmethod
     def renumbered(self, order: NDArray[np.int64]) -> AbstractEvidence:
@@ -79,7 +80,7 @@ class AbstractEvidence(ABC):
 class GroupMultipliers(AbstractEvidence):
     """One multiplier per group: the cluster bound's."""
 
-    says_more: ClassVar[bool] = True
+    says_more_up_to: ClassVar[float] = math.inf
 
     values: NDArray[np.float64]  # (n_groups,)
 

@@ -181,17 +181,17 @@ def _grow(
     return Ending(search.nodes, limited, None, failure, proof, tuple(course.attempts))
 
 
-def root_evidence(asked: Sequence[Asked]) -> tuple[Shown, ...]:
+def root_evidence(asked: Sequence[Asked], n_groups: int) -> tuple[Shown, ...]:
     """What of the evidence about the whole can say more than a bound, the best of each kind."""
     values = [one.found.value for one in asked]
     kept: dict[str, BoundResult] = {}
     for one in sorted(asked, key=lambda one: one.found.value):
         evidence = one.found.leaf.evidence
         near = one.found.value >= NEAR_THE_BEST * max(values) > 0.0
-        if evidence is not None and evidence.says_more and near:
+        if evidence is not None and n_groups <= evidence.says_more_up_to and near:
             kept[one.found.leaf.kind] = one.found
     return tuple(
-        Shown(found.leaf.evidence, found.value)
+        Shown(found.leaf.evidence, found.value, found.restart)
         for found in kept.values()
         if found.leaf.evidence is not None
     )

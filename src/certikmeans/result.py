@@ -147,17 +147,24 @@ class Result:
             case _:
                 return None
 
-    def certainty(self, slack: float = 1e-3, *, stop: StopSignal | None = None) -> Certainty:
+    def certainty(
+        self,
+        slack: float = 1e-3,
+        *,
+        time_limit: float | None = None,
+        stop: StopSignal | None = None,
+    ) -> Certainty:
         """Say what is true of *every* labelling that costs at most ``(1 + slack)`` times ours.
 
         Proven, as the bound is, with rounding accounted for: which points are grouped as here,
-        where the others can be, where the centres are. It takes about as long as the proof took
-        at most, or a few seconds. Where nothing follows, ``reason`` says why.
+        where the others can be, where the centres are. Where nothing follows, ``reason`` says why.
 
         Parameters
         ----------
         slack : float
             0.001: labellings within 0.1 %. With 0, all that are no worse.
+        time_limit : float, optional
+            Seconds. By default as many as the proof took, or eight where that is more.
         stop : StopSignal, optional
             Ends it early, with less.
 
@@ -172,18 +179,19 @@ class Result:
         1
         """
         from certikmeans.certainty.finding import find_certainty
+        from certikmeans.certainty.wanted import checked_seconds, checked_slack
 
-        share = float(slack)
-        if not 0.0 <= share <= 1e6:
-            raise InputError(
-                f"slack: {slack!r} is not a number of at least 0",
-                hint="0.001 speaks of all labellings within 0.1 % of the cost",
-            )
+        share, seconds = checked_slack(slack), checked_seconds(time_limit)
         basis, labels = self._known()
-        return find_certainty(basis, labels, self.cost, share, stop)
+        return find_certainty(basis, labels, self.cost, share, stop, seconds)
 
     def questions(
-        self, most: int = 10, *, slack: float = 1e-3, stop: StopSignal | None = None
+        self,
+        most: int = 10,
+        *,
+        slack: float = 1e-3,
+        time_limit: float | None = None,
+        stop: StopSignal | None = None,
     ) -> tuple[Question, ...]:
         """Return the pairs whose answer decides most, best first: what to ask an expert next.
 
@@ -191,11 +199,13 @@ class Result:
         with a point that stands for a cluster. `Conversation` takes the answers.
         """
         from certikmeans.certainty.questions import find_questions
+        from certikmeans.certainty.wanted import checked_count
 
-        sure = self.certainty(slack, stop=stop)
+        wanted = checked_count(most)
+        sure = self.certainty(slack, time_limit=time_limit, stop=stop)
         basis, labels = self._known()
         assert self.centers is not None
-        return find_questions(basis.problem, labels, self.centers, sure, int(most))
+        return find_questions(basis.problem, labels, self.centers, sure, wanted)
 
     def _known(self) -> tuple[Basis, NDArray[np.int64]]:
         """What certainty needs, or why there is none."""

@@ -200,9 +200,8 @@ class _Run:
         finally:
             ahead.end()
         course.mark(last=True)
-        ending = replace(
-            ending, evidence=root_evidence(course.asked), first_points=presolved.first_points
-        )
+        evidence = root_evidence(course.asked, presolved.reduced.n_groups)
+        ending = replace(ending, evidence=evidence, presolved=presolved)
         return self._with_better_proof(ending)
 
     def _with_better_proof(self, ending: Ending) -> Ending:

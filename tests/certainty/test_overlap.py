@@ -1,7 +1,8 @@
-"""The spectral way, for many axes: overlap and points elsewhere, in exact arithmetic."""
+"""For many axes, the spectral and the semidefinite way: overlap and points elsewhere, exactly."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
 
@@ -9,9 +10,21 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
+from certikmeans.bounds.sdp.bound import SdpBound
+from certikmeans.bounds.sdp.model import SdpModel
+from certikmeans.bounds.sdp.safe import safe_bound
+from certikmeans.certainty import semidefinite
 from certikmeans.certainty.level import most_reduced_cost
-from certikmeans.certainty.overlap import most_points_elsewhere, spectral_overlap
+from certikmeans.certainty.overlap import (
+    eta_of,
+    least_between,
+    most_points_elsewhere,
+    spectral_overlap,
+    weight_elsewhere,
+)
+from certikmeans.certainty.semidefinite import semidefinite_overlap
 from certikmeans.presolve.pipeline import presolve
+from certikmeans.problem.subproblem import Subproblem
 from certikmeans.stop import StopSignal
 from tests.certainty.every_labelling import check_every_statement, good_labellings
 
@@ -41,13 +54,21 @@ def overlap(weights, ours, theirs) -> Fraction:
     return total
 
 
-def compared_labellings(problem: Problem, slack: float) -> int:
+def by_spectrum(reduced, ours, most, slack):
+    return spectral_overlap(reduced, ours, most, None, StopSignal())
+
+
+def by_matrix(reduced, ours, most, slack):
+    return semidefinite_overlap(reduced, ours, most, slack, None, StopSignal())
+
+
+def compared_labellings(problem: Problem, slack: float, bounded) -> int:
     """Compare every good labelling with what is said of them; 0: nothing is said."""
     result = solve(problem, jobs=1)
     done = presolve(problem, StopSignal())
     ours, k = done.reduce_labels(result.labels), problem.n_clusters
     most = most_reduced_cost(done, result.cost, slack)
-    eta = spectral_overlap(done.reduced, ours, most, StopSignal())
+    eta = bounded(done.reduced, ours, most, slack * result.cost)
     sizes = np.ones(done.reduced.n_groups, dtype=np.int64)
     elsewhere = most_points_elsewhere(done.reduced, ours, sizes, eta)
     if elsewhere is None:
@@ -67,11 +88,58 @@ def compared_labellings(problem: Problem, slack: float) -> int:
     return compared
 
 
+@pytest.mark.parametrize("bounded", [by_spectrum, by_matrix])
 @pytest.mark.parametrize("first", range(0, 24, 12))
-def test_overlap_of_every_good_labelling(first):
+def test_overlap_of_every_good_labelling(first, bounded):
     slacks = (0.01, 0.1, 0.5)
-    compared = [compared_labellings(blobs(i), slacks[i % 3]) for i in range(first, first + 12)]
+    compared = [
+        compared_labellings(blobs(i), slacks[i % 3], bounded) for i in range(first, first + 12)
+    ]
     assert np.count_nonzero(compared) >= 6
+
+
+def test_matrices_say_more_where_clusters_overlap():
+    said, others = [0, 0], 0
+    for seed in range(16):
+        rng = np.random.default_rng(seed)
+        points = rng.normal(size=(9, 4)) + 2.0 * np.eye(4)[np.arange(9) % 2]
+        problem = Problem.from_data(points, 2)
+        for i, bounded in enumerate((by_spectrum, by_matrix)):
+            compared = compared_labellings(problem, (0.02, 0.1)[seed % 2], bounded)
+            said[i] += compared > 0
+            others += compared > 1
+    assert said[1] >= said[0] + 3
+    assert others >= 3  # where ours is not the only one
+
+
+def labels_at_random(rng, n, k):
+    return np.concatenate([np.arange(k), rng.integers(k, size=n - k)])[rng.permutation(n)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_more_weight_is_elsewhere_than_the_overlap_leaves_room_for(seed):
+    """Of any two labellings, whatever they cost: the lemma by itself."""
+    rng = np.random.default_rng(seed)
+    told = [0, 0]
+    for _ in range(200):
+        k, n = int(rng.integers(2, 5)), int(rng.integers(6, 25))
+        weights = rng.integers(1, 6, n).astype(float) if rng.integers(2) else np.ones(n)
+        ours = labels_at_random(rng, n, k)
+        theirs = ours.copy()
+        moved = rng.permutation(n)[: rng.integers(n)]
+        theirs[moved] = rng.integers(k, size=len(moved))
+        eta = k - overlap(weights, ours.tolist(), theirs.tolist())
+        # What the bound is given is at least eta.
+        room = weight_elsewhere(np.bincount(ours, weights, k), float(eta) * (1.0 + 1e-15))
+        table = np.zeros((k, k))
+        np.add.at(table, (ours, theirs), weights)
+        same = max(
+            sum(table[a, b] for a, b in enumerate(order)) for order in permutations(range(k))
+        )
+        assert weights.sum() - same <= room
+        if room < weights.sum():
+            told[int(eta >= 0.5)] += 1
+    assert min(told) >= 10
 
 
 def test_certainty_falls_back_to_it_with_many_axes():
@@ -84,3 +152,53 @@ def test_certainty_falls_back_to_it_with_many_axes():
     assert check_every_statement(problem, result, sure) >= 1
     assert sure.method in ("spectral overlap", "regions of centres")
     assert sure.agreement > 0.5
+
+
+def test_semidefinite_evidence_is_gone_on_from():
+    rng = np.random.default_rng(4)
+    points = rng.normal(size=(40, 12)) + 2.5 * np.eye(12)[np.arange(40) % 2]
+    result = solve(Problem.from_data(points, 2), bound="sdp", jobs=1)
+    assert result.basis is not None
+    (restart,) = result.basis.restarts
+    assert restart is not None
+    sure = result.certainty(1e-3)
+    assert sure.method == "semidefinite overlap"
+    assert 0.5 < sure.agreement <= 1.0
+    assert sure.most_elsewhere < 20
+    assert result.certainty(1e-3).most_elsewhere == sure.most_elsewhere  # twice the same
+
+
+def real_set(name: str) -> tuple[np.ndarray, int]:
+    from sklearn import datasets
+    from sklearn.preprocessing import StandardScaler
+
+    if name == "iris":
+        return datasets.load_iris().data, 3
+    load = datasets.load_wine if name == "wine" else datasets.load_breast_cancer
+    return StandardScaler().fit_transform(load().data), 3 if name == "wine" else 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "before", "after"), [("iris", 1.0, 0.07), ("wine", 2.0, 0.1), ("breast", 1.0, 0.13)]
+)
+def test_multipliers_of_the_cost_alone_leave_no_room(name, before, after):
+    """What docs/concepts/certainty.md says of overlapping data."""
+    points, k = real_set(name)
+    problem = Problem.from_data(points, k)
+    result = solve(problem, jobs=1)
+    done = presolve(problem, StopSignal())
+    reduced, ours = done.reduced, done.reduce_labels(result.labels)
+    model, bound = SdpModel.of(reduced), SdpBound()
+    goal = 0.9998 * most_reduced_cost(done, result.cost, 0.0)
+    proof = bound.evaluate(model, Subproblem.root(reduced), goal, StopSignal())
+    most = most_reduced_cost(done, result.cost, 1e-3)
+    etas = []
+    for share in (0.01, 0.03, 0.1, 0.3):
+        theta = share * least_between(reduced, ours)
+        turned = replace(model, costs=model.costs + theta * semidefinite._ours(reduced, ours))
+        etas.append(eta_of(most, safe_bound(turned, proof.leaf.evidence), theta, k))
+    assert min(etas) == pytest.approx(before, abs=0.05)
+    last = proof.restart.last
+    eta = semidefinite_overlap(reduced, ours, most, 1e-3 * result.cost, last, StopSignal())
+    assert eta <= after

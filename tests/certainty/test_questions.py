@@ -67,15 +67,27 @@ def test_contradicting_answers_are_refused_and_forgotten():
     talk = Conversation(Problem.from_data(LINE, 2), jobs=1)
     with pytest.raises(InfeasibleError):
         talk.answer([(0, 1, True), (0, 1, False)])
-    with pytest.raises(InputError):
-        talk.answer([(0, 1)])
+    for slip in ([(0, 1)], [(0, 1, "no")], [(0.5, 1, True)], [(0, 1, 2)], 5):
+        with pytest.raises(InputError, match="answers"):
+            talk.answer(slip)
+    with pytest.raises(InputError, match="does not exist"):
+        talk.answer([(0, 99, True)])
     assert len(talk.problem.must_link) == len(talk.problem.cannot_link) == 0
 
 
 def test_what_cannot_be_asked_says_why():
     result = solve(Problem.from_data(LINE, 2), jobs=1)
-    with pytest.raises(InputError, match="slack"):
-        result.certainty(-1.0)
+    for slack in (-1.0, float("nan"), 5.0, "0.1", True, None):
+        with pytest.raises(InputError, match="slack"):
+            result.certainty(slack)
+        with pytest.raises(InputError, match="slack"):
+            Conversation(Problem.from_data(LINE, 2), slack=slack)
+    for seconds in (0.0, -1.0, float("inf"), "1"):
+        with pytest.raises(InputError, match="time limit"):
+            result.certainty(time_limit=seconds)
+    for most in (-1, 1.5, "3", True):
+        with pytest.raises(InputError, match="questions"):
+            result.questions(most)
     with pytest.raises(InputError, match="file"):
         Result.from_json(result.to_json()).certainty()
     infeasible = solve(Problem.from_data(LINE, 2, must_link=[(0, 1)], cannot_link=[(0, 1)]))
@@ -145,3 +157,23 @@ def test_no_more_questions_than_wanted():
     assert len(many) > 5
     assert result.questions(3, slack=0.01) == many[:3]
     assert result.questions(0) == ()
+
+
+def test_nothing_is_asked_where_all_is_certain_without_places_of_centres():
+    rng = np.random.default_rng(0)
+    middles = rng.normal(size=(3, 20)) * 9.0
+    points = middles[np.arange(30) % 3] + rng.normal(size=(30, 20))
+    result = solve(Problem.from_data(points, 3), bound="spectral", jobs=1)
+    sure = result.certainty(1e-4)
+    assert sure.method == "spectral overlap"
+    assert sure.certain.all()
+    assert sure.families == ((0,), (1,), (2,))
+    assert result.questions(slack=1e-4) == ()
+
+
+def test_a_time_limit_ends_it():
+    rng = np.random.default_rng(1)
+    result = solve(Problem.from_data(rng.normal(size=(400, 3)), 6), jobs=1, time_limit=0.5)
+    sure = result.certainty(time_limit=1e-6)
+    assert sure.agreement == 0.0
+    assert sure.reason

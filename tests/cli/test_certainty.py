@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from tests.cli.process import run
@@ -46,10 +47,47 @@ def test_solve_tells_certainty_beside_all_else(line, tmp_path):
     assert after["certainty"]["possible"] == {"3": [0, 1]}
 
 
-def test_bad_slack_is_refused(line, tmp_path):
-    done = run("certainty", line, "-k", 2, "--slack", "-1", "--quiet", cwd=tmp_path)
+@pytest.mark.parametrize("slack", ["-1", "nan", "5", "150%", "much"])
+@pytest.mark.parametrize("command", ["certainty", "ask", "solve --certainty"])
+def test_a_bad_slack_is_refused_before_anything_is_read(command, slack, tmp_path):
+    done = run(*command.split(), "absent.csv", "-k", 2, "--slack", slack, cwd=tmp_path)
     assert done.returncode == 2
-    assert "slack" in done.stderr
+    assert done.stderr.startswith("error: slack: ")
+    assert "hint: 0.001" in done.stderr
+
+
+def test_a_bad_number_of_questions_is_refused_before_anything_is_read(tmp_path):
+    done = run("ask", "absent.csv", "-k", 2, "-n", "-2", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: questions: -2 is not a whole number")
+
+
+@pytest.fixture
+def wide(tmp_path):
+    rng = np.random.default_rng(4)
+    points = rng.normal(size=(40, 12)) + 2.5 * np.eye(12)[np.arange(40) % 2]
+    np.savetxt(tmp_path / "wide.csv", points, delimiter=",")
+    return tmp_path / "wide.csv"
+
+
+def test_how_many_points_can_be_elsewhere_where_it_is_not_known_which(wide, tmp_path):
+    done = run("certainty", wide, "-k", 2, "--quiet", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "grouped as here      at least" in done.stdout
+    assert "each alone" not in done.stdout
+    assert "can be in either" not in done.stdout
+    assert "centres lie in" not in done.stdout
+
+
+def test_a_certificate_without_certainty_says_why(wide, tmp_path):
+    done = run(
+        *("solve", wide, "-k", 2, "--quiet", "--certainty", "--certificate", "wide.cert"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0
+    assert "the certificate is about the bound alone" in done.stderr
+    assert "places of centres" in done.stderr
+    assert run("check", "wide.cert", "--data", wide, cwd=tmp_path).returncode == 0
 
 
 def test_the_check_of_a_certificate_tells_what_is_certain(line, tmp_path):

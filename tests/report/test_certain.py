@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -86,12 +87,30 @@ def test_frames_hold_the_centres_in_any_projection(run):
 
 def test_where_nothing_is_proven_nothing_is_said(run):
     problem, result, _ = run
-    nothing = result.certainty(1e6)
+    nothing = result.certainty(1.0)
     assert nothing.agreement == 0.0
     assert box_lines(nothing) == []
     assert "nothing is proven" in certainty_lines(nothing)[0]
     assert "nothing is proven" in picture_note(nothing)
     assert "ringed" not in report_html(problem, result, certainty=nothing)
+
+
+def test_where_it_is_not_known_which_points_no_points_are_spoken_of(run):
+    problem, result, sure = run
+    some = dataclasses.replace(
+        sure,
+        certain=np.zeros(36, dtype=bool),
+        possible=np.ones((36, 3), dtype=bool),
+        families=((0, 1, 2),),
+        confusable=((0, 1, 36), (0, 2, 36), (1, 2, 36)),
+        method="semidefinite overlap",
+        reason="this many",
+    )
+    assert len(certainty_lines(some)) == 3
+    assert box_lines(some) == []
+    assert "ringed" not in picture_note(some)
+    assert f"{36 - sure.most_elsewhere} of 36 points are grouped as here" in picture_note(some)
+    assert "ringed" not in report_html(problem, result, certainty=some)
 
 
 def test_boxes_are_rounded_outward(run):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.presolve.must_link import must_link_groups
+from certikmeans.presolve.pipeline import Presolved
 from certikmeans.problem import Problem
 from certikmeans.proof import AbstractEvidence, GroupMultipliers
 
@@ -16,7 +17,7 @@ from certikmeans.proof import AbstractEvidence, GroupMultipliers
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
-    """The problem as stated, and where to begin. Nothing in it is trusted: all is proven again."""
+    """The problem as stated, and where to begin. What it says of bounds is not trusted."""
 
     problem: Problem
     evidence: tuple[AbstractEvidence, ...] = ()  # about the whole; groups numbered by presolve
@@ -25,6 +26,8 @@ class Basis:
     n_threads: int = 1
     seconds: float = 0.0  # what the bounds took: certainty may take as long again
     values: tuple[float, ...] = ()  # of the reduced cost, that each of the evidence has proven
+    restarts: tuple[Any, ...] = ()  # what the bound of each of the evidence could go on from
+    presolved: Presolved | None = None  # of this very problem; None: it was too large to keep
 
 
 def carried_multipliers(basis: Basis, problem: Problem) -> NDArray[np.float64] | None:

@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.certainty.counting import Family
+from certikmeans.certainty.counting import Family, one_centre_each
 from certikmeans.certainty.level import Level
 from certikmeans.certainty.ranges import worth_of
 from certikmeans.certainty.regions import CenterRegion
@@ -49,9 +49,7 @@ def claim_of(
     reduced = presolved.reduced
     boxes = tuple(replace(region, radius=np.inf) for region in regions)
     worth = family_worth(worth_of(reduced, level.multipliers, boxes), families)
-    # The checker has one way to show that two centres do not share the boxes of a cluster.
-    crowded = np.maximum(worth.high, 0.0).sum(axis=0) * (1.0 + 1e-9)
-    if not np.all(crowded < 2.0 * level.sigma - level.delta):
+    if not one_centre_each(level, worth.high):
         return None
     told = who_can_be_where(reduced, worth, families, level.delta, rounds=1)
     cluster = np.empty(len(regions), dtype=np.int64)

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from certikmeans.certainty.level import Level
 from certikmeans.certainty.ranges import Worth
 from certikmeans.certainty.regions import CenterRegion
+from certikmeans.problem.tables import SMALL_BLOCK, row_blocks
 from certikmeans.rounding import EPS
 
 # Cells that are put together, two by two, at most.
@@ -88,6 +89,13 @@ def families_of(
     return tuple(families)
 
 
+def one_centre_each(level: Level, high: NDArray[np.float64]) -> bool:
+    """Whether every set of places holds one centre, given what groups are worth there at most."""
+    columns = [high[:, k] for k in range(high.shape[1])]
+    least, most = _counts(level, columns, len(columns), _most_empty(level, len(columns)))
+    return bool(np.all(least == 1) and np.all(most == 1))
+
+
 def _home_of(
     place: NDArray[np.float64], regions: tuple[CenterRegion, ...], slack: NDArray[np.float64]
 ) -> int:
@@ -122,7 +130,7 @@ def _exact(
     empty: int,
 ) -> list[bool]:
     """Whether a cell is known to hold as many centres as it holds of ours."""
-    high = np.stack([worth.high[:, cell].max(axis=1) for cell in cells], axis=1)
+    high = [worth.over(cell)[1] for cell in cells]
     least, most = _counts(level, high, n_clusters, empty)
     held = [int(ours[cell].sum()) for cell in cells]
     return [bool(least[j] == most[j] == held[j]) for j in range(len(cells))]
@@ -149,21 +157,40 @@ def _most_empty(level: Level, n_clusters: int) -> int:
 
 
 def _counts(
-    level: Level, high: NDArray[np.float64], n_clusters: int, empty: int
+    level: Level, high: list[NDArray[np.float64]], n_clusters: int, empty: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Least and most centres of every cell, given what groups are worth there at most."""
-    n_groups, n_cells = high.shape
+    n_groups, n_cells = len(high[0]), len(high)
     least, most = np.zeros(n_cells, dtype=np.int64), np.full(n_cells, n_clusters)
     slack = (n_groups + 8) * EPS
+    all_worth, lost = _sums(high)
     for j in range(n_cells):
-        all_worth = float(np.maximum(high[:, j], 0.0).sum()) * (1.0 + slack)
-        while most[j] > 0 and most[j] * level.sigma * (1.0 - 4.0 * EPS) - level.delta > all_worth:
+        held = all_worth[j] * (1.0 + slack)
+        while most[j] > 0 and most[j] * level.sigma * (1.0 - 4.0 * EPS) - level.delta > held:
             most[j] -= 1
-        others = np.delete(high, j, axis=1).max(axis=1, initial=-np.inf)
-        lost = float(np.maximum(0.0, -others).sum()) * (1.0 - slack)
-        if lost > level.delta:
+        if lost[j] * (1.0 - slack) > level.delta:
             least[j] = 1
     for _ in range(n_cells + 1):  # every round settles a region, or changes nothing
         most = np.minimum(most, n_clusters - (least.sum() - least))
         least = np.maximum(least, (n_clusters - empty) - (most.sum() - most))
     return least, most
+
+
+def _sums(
+    high: list[NDArray[np.float64]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For every cell, what all groups are worth there at most, and what they lose elsewhere."""
+    n_cells = len(high)
+    worth, lost = np.zeros(n_cells), np.zeros(n_cells)
+    for rows in row_blocks(high[0], SMALL_BLOCK):
+        here = [column[rows] for column in high]
+        first, second = np.full(len(here[0]), -np.inf), np.full(len(here[0]), -np.inf)
+        for column in here:
+            np.maximum(second, np.minimum(first, column), out=second)
+            np.maximum(first, column, out=first)
+        for j, column in enumerate(here):
+            worth[j] += np.maximum(column, 0.0).sum()
+            # The best of the others: the second one where this is the first.
+            others = np.where(column == first, second, first)
+            lost[j] += np.maximum(0.0, -others).sum()
+    return worth, lost

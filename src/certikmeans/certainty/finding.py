@@ -4,138 +4,142 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from certikmeans.assignment import assigner_for
-from certikmeans.bounds.base import Root, Setting
-from certikmeans.bounds.cluster.bound import ClusterBound
-from certikmeans.bounds.cluster.pricing import Pricer
+from certikmeans.bounds.cluster.pricing import SHORT_CLIMB, Pricer
 from certikmeans.bounds.cluster.pricing_error import mean_slack
+from certikmeans.bounds.sdp.bound import SdpRestart
+from certikmeans.bounds.spectral.bound import AboutTheWhole
 from certikmeans.certainty.basis import Basis
-from certikmeans.certainty.claim import claim_of
+from certikmeans.certainty.case import Case
+from certikmeans.certainty.claim import RegionClaim, claim_of
 from certikmeans.certainty.counting import Family, families_of
-from certikmeans.certainty.level import Level, level_of, most_reduced_cost
+from certikmeans.certainty.level import Level, most_reduced_cost
 from certikmeans.certainty.overlap import most_points_elsewhere, spectral_overlap
 from certikmeans.certainty.places import stated_boxes
+from certikmeans.certainty.raising import Raised, raised_multipliers
 from certikmeans.certainty.ranges import worth_of
-from certikmeans.certainty.regions import CenterRegion, Enclosure, enclose
+from certikmeans.certainty.regions import WORTH_LESS, CenterRegion, enclose
 from certikmeans.certainty.report import (
+    BY_MATRIX,
     BY_NOTHING,
-    BY_OVERLAP,
     BY_REGIONS,
+    BY_SPECTRUM,
     ONE_CLUSTER,
     Certainty,
     confusable_pairs,
 )
+from certikmeans.certainty.semidefinite import semidefinite_overlap
 from certikmeans.certainty.statements import (
     Statements,
     family_worth,
+    how_many,
     most_elsewhere,
     who_can_be_where,
 )
-from certikmeans.news import Unheard
-from certikmeans.presolve.infeasible import InfeasibilityProof
-from certikmeans.presolve.pipeline import Presolved, presolve
+from certikmeans.execution.blas import one_blas_thread
 from certikmeans.problem import Problem
-from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import AbstractEvidence, GroupMultipliers
 from certikmeans.stop import StopSignal
 
 Labels = NDArray[np.int64]
 
-# Multipliers are raised until what is left to gain is this share of the slack.
-AIM = 0.1
-LEAST_AIM = 1e-5  # of the cost
-LEAST_SECONDS = 8.0  # whatever the proof took: nobody minds, and half an answer is none
-# Of the time that the proof took: after this much multipliers are raised no further, after this
-# much regions are given up, and so much is there to count overlaps where they were.
-TIME_SHARE, UNTIL_REGIONS, TIME_OF_OVERLAP = 0.4, 0.75, 0.25
-# Beyond so many axes exact pricing is hopeless without multipliers to begin with.
-MOST_AXES = 8
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Case:
-    """A labelling, and the problem it is about in both forms."""
-
-    basis: Basis
-    presolved: Presolved
-    labels: Labels  # of the points
-    groups: Labels  # of the groups
-    cost: float
-    slack: float
-
-    @property
-    def seconds(self) -> float:
-        """How long it may take: as long as the proof."""
-        return max(LEAST_SECONDS, self.basis.seconds)
-
-    def evidence(self) -> tuple[tuple[AbstractEvidence, float], ...]:
-        """What the run has left behind and what it proves, if groups are numbered as they were."""
-        known = self.basis.first_points
-        same = known is not None and np.array_equal(known, self.presolved.first_points)
-        basis = self.basis
-        return tuple(zip(basis.evidence, basis.values, strict=True)) if same else ()
+# Of the time there is, after this much regions are given up. To count overlaps instead may take as
+# long as the proof, or so many seconds.
+UNTIL_REGIONS, OVERLAP_SECONDS = 0.75, 2.0
+ROOM_FOR_A_CHECKER = 0.1  # of what it is worth while to gain
+ENOUGH = 0.3  # an eta that is not worth while to improve with matrices of all groups
 
 
 def find_certainty(
-    basis: Basis, labels: Labels, cost: float, slack: float, stop: StopSignal | None = None
+    basis: Basis,
+    labels: Labels,
+    cost: float,
+    slack: float,
+    stop: StopSignal | None = None,
+    time_limit: float | None = None,
 ) -> Certainty:
     """Say what is true of every labelling that costs at most ``(1 + slack) cost``."""
-    if stop is None:
-        stop = StopSignal()
-    presolved = presolve(basis.problem, stop, feasibility_seconds=0.0)
-    if isinstance(presolved, InfeasibilityProof):  # there are labels: it cannot be
-        raise AssertionError("a problem with a labelling was called infeasible")
-    case = _Case(basis, presolved, labels, presolved.reduce_labels(labels), cost, slack)
+    stop = StopSignal(time_limit) if stop is None else stop
+    if time_limit is not None:
+        stop = stop.within(time_limit)
+    case = Case.of(basis, labels, cost, slack, stop, time_limit)
     if basis.problem.n_clusters == 1:
         return _one_cluster(case)
-    with ThreadPoolExecutor(basis.n_threads, "certikmeans") as pool:
-        threads = pool if basis.n_threads > 1 else None
-        with threadpool_limits(limits=1):
-            return _from_multipliers(case, threads, stop)
+    if basis.n_threads == 1 or case.presolved.reduced.points.size < SHORT_CLIMB:
+        with one_blas_thread():
+            return _from_multipliers(case, None, stop)
+    with ThreadPoolExecutor(basis.n_threads, "certikmeans") as pool, one_blas_thread():
+        return _from_multipliers(case, pool, stop)
 
 
-def _from_multipliers(case: _Case, threads: Executor | None, stop: StopSignal) -> Certainty:
+def _from_multipliers(case: Case, threads: Executor | None, stop: StopSignal) -> Certainty:
     presolved = case.presolved
     reduced = presolved.reduced
     most = most_reduced_cost(presolved, case.cost, case.slack)
-    limited = stop.within(UNTIL_REGIONS * case.seconds)
-    found = _multipliers(case, most, threads, stop)
-    if found is None:
-        reason = "what was proven of the cost does not say where centres and points can be"
-        return _from_overlap(case, most, reason, stop)
-    level = level_of(reduced, found[0], found[1], most)
+    limited = stop.within(UNTIL_REGIONS * case.seconds())
     sums, masses = reduced.cluster_sums(case.groups)
     with np.errstate(invalid="ignore", divide="ignore"):
         centers = sums / masses[:, None]  # NaN: empty
     pricer = Pricer(reduced, threads)
-    enclosure: Enclosure = enclose(pricer, level, centers[masses > 0.0], limited)
-    if enclosure.failure is not None:
-        return _from_overlap(case, most, f"{enclosure.failure}; {_room(case, level)}", stop)
-    regions = enclosure.regions
+    failure = "what was proven of the cost does not say where centres and points can be"
+    for raised in raised_multipliers(case, pricer, threads, stop):
+        enclosure = enclose(pricer, raised, most, centers[masses > 0.0], limited)
+        level = enclosure.level
+        if enclosure.failure is None:
+            claim = partial(_for_a_checker, case, raised.alone(), level, most, centers)
+            return _from_regions(case, level, enclosure.regions, centers, claim)
+        failure = f"{enclosure.failure}; {_room(case, level)}"
+        if enclosure.failure != WORTH_LESS:
+            break
+    return _from_overlap(case, most, failure, stop)
+
+
+def _from_regions(
+    case: Case,
+    level: Level,
+    regions: tuple[CenterRegion, ...],
+    centers: NDArray[np.float64],
+    claim: Callable[[], RegionClaim | None],
+) -> Certainty:
+    """What follows where it is known in which places all centres are."""
+    reduced = case.presolved.reduced
     worth = worth_of(reduced, level.multipliers, regions)
     families = families_of(level, worth, regions, centers, mean_slack(reduced.points))
     if families is None:
         return _nothing(case, "regions are too close to tell them apart in floating point")
     held = family_worth(worth, families)
     statements = who_can_be_where(reduced, held, families, level.delta)
-    return _told(case, level, regions, families, statements)
+    told = _told(case, level, regions, families, statements)
+    return dataclasses.replace(told, claim_of=claim)
 
 
-def _from_overlap(case: _Case, most: float, reason: str, stop: StopSignal) -> Certainty:
+def _for_a_checker(
+    case: Case, raised: Raised, level: Level, most: float, centers: NDArray[np.float64]
+) -> RegionClaim | None:
+    """The same with a sigma that a checker, who works with boxes alone, can show in a moment."""
+    reduced = case.presolved.reduced
+    sigma = level.sigma + ROOM_FOR_A_CHECKER * raised.unit / reduced.n_clusters
+    pricer, ours = Pricer(reduced), centers[~np.isnan(centers).any(axis=1)]
+    found = enclose(pricer, raised, most, ours, StopSignal(case.seconds()), sigma)
+    if found.failure is not None:
+        return None
+    worth = worth_of(reduced, level.multipliers, found.regions)
+    slack = mean_slack(reduced.points)
+    families = families_of(found.level, worth, found.regions, centers, slack)
+    if families is None:
+        return None
+    return claim_of(case.presolved, case.slack, found.level, found.regions, families)
+
+
+def _from_overlap(case: Case, most: float, reason: str, stop: StopSignal) -> Certainty:
     """What can be said without regions: how many points can be elsewhere."""
     reduced, rows = case.presolved.reduced, case.presolved.row_of_point
-    limited = stop.within(TIME_OF_OVERLAP * case.seconds)
-    eta = spectral_overlap(reduced, case.groups, most, limited)
+    eta, method = _overlap(case, most, stop)
     kept = rows < reduced.n_groups
     sizes = np.bincount(rows[kept], minlength=reduced.n_groups)
     elsewhere = most_points_elsewhere(reduced, case.groups, sizes, eta)
@@ -144,10 +148,12 @@ def _from_overlap(case: _Case, most: float, reason: str, stop: StopSignal) -> Ce
         return nothing
     n = len(rows)
     elsewhere = min(n, elsewhere + int(n - kept.sum()))
-    possible = nothing.possible.copy()
-    if elsewhere == int(n - kept.sum()):
-        possible[kept] = np.arange(nothing.possible.shape[1]) == case.labels[kept, None]
-    certain = possible.sum(axis=1) == 1
+    possible, families = nothing.possible.copy(), nothing.families
+    if elsewhere == int(n - kept.sum()):  # nobody that weighs something
+        k = nothing.possible.shape[1]
+        possible[kept] = np.arange(k) == case.labels[kept, None]
+        families = tuple((c,) for c in range(k))
+    certain = how_many(possible) == 1
     return dataclasses.replace(
         nothing,
         certain=certain,
@@ -155,60 +161,35 @@ def _from_overlap(case: _Case, most: float, reason: str, stop: StopSignal) -> Ce
         agreement=_share(elsewhere, n),
         most_elsewhere=elsewhere,
         confusable=confusable_pairs(possible),
-        method=BY_OVERLAP,
+        families=families,
+        method=method,
         reason="all there is to know"
         if certain.all()
         else f"{reason}; this many points can be elsewhere, and it is not known which",
     )
 
 
-def _multipliers(
-    case: _Case, most: float, threads: Executor | None, stop: StopSignal
-) -> tuple[NDArray[np.float64], float] | None:
-    """Good multipliers and their value: those of the run, raised; None: nothing was proven."""
-    reduced, basis = case.presolved.reduced, case.basis
-    given, before = next(
-        ((one, value) for one, value in case.evidence() if isinstance(one, GroupMultipliers)),
-        (None, 0.0),
-    )
-    if given is None and reduced.n_axes > MOST_AXES:
-        return None
-    bound = ClusterBound()
-    aim = max(AIM * case.slack, LEAST_AIM)
-    setting = Setting(
-        reduced,
-        assigner_for(reduced, case.groups),
-        gap=aim,
-        seed=basis.seed,
-        multipliers=None if given is None else given.values,
-        familiar=given is not None,
-    )
-    goal = max(0.0, most_reduced_cost(case.presolved, case.cost, 0.0) - aim * case.cost)
-    limited = stop.within(TIME_SHARE * case.seconds)
-    root = Root(_Known(case.groups), threads, in_a_hurry=given is None)
-    whole = Subproblem.root(reduced)
-    found = bound.evaluate(bound.prepare(setting), whole, goal, limited, None, root)
-    if given is not None and before > max(found.value, 0.0):
-        return given.values, before  # there was no time to raise them; regions prove it again
-    evidence = found.leaf.evidence
-    if not isinstance(evidence, GroupMultipliers) or not 0.0 < found.value < math.inf:
-        return None
-    return evidence.values, found.value
-
-
-class _Known(Unheard):
-    """News of a labelling that stays the best."""
-
-    def __init__(self, labels: Labels) -> None:
-        self._labels = labels
-
-    def labels(self) -> Labels:
-        """Return the labelling."""
-        return self._labels
+def _overlap(case: Case, most: float, stop: StopSignal) -> tuple[float, str]:
+    """The best bound on ``eta``, and where it comes from."""
+    reduced, limited = case.presolved.reduced, stop.within(case.seconds(OVERLAP_SECONDS))
+    spectrum = matrix = None
+    for one in case.shown():
+        if isinstance(one.evidence, AboutTheWhole):
+            spectrum = one.evidence.inner
+        if isinstance(one.restart, SdpRestart):
+            matrix = one.restart.last
+    found = (math.inf, BY_SPECTRUM)
+    if matrix is None or spectrum is not None:  # who needed matrices has no use for a few columns
+        found = (spectral_overlap(reduced, case.groups, most, spectrum, limited), BY_SPECTRUM)
+    if not found[0] < ENOUGH:
+        slack = case.slack * case.cost
+        eta = semidefinite_overlap(reduced, case.groups, most, slack, matrix, limited)
+        found = min(found, (eta, BY_MATRIX))
+    return found
 
 
 def _told(
-    case: _Case,
+    case: Case,
     level: Level,
     regions: tuple[CenterRegion, ...],
     families: tuple[Family, ...],
@@ -223,10 +204,11 @@ def _told(
     for f, family in enumerate(families):
         family_of[list(family.clusters)] = f
     possible, prices = np.ones((n, k), dtype=bool), np.zeros((n, k))
-    possible[kept] = statements.possible[rows[kept]][:, family_of]
-    prices[kept] = statements.price[rows[kept]][:, family_of]
+    for c, where in enumerate(family_of.tolist()):
+        possible[kept, c] = statements.possible[rows[kept], where]
+        prices[kept, c] = statements.price[rows[kept], where]
     prices[~possible] = np.inf
-    certain = possible.sum(axis=1) == 1
+    certain = how_many(possible) == 1
     sizes = np.bincount(rows[kept], minlength=presolved.reduced.n_groups)
     most = most_elsewhere(
         presolved.reduced, statements, families, family_of[case.groups], sizes, level.delta
@@ -253,7 +235,6 @@ def _told(
         prices=prices,
         method=BY_REGIONS,
         reason=_why(case, level, families, certain),
-        claim_of=partial(claim_of, presolved, case.slack, level, regions, families),
     )
 
 
@@ -263,9 +244,7 @@ def _share(elsewhere: int, n_points: int) -> float:
     return share if elsewhere == 0 else math.nextafter(share, 0.0)
 
 
-def _why(
-    case: _Case, level: Level, families: tuple[Family, ...], certain: NDArray[np.bool_]
-) -> str:
+def _why(case: Case, level: Level, families: tuple[Family, ...], certain: NDArray[np.bool_]) -> str:
     """Say why it is no more."""
     if certain.all():
         return "all there is to know"
@@ -282,7 +261,7 @@ def _why(
     return "; ".join(parts)
 
 
-def _room(case: _Case, level: Level) -> str:
+def _room(case: Case, level: Level) -> str:
     """What labellings may lose against the multipliers, in terms of the slack."""
     share = level.delta / case.cost if case.cost > 0.0 else math.inf
     if share > 1.5 * case.slack:
@@ -299,7 +278,7 @@ def _data_box(problem: Problem) -> NDArray[np.float64]:
     return np.stack([held.min(axis=0), held.max(axis=0)], axis=1)
 
 
-def _nothing(case: _Case, reason: str) -> Certainty:
+def _nothing(case: Case, reason: str) -> Certainty:
     """Say that nothing follows: everything is possible."""
     problem = case.basis.problem
     n, k = problem.n_points, problem.n_clusters
@@ -319,7 +298,7 @@ def _nothing(case: _Case, reason: str) -> Certainty:
     )
 
 
-def _one_cluster(case: _Case) -> Certainty:
+def _one_cluster(case: Case) -> Certainty:
     """There is one labelling; its centre is the mean."""
     problem, presolved = case.basis.problem, case.presolved
     reduced = presolved.reduced

@@ -12,8 +12,8 @@ no term of the last sum negative. So if it costs at most ``T``, its *deficits*, 
 exceeds: ``Presolved.restore_bound`` maps the reduced cost of any labelling below its stated cost,
 and is monotone, also in floating point (every operation in it is). So a value whose image lies
 above ``cost (1 + slack)`` is above the reduced cost of all of them. ``sum lam`` is rounded once;
-``sigma`` and ``delta`` are taken from it with a margin of 8 EPS of everything added up. Regions
-are proven with ``sigma`` itself, so nothing here depends on who found the multipliers.
+``delta`` is taken from it with a margin of 8 EPS of everything added up. Regions are proven with
+``sigma`` itself, so nothing here depends on who found the multipliers.
 """
 
 from __future__ import annotations
@@ -50,24 +50,40 @@ class Level:
     error: float  # of pricing
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Scale:
+    """What levels of the same multipliers have in common."""
+
+    multipliers: NDArray[np.float64]  # (n_groups,)
+    total: float  # of the multipliers, rounded once
+    error: float  # of pricing
+    most: float  # above the reduced cost of every labelling spoken of
+    n_clusters: int
+
+    @classmethod
+    def of(cls, reduced: ReducedProblem, multipliers: NDArray[np.float64], most: float) -> Scale:
+        """Add up."""
+        error = pricing_error(reduced.points, reduced.weights, multipliers)
+        total = math.fsum(multipliers.tolist())
+        return cls(multipliers, total, error, most, reduced.n_clusters)
+
+    def sigma_of(self, value: float) -> float:
+        """What a cluster is worth at most if the multipliers are worth ``value``."""
+        return (self.total - value) / self.n_clusters
+
+    def level(self, sigma: float) -> Level:
+        """The level that is set if no cluster is worth more than ``sigma``."""
+        total, most, k = self.total, self.most, self.n_clusters
+        rounding = 8.0 * EPS * (abs(total) + 2.0 * k * abs(sigma) + abs(most))
+        delta = max(0.0, most - total + k * sigma) * (1.0 + FOR_A_CHECKER) + rounding
+        extra = ERRORS_OF_A_CHECKER * k * self.error + COST_OF_A_CHECKER * abs(most)
+        if extra <= max(MOST_FOR_A_CHECKER[0] * delta, MOST_FOR_A_CHECKER[1] * abs(most)):
+            delta += extra
+        return Level(self.multipliers, sigma, delta, sigma - delta - rounding, self.error)
+
+
 def most_reduced_cost(presolved: Presolved, cost: float, slack: float) -> float:
     """Above the reduced cost of every labelling of stated cost up to ``cost (1 + slack)``."""
     most = cost * (1.0 + slack) * (1.0 + 4.0 * EPS) + TINY
     return presolved.reduce_bound(math.nextafter(most, math.inf))
-
-
-def level_of(
-    reduced: ReducedProblem, multipliers: NDArray[np.float64], value: float, most: float
-) -> Level:
-    """The level that multipliers worth ``value`` set for reduced costs up to ``most``."""
-    error = pricing_error(reduced.points, reduced.weights, multipliers)
-    total = math.fsum(multipliers.tolist())
-    n_clusters = reduced.n_clusters
-    # A little more than the value says, so that proving it again cannot fail by rounding.
-    sigma = (total - value) / n_clusters + 8.0 * error
-    rounding = 8.0 * EPS * (abs(total) + abs(value) + n_clusters * abs(sigma) + abs(most))
-    delta = max(0.0, most - total + n_clusters * sigma) * (1.0 + FOR_A_CHECKER) + rounding
-    extra = ERRORS_OF_A_CHECKER * n_clusters * error + COST_OF_A_CHECKER * abs(most)
-    if extra <= max(MOST_FOR_A_CHECKER[0] * delta, MOST_FOR_A_CHECKER[1] * abs(most)):
-        delta += extra
-    return Level(multipliers, sigma, delta, sigma - delta - rounding, error)

@@ -7,22 +7,34 @@ Let ``W_ab`` be the weight that our cluster a and its cluster b have in common:
     <M_0, M> = sum_ab W_ab^2 / (W_a W'_b).
 
 **From overlap to points.** Suppose ``<M_0, M> >= K - eta`` with ``eta < 1/2``. For every b the
-weights ``W_ab / W'_b`` add up to 1, so its part of the sum is at most ``t_b = max_a W_ab / W_a``,
+shares ``W_ab / W'_b`` add up to 1, so its part of the sum is at most ``t_b = max_a W_ab / W_a``,
 which is at most 1. All of them add up to ``K - eta`` at least; so there are K clusters, none has
-``t_b < 1 - eta``, and two clusters cannot have more than half of the same a. That is a numbering,
-and in it the weight of the points that are elsewhere is at most ``sum_b W_a(b) (1 - t_b) <= eta
-max_a W_a`` (as in Meila, NeurIPS 2018, with a shorter way there).
+``t_b < 1 - eta``, and no two have more than half of the same a: that is a numbering, a(b).
+
+Let ``p_b = 1 - t_b`` be the share of a(b) that is not in b, ``q_b`` the share of b that is not of
+a(b). Another a has at most ``eta`` of itself in b, for it has ``1 - eta`` elsewhere. So the part of
+b is at most ``(1 - p_b)(1 - q_b) + eta q_b``, and with all parts together and ``p_b <= eta``
+
+    sum p_b + (1 - 2 eta) sum q_b  <=  eta.
+
+The weight m of the points that are elsewhere is ``sum W_a(b) p_b``, and ``sum W'_b q_b`` as well.
+With A the largest ``W_a`` no ``W'_b`` is above ``A + m``, so ``m / A + (1 - 2 eta) m / (A + m) <=
+eta``: a quadratic inequality for ``m / A`` (`share_elsewhere`), which comes to about ``eta / 2`` of
+the largest cluster where eta is small. (Meila, NeurIPS 2018, has eta times its weight.)
+
+For larger ``eta``, clusters with ``t_b > 1/2`` still have different a(b). Every other one takes 1/2
+of ``eta`` at least, and leaves one of ours without a partner: ``2 eta`` of our largest clusters at
+most, and of the others what is left of ``eta`` (`weight_elsewhere`).
 
 **From cost to overlap.** For any ``theta >= 0``, bound ``cost - theta (K - <M_0, M>)`` from below
 by some ``B(theta)``, with the same multipliers as the cost: the bound takes any matrix, and ``M_0``
 is one, K columns more for the spectral bound. Then for every labelling that costs at most ``T``,
 ``eta <= (T - B(theta)) / theta``. No eigenvalue gap is needed, though a good ``theta`` is about as
-large as one. (The semidefinite bound could do the same, but its multipliers leave no room: on
-overlapping data the best ``eta`` was above 0.9 for all of them, so it is not tried.)
+large as one. Where clusters overlap, `semidefinite` does the same.
 
 **Rounding.** ``B`` is what `safe.value_of` returns, its own included. Weights of clusters are
 rounded up, so what stands for ``M_0`` is below it, and ``eta`` above. The rest is a few operations:
-16 EPS of their sizes.
+16 EPS of their sizes; the share is raised by 32 EPS of itself.
 """
 
 from __future__ import annotations
@@ -32,13 +44,13 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.spectral.ascent import improved
 from certikmeans.bounds.spectral.closed_form import closed_form
 from certikmeans.bounds.spectral.evidence import SpectralEvidence
 from certikmeans.bounds.spectral.gram import Frame, full_gram, with_indicators
 from certikmeans.bounds.spectral.safe import MOST_COLUMNS, middle_matrix, usable_evidence, value_of
+from certikmeans.execution.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS, round_up
 from certikmeans.stop import StopSignal
@@ -50,14 +62,50 @@ FACTORS = np.geomspace(0.02, 2.0, 10)
 
 
 def spectral_overlap(
-    problem: ReducedProblem, labels: Labels, most: float, stop: StopSignal
+    problem: ReducedProblem,
+    labels: Labels,
+    most: float,
+    known: SpectralEvidence | None,
+    stop: StopSignal,
 ) -> float:
-    """Bound ``eta`` by the spectral bound, for reduced costs up to ``most``; infinite: no bound."""
+    """Bound ``eta`` by the spectral bound, for reduced costs up to ``most``; infinite: no bound.
+
+    ``known`` is what the run has proven its bound with; without it, it is found again.
+    """
     k = problem.n_clusters
-    masses = _masses_above(problem, labels)
+    masses = masses_above(problem, labels)
     columns = problem.n_axes + k * k
     if len(np.unique(labels)) < k or columns > MOST_COLUMNS or problem.n_groups <= k:
         return math.inf
+    none = SpectralEvidence.none(problem.n_groups)
+    if known is None or not np.array_equal(known.labels, labels):
+        known = _multipliers(problem, labels, most, stop)
+    known = dataclasses.replace(known, labels=labels, spikes=none.spikes, amounts=none.amounts)
+    usable = usable_evidence(problem, known)
+    evidence = dataclasses.replace(none, labels=labels) if usable is None else usable
+    frame = Frame.of(problem)
+    best = math.inf
+    with one_blas_thread(), np.errstate(all="ignore"):
+        gram = full_gram(problem, frame, evidence)
+        wider = with_indicators(gram, problem, frame, evidence)
+        middle = middle_matrix(wider, frame, evidence)
+        diagonal = np.arange(len(middle) - k, len(middle))
+        limit = math.ldexp(most, -2 * frame.exponent)
+        guess = math.ldexp(least_between(problem, labels), -2 * frame.exponent)
+        for factor in FACTORS:
+            theta = float(factor) * guess
+            if not theta > 0.0:
+                continue
+            middle[diagonal, diagonal] = -theta / masses
+            value = value_of(wider, middle, k - 1)
+            best = min(best, eta_of(limit, value, theta, k))
+    return best
+
+
+def _multipliers(
+    problem: ReducedProblem, labels: Labels, most: float, stop: StopSignal
+) -> SpectralEvidence:
+    """Multipliers that prove the cost of the labelling as well as they can."""
     found = closed_form(problem, labels, lambda: stop.cause() is not None)
     if stop.cause() is None and found.value < 0.999 * most:
         found = max(
@@ -65,42 +113,42 @@ def spectral_overlap(
             improved(problem, found, stop=lambda: stop.cause() is not None),
             key=lambda proof: proof.value,
         )
-    none = SpectralEvidence.none(problem.n_groups)
-    given = dataclasses.replace(
-        found.evidence, labels=labels, spikes=none.spikes, amounts=none.amounts
-    )
-    if found.evidence.gains.any():
-        given = dataclasses.replace(given, labels=found.evidence.labels)
-        if not np.array_equal(given.labels, labels):
-            return math.inf
-    usable = usable_evidence(problem, given)
-    evidence = dataclasses.replace(none, labels=labels) if usable is None else usable
-    frame = Frame.of(problem)
-    best = math.inf
-    with threadpool_limits(limits=1), np.errstate(all="ignore"):
-        gram = full_gram(problem, frame, evidence)
-        wider = with_indicators(gram, problem, frame, evidence)
-        middle = middle_matrix(wider, frame, evidence)
-        diagonal = np.arange(len(middle) - k, len(middle))
-        limit = math.ldexp(most, -2 * frame.exponent)
-        guess = _between(problem, frame, labels)
-        for factor in FACTORS:
-            theta = float(factor) * guess
-            if not theta > 0.0:
-                continue
-            middle[diagonal, diagonal] = -theta / masses
-            value = value_of(wider, middle, k - 1)
-            best = min(best, _eta(limit, value, theta, k))
-    return best
+    return found.evidence
+
+
+def share_elsewhere(eta: float) -> float:
+    """At least ``m / A``: the largest r with ``r + (1 - 2 eta) r / (1 + r) <= eta``.
+
+    >>> round(share_elsewhere(0.1), 4), round(share_elsewhere(0.5), 4)
+    (0.0569, 0.5)
+    """
+    eta = max(0.0, eta)
+    half = 2.0 - 3.0 * eta
+    return 2.0 * eta / (half + math.sqrt(half * half + 4.0 * eta)) * (1.0 + 32.0 * EPS)
+
+
+def weight_elsewhere(masses: NDArray[np.float64], eta: float) -> float:
+    """At least the weight of all that is elsewhere, given the weights of our clusters.
+
+    >>> round(weight_elsewhere(np.array([10.0, 20.0, 30.0]), 0.8), 6)
+    36.0
+    """
+    masses = np.sort(masses)[::-1]
+    if eta < 0.5 * (1.0 - 1e-9):
+        return share_elsewhere(eta) * float(masses[0])
+    without = math.floor(min(2.0 * eta, len(masses)))
+    left = eta - 0.5 * without
+    rest = left * float(masses[without]) if without < len(masses) else 0.0
+    return (math.fsum(masses[:without].tolist()) + rest) * (1.0 + 8.0 * EPS)
 
 
 def most_points_elsewhere(
     problem: ReducedProblem, labels: Labels, sizes: Labels, eta: float
 ) -> int | None:
     """Points of groups that ``eta`` leaves room for; None: it says nothing."""
-    if not eta < 0.5 * (1.0 - 1e-9):
+    if not eta < 0.5 * problem.n_clusters:
         return None
-    room = round_up(max(0.0, eta) * float(_masses_above(problem, labels).max()))
+    room = round_up(weight_elsewhere(masses_above(problem, labels), eta))
     order = np.argsort(problem.weights / sizes, kind="stable")
     weights, counts = problem.weights[order], sizes[order]
     spent = np.cumsum(weights) * (1.0 - 2.0 * (len(weights) + 8) * EPS)
@@ -109,10 +157,10 @@ def most_points_elsewhere(
     if whole < len(counts):
         left = room - (spent[whole - 1] if whole else 0.0)
         total += math.floor(float(counts[whole]) * min(1.0, max(0.0, left) / weights[whole]))
-    return total
+    return total if whole < len(counts) else None
 
 
-def _eta(most: float, value: float, theta: float, k: int) -> float:
+def eta_of(most: float, value: float, theta: float, k: int) -> float:
     """``(T - B) / theta``, at least; ``value`` is B without ``- theta K``."""
     if not math.isfinite(value):
         return math.inf
@@ -120,7 +168,7 @@ def _eta(most: float, value: float, theta: float, k: int) -> float:
     return ((most - value) + theta * k + 16.0 * EPS * size) / theta * (1.0 + 8.0 * EPS)
 
 
-def _masses_above(problem: ReducedProblem, labels: Labels) -> NDArray[np.float64]:
+def masses_above(problem: ReducedProblem, labels: Labels) -> NDArray[np.float64]:
     """At least the weight of every cluster."""
     k = problem.n_clusters
     return np.array(
@@ -128,10 +176,10 @@ def _masses_above(problem: ReducedProblem, labels: Labels) -> NDArray[np.float64
     )
 
 
-def _between(problem: ReducedProblem, frame: Frame, labels: Labels) -> float:
-    """About the least that two centres are apart, times the weight of a cluster: a guess."""
+def least_between(problem: ReducedProblem, labels: Labels) -> float:
+    """About what it costs to join the two clusters that are nearest to each other."""
     sums, masses = problem.cluster_sums(labels)
-    centres = np.ldexp(sums / masses[:, None], -frame.exponent)
+    centres = sums / masses[:, None]
     least = math.inf
     for a in range(len(centres)):
         for b in range(a):

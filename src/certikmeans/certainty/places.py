@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from certikmeans.certainty.regions import CenterRegion
 from certikmeans.presolve.pipeline import Presolved
 from certikmeans.problem import Problem
+from certikmeans.problem.tables import column_ranges
 from certikmeans.rounding import EPS
 
 Boxes = NDArray[np.float64]  # (n, n_features, 2)
@@ -34,18 +35,21 @@ def stated_boxes(
 ) -> Boxes:
     """Boxes, in the coordinates of the problem as stated, for the means of stated clusters."""
     reduced, axes, centre = presolved.reduced, presolved.axes, presolved.centre
-    rows = presolved.row_of_point
-    kept = rows < reduced.n_groups
-    group, weight, points = rows[kept], problem.weights[kept], problem.points[kept]
-    sizes = np.bincount(group, minlength=reduced.n_groups)
-    largest = int(sizes.max())
+    group, weight, points = presolved.row_of_point, problem.weights, problem.points
+    kept = group < reduced.n_groups
+    if not kept.all():
+        group, weight, points = group[kept], weight[kept], points[kept]
+    largest = int(np.bincount(group, minlength=reduced.n_groups).max())
     masses = np.bincount(group, weight, reduced.n_groups)
     eta = 2.0 * largest * EPS if largest > 1 else 0.0
-    wide = reduced.points.max(axis=0) - reduced.points.min(axis=0)
+    least_place, most_place = column_ranges(reduced.points)
+    wide = most_place - least_place
     extra = 4.0 * eta * wide
     boxes = np.empty((len(regions), problem.n_features, 2))
-    turned = np.abs(axes) @ np.abs(reduced.points).max(axis=0)
-    weighs = problem.weights > 0.0  # means are of these
+    turned = np.abs(axes) @ np.maximum(-least_place, most_place)
+    weighs = weight > 0.0  # means are of these
+    held = points if weighs.all() else points[weighs]
+    smallest, greatest = column_ranges(held)
     for j in range(problem.n_features):
         away = points[:, j] - centre[j]
         means = np.bincount(group, weight * away, reduced.n_groups) / masses
@@ -56,7 +60,6 @@ def stated_boxes(
             * ((largest + 8) * float(np.abs(away).max()) + (len(wide) + 8) * float(turned[j]))
         )
         least, most = float(rest.min()) - error, float(rest.max()) + error
-        column = problem.points[weighs, j]
         for i, region in enumerate(regions):
             low, high = _ball_and_box(region)
             ends = np.stack([axes[j] * (low - extra), axes[j] * (high + extra)])
@@ -67,8 +70,8 @@ def stated_boxes(
                 below, above = max(below, reach[0] - spread), min(above, reach[1] + spread)
             size = 2.0 * (len(wide) + 8) * EPS * float(turned[j] + np.abs(ends).sum())
             size += 8.0 * EPS * (abs(centre[j]) + abs(least) + abs(most))
-            boxes[i, j, 0] = max(centre[j] + below + least - size, column.min())
-            boxes[i, j, 1] = min(centre[j] + above + most + size, column.max())
+            boxes[i, j, 0] = max(centre[j] + below + least - size, smallest[j])
+            boxes[i, j, 1] = min(centre[j] + above + most + size, greatest[j])
     # A mean of equal numbers may be computed a rounding beyond them: that is the user's rounding.
     return boxes
 

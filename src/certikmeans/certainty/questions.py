@@ -174,9 +174,10 @@ def _costs_of_moving(
     squares = np.stack([np.sum((means - centre) ** 2, axis=1) for centre in centers], axis=1)
     squares = np.where(np.isnan(squares), 0.0, squares)
     joining = mass[:, None] * masses / np.maximum(masses + mass[:, None], 1e-300) * squares
-    left = np.maximum(masses[home] - mass, 1e-300)
-    rows = np.arange(n_groups)
-    leaving = mass * masses[home] / left * squares[rows, home]
+    rows, left = np.arange(n_groups), masses[home] - mass
+    some = left > 1e-12 * masses[home]  # others stay; else it leaves nothing behind, at no cost
+    leaving = np.where(some, mass * masses[home] / np.where(some, left, 1.0), 0.0)
+    leaving *= squares[rows, home]
     price: NDArray[np.float64] = np.maximum(0.0, joining - leaving[:, None])
     price[rows, home] = 0.0
     return price

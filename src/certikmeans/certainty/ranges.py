@@ -9,6 +9,7 @@ root more, errs by less than ``(d + 4) EPS`` of itself.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from certikmeans.certainty.regions import CenterRegion
 from certikmeans.problem import ReducedProblem
+from certikmeans.problem.tables import SMALL_BLOCK, row_blocks
 from certikmeans.rounding import EPS
 
 Vector = NDArray[np.float64]
@@ -27,25 +29,37 @@ Vector = NDArray[np.float64]
 class Worth:
     """Bounds on ``a_s(y)`` for ``y`` in each of some sets of centres."""
 
-    low: NDArray[np.float64]  # (n_groups, n_sets)
+    low: NDArray[np.float64]  # (n_groups, n_sets), set after set
     high: NDArray[np.float64]
+
+    def over(self, sets: Sequence[int]) -> tuple[Vector, Vector]:
+        """Least and most over some of the sets together."""
+        low, high = self.low[:, sets[0]], self.high[:, sets[0]]
+        for k in sets[1:]:
+            low, high = np.minimum(low, self.low[:, k]), np.maximum(high, self.high[:, k])
+        return low, high
 
 
 def worth_of(
     reduced: ReducedProblem, multipliers: Vector, regions: tuple[CenterRegion, ...]
 ) -> Worth:
     """Bound what every group is worth to a centre in every region."""
-    low = np.empty((reduced.n_groups, len(regions)))
-    high = np.empty_like(low)
-    for k, region in enumerate(regions):
-        low[:, k], high[:, k] = _over(reduced, multipliers, region)
+    shape = (reduced.n_groups, len(regions))
+    low, high = np.empty(shape, order="F"), np.empty(shape, order="F")
+    for rows in row_blocks(reduced.points, SMALL_BLOCK):
+        columns = [column.copy() for column in reduced.points[rows].T]
+        weights, lam = reduced.weights[rows], multipliers[rows]
+        for k, region in enumerate(regions):
+            low[rows, k], high[rows, k] = _over(columns, weights, lam, region)
     return Worth(low, high)
 
 
-def _over(reduced: ReducedProblem, lam: Vector, region: CenterRegion) -> tuple[Vector, Vector]:
-    n, d = reduced.points.shape
+def _over(
+    columns: list[Vector], weights: Vector, lam: Vector, region: CenterRegion
+) -> tuple[Vector, Vector]:
+    n, d = len(lam), len(columns)
     near, far, middle = np.zeros(n), np.zeros(n), np.zeros(n)
-    for j, column in enumerate(reduced.points.T):
+    for j, column in enumerate(columns):
         below, above = region.low[j] - column, column - region.high[j]
         gap = np.maximum(0.0, np.maximum(below, above))
         reach = np.maximum(-below, -above)
@@ -57,6 +71,6 @@ def _over(reduced: ReducedProblem, lam: Vector, region: CenterRegion) -> tuple[V
         inner = np.maximum(0.0, away * (1.0 - slack) - region.radius)
         outer = away * (1.0 + slack) + region.radius
         near, far = np.maximum(near, inner * inner), np.minimum(far, outer * outer)
-    near, far = reduced.weights * near, reduced.weights * far
+    near, far = weights * near, weights * far
     slack, size = 2.0 * (d + 8) * EPS, np.abs(lam)
     return lam - far - slack * (size + far), lam - near + slack * (size + near)

@@ -14,9 +14,9 @@ from certikmeans._numbers import count
 if TYPE_CHECKING:
     from certikmeans.certainty.claim import RegionClaim
 
-# Methods; centres are known to be in less than the box of all points with the first two.
+# Methods: from the places of centres, and from how many points two labellings have in common.
 BY_REGIONS, ONE_CLUSTER = "regions of centres", "one cluster"
-BY_OVERLAP, BY_NOTHING = "spectral overlap", "none"
+BY_SPECTRUM, BY_MATRIX, BY_NOTHING = "spectral overlap", "semidefinite overlap", "none"
 
 
 @final
@@ -50,7 +50,7 @@ class Certainty:
         cannot be; 0 where nothing is known.
     method : str
         What the statements were derived from: ``"regions of centres"``, ``"spectral overlap"``,
-        ``"one cluster"`` or ``"none"``.
+        ``"semidefinite overlap"``, ``"one cluster"`` or ``"none"``.
     reason : str
         Why it is no more.
     claim_of : callable, optional
@@ -69,6 +69,16 @@ class Certainty:
     method: str
     reason: str
     claim_of: Callable[[], RegionClaim | None] | None = None
+
+    @property
+    def tells_centers(self) -> bool:
+        """Whether centres are known to be in less than the box of all points."""
+        return self.method in (BY_REGIONS, ONE_CLUSTER)
+
+    @property
+    def tells_points(self) -> bool:
+        """Whether something is known of single points, and not of how many only."""
+        return self.tells_centers or bool(self.certain.any())
 
     @property
     def claim(self) -> RegionClaim | None:

@@ -40,9 +40,12 @@ from certikmeans.certainty.counting import Family
 from certikmeans.certainty.ranges import Worth
 from certikmeans.kernels.cheapest import hull_steps
 from certikmeans.problem import ReducedProblem
+from certikmeans.problem.graph import ApartGraph
+from certikmeans.problem.tables import SMALL_BLOCK, row_blocks
 from certikmeans.rounding import EPS
 
 MOST_ROUNDS = 20
+FIRST_ITEMS = 4096  # sorted before the others, as a rule instead of them
 
 
 @final
@@ -56,15 +59,13 @@ class Statements:
 
 def family_worth(worth: Worth, families: tuple[Family, ...]) -> Worth:
     """Bounds over all the regions of a family; where a cluster can be empty, from below none."""
-    n_groups = len(worth.low)
-    low = np.full((n_groups, len(families)), -np.inf)
-    high = np.full((n_groups, len(families)), -np.inf)
+    shape = (len(worth.low), len(families))
+    low, high = np.full(shape, -np.inf, order="F"), np.full(shape, -np.inf, order="F")
     for f, family in enumerate(families):
-        columns = list(family.regions)
-        if columns:
-            high[:, f] = worth.high[:, columns].max(axis=1)
+        if family.regions:
+            least, high[:, f] = worth.over(family.regions)
             if family.filled:
-                low[:, f] = worth.low[:, columns].min(axis=1)
+                low[:, f] = least
     return Worth(low, high)
 
 
@@ -76,37 +77,70 @@ def who_can_be_where(
     rounds: int = MOST_ROUNDS,
 ) -> Statements:
     """Leave out what would cost more than ``delta``, again and again: with ``rounds`` 1, once."""
-    n_families = worth.high.shape[1]
     counts = np.array([len(family.clusters) for family in families], dtype=np.float64)
-    single = counts == 1.0
-    leave = np.maximum(0.0, -worth.high)
-    join = np.maximum(0.0, worth.high)
-    graph = reduced.graph
-    linked = graph.n_linked
-    tails = np.repeat(np.arange(linked), np.diff(graph.indptr[: linked + 1]))
-    heads = graph.neighbors[: len(tails)]
-    widest = int(np.diff(graph.indptr).max(initial=0))
-    raised = 1.0 + 2.0 * (widest + 4) * EPS
     # Without cannot-links a group costs what it costs, whoever else can be where.
-    price = _prices(leave, np.maximum(0.0, worth.low), counts)
+    price = np.empty(worth.high.shape)
+    for rows in row_blocks(price, SMALL_BLOCK):
+        leave = np.maximum(0.0, -worth.high[rows])
+        price[rows] = _prices(leave, np.maximum(0.0, worth.low[rows]), counts)
     possible = price <= delta
+    linked = reduced.graph.n_linked
     possible[:linked] = True
-    for _ in range(rounds if linked else 0):
-        gain = np.empty((linked, n_families))
-        for f in range(n_families):
-            held = np.bincount(tails, join[heads, f] * possible[heads, f], linked)
-            low = worth.low[:linked, f]
-            margin = low - held * raised
-            margin -= 4.0 * EPS * (np.abs(np.where(np.isfinite(low), low, 0.0)) + held)
-            gain[:, f] = np.maximum(0.0, margin)
-        price[:linked] = _prices(leave[:linked], gain, counts)
-        found = possible[:linked] & (price[:linked] <= delta)
-        if rounds > 1:
-            _keep_apart(found, single, tails, heads)
-        if np.array_equal(found, possible[:linked]):
+    todo = np.arange(linked)
+    for _ in range(rounds):
+        if len(todo) == 0:
             break
+        found = possible[:linked].copy()
+        gain = _gains(reduced.graph, worth, possible, todo)
+        price[todo] = _prices(np.maximum(0.0, -worth.high[todo]), gain, counts)
+        found[todo] &= price[todo] <= delta
+        if rounds > 1:
+            _keep_apart(found, counts == 1.0, reduced.graph)
+        # Who has a neighbour that is left out of something may have to pay more now.
+        changed = how_many(found != possible[:linked]) > 0
         possible[:linked] = found
+        todo = np.unique(_neighbours(reduced.graph, np.flatnonzero(changed))[1])
     return Statements(possible, price)
+
+
+def how_many(table: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many in every row are True; numpy adds up short rows slowly.
+
+    >>> how_many(np.array([[True, False], [True, True]]))
+    array([1, 2])
+    """
+    total = np.zeros(len(table), dtype=np.int64)
+    for column in table.T:
+        total += column
+    return total
+
+
+def _neighbours(
+    graph: ApartGraph, groups: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All cannot-links of some groups: the place of the group, and the neighbour."""
+    starts, degrees = graph.indptr[groups], graph.indptr[groups + 1] - graph.indptr[groups]
+    place = np.repeat(np.arange(len(groups)), degrees)
+    first = np.cumsum(degrees) - degrees
+    entries = np.arange(len(place)) - first[place] + starts[place]
+    return place, graph.neighbors[entries]
+
+
+def _gains(
+    graph: ApartGraph, worth: Worth, possible: NDArray[np.bool_], groups: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """At least what some groups add to each family, less what their neighbours are worth there."""
+    place, neighbours = _neighbours(graph, groups)
+    raised = 1.0 + 2.0 * (int(np.diff(graph.indptr).max(initial=0)) + 4) * EPS
+    gain = np.empty((len(groups), worth.high.shape[1]))
+    for f in range(gain.shape[1]):
+        join = np.maximum(0.0, worth.high[neighbours, f]) * possible[neighbours, f]
+        held = np.bincount(place, join, len(groups))
+        low = worth.low[groups, f]
+        margin = low - held * raised
+        margin -= 4.0 * EPS * (np.abs(np.where(np.isfinite(low), low, 0.0)) + held)
+        gain[:, f] = np.maximum(0.0, margin)
+    return gain
 
 
 def _prices(
@@ -126,19 +160,13 @@ def _prices(
     return price
 
 
-def _keep_apart(
-    possible: NDArray[np.bool_],
-    single: NDArray[np.bool_],
-    tails: NDArray[np.int64],
-    heads: NDArray[np.int64],
-) -> None:
+def _keep_apart(possible: NDArray[np.bool_], single: NDArray[np.bool_], graph: ApartGraph) -> None:
     """Where a group is certain, its neighbours cannot be."""
-    if len(tails) == 0:
-        return
-    settled = (possible.sum(axis=1) == 1) & possible[:, single].any(axis=1)
-    for f in np.flatnonzero(single):
-        taken = settled[heads] & possible[heads, f]
-        possible[tails[taken], f] = False
+    alone = how_many(possible[:, single]) == 1
+    settled = np.flatnonzero(alone & (how_many(possible) == 1))
+    place, neighbours = _neighbours(graph, settled)
+    home = possible[settled].argmax(axis=1)
+    possible[neighbours, home[place]] = False
 
 
 def most_elsewhere(
@@ -153,11 +181,11 @@ def most_elsewhere(
 
     ``family_of_group`` is where groups are with us, ``sizes`` the points of each.
     """
-    n_groups = reduced.n_groups
-    rows = np.arange(n_groups)
-    away = statements.possible.copy()
-    away[rows, family_of_group] = False
-    price = np.where(away, statements.price, np.inf).min(axis=1, initial=np.inf)
+    price = np.empty(reduced.n_groups)
+    for rows in row_blocks(statements.price, SMALL_BLOCK):
+        away = np.where(statements.possible[rows], statements.price[rows], np.inf)
+        away[np.arange(len(away)), family_of_group[rows]] = np.inf
+        price[rows] = np.min([*away.T], axis=0)
     can = np.isfinite(price)
     share = 1.0 / np.array([len(family.clusters) for family in families], dtype=np.float64)
     stay = (1.0 - share)[family_of_group] * sizes
@@ -187,7 +215,7 @@ def steps_of(
 
 def most_gain(gain: NDArray[np.float64], price: NDArray[np.float64], budget: float) -> float:
     """At least the most gain within a budget: the last item may be cut."""
-    order = np.argsort(price / gain, kind="stable")
+    order = _cheapest(price / gain, price, budget)
     gain, price = gain[order], price[order]
     spent = np.cumsum(price) * (1.0 - 4.0 * (len(price) + 8) * EPS)
     whole = int(np.searchsorted(spent, budget, side="right"))
@@ -196,3 +224,16 @@ def most_gain(gain: NDArray[np.float64], price: NDArray[np.float64], budget: flo
         left = budget - (spent[whole - 1] if whole else 0.0)
         total += float(gain[whole]) * min(1.0, max(0.0, left) / float(price[whole]))
     return total * (1.0 + 8.0 * EPS)
+
+
+def _cheapest(
+    ratio: NDArray[np.float64], price: NDArray[np.float64], budget: float
+) -> NDArray[np.int64]:
+    """Items in the order of price for gain, at least as many as the budget is enough for."""
+    size = FIRST_ITEMS
+    while size < len(ratio):
+        chosen = np.argpartition(ratio, size)[:size]
+        if price[chosen].sum() > 1.01 * budget:
+            return chosen[np.argsort(ratio[chosen], kind="stable")]
+        size *= 8
+    return np.argsort(ratio, kind="stable")

@@ -9,8 +9,10 @@ sigma``.
 2. Outside the boxes no cluster is worth ``sigma - delta``. So a labelling that good, whose clusters
    lose at most ``delta`` against ``sigma`` together, has all its centres in the boxes. As
    ``sigma > delta``, none of its clusters is empty.
-3. Two centres cannot share the boxes of a cluster: all groups together are worth less than
-   ``2 sigma - delta`` there. So there is one in the boxes of each; and ours is where they say.
+3. There is one centre in the boxes of each cluster. Two do not fit where all groups together are
+   worth less than ``2 sigma - delta``; without one, groups that are worth less than nothing in all
+   other boxes would lose that much, and where it is more than ``delta`` there is one. All counts
+   add up to K. And our own centres are where they say.
 4. A group in another cluster j pays what it is short of there, and what the other clusters lose
    that could have it (less what its neighbours in the cannot-link graph are worth there, who would
    have to leave). A point is certain if that is more than ``delta`` for every j but its own.
@@ -172,15 +174,36 @@ def _worths(part: Part, claim: CertaintyClaim, n_clusters: int) -> tuple[Floats,
     return low, high
 
 
+def _counts(high: Floats, level: _Level) -> tuple[Ints, Ints]:
+    """Least and most centres in the boxes of every cluster; K in all, for none is empty."""
+    k = high.shape[1]
+    least, most = np.zeros(k, dtype=np.int64), np.full(k, k)
+    for j in range(k):
+        worth = math.fsum(np.maximum(high[:, j], 0.0).tolist()) * (1.0 + 8.0 * EPS)
+        if worth < (2.0 * level.sigma - level.delta) * (1.0 - 8.0 * EPS):
+            most[j] = 1
+        others = np.delete(high, j, axis=1).max(axis=1)
+        lost = math.fsum(np.maximum(-others, 0.0).tolist()) * (1.0 - 8.0 * EPS)
+        if lost > level.delta:
+            least[j] = 1
+    for _ in range(k + 1):
+        most = np.minimum(most, k - (least.sum() - least))
+        least = np.maximum(least, k - (most.sum() - most))
+    return least, most
+
+
 def _check_counts(
     part: Part, claim: CertaintyClaim, level: _Level, high: Floats, ours: Ints
 ) -> None:
     """Step 3."""
     n = part.n_groups
-    for k in range(high.shape[1]):
-        worth = math.fsum(np.maximum(high[:, k], 0.0).tolist()) * (1.0 + 8.0 * EPS)
-        if not worth < (2.0 * level.sigma - level.delta) * (1.0 - 8.0 * EPS):
-            raise Refusal(Reason.CERTAINTY, f"two centres may share the boxes of cluster {k}")
+    if high.shape[1] > 1:
+        least, most = _counts(high, level)
+        for k in np.flatnonzero((least != 1) | (most != 1)).tolist():
+            raise Refusal(
+                Reason.CERTAINTY,
+                f"there may be {least[k]} to {most[k]} centres in the boxes of cluster {k}",
+            )
     error = 8.0 * (n + 16) * EPS * np.abs(part.points).max(axis=0)
     for k in range(high.shape[1]):
         members = ours == k

@@ -96,6 +96,12 @@ def certificate_bytes(
             made = replace(made, lower_bound=max(0.0, made.lower_bound - margin))
             content = form.encode(made)
             reason = _objection(problem, content, deadline)
+        # More boxes than allowed, and not for want of time: what is claimed is too close to call.
+        endless = reason is form.Reason.LIMIT and time.monotonic() < deadline
+        if endless and made.certainty is not None:
+            plain = form.encode(replace(made, certainty=None))
+            if _objection(problem, plain, deadline) is form.Reason.ACCEPTED:
+                reason = form.Reason.CERTAINTY
         if reason is form.Reason.CERTAINTY:
             raise InputError(
                 "this certainty cannot be certified: it does not survive the checker's rounding",
@@ -179,8 +185,11 @@ def _claim(proof: Proof, certainty: Certainty) -> CertaintyClaim:
     """What the file says of every labelling that is nearly as good."""
     claim = certainty.claim
     if claim is None:
+        why = "the checker could not tell the clusters apart"
+        if certainty.claim_of is None:
+            why = f"certificates hold places of centres, and it comes from: {certainty.method}"
         raise InputError(
-            "this certainty cannot be certified: the checker could not tell the clusters apart",
+            f"this certainty cannot be certified: {why}",
             hint="leave it out, or ask for less slack",
         )
     if not (np.array_equal(claim.centre, proof.centre) and np.array_equal(claim.axes, proof.axes)):

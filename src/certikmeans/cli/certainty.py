@@ -23,6 +23,7 @@ from certikmeans.cli.parameters import (
     Weights,
     refuse_standard_input,
     share_of,
+    slack_of,
 )
 from certikmeans.cli.solve import (
     DEFAULT_SLACK,
@@ -83,7 +84,7 @@ def certainty_command(
         data, n_clusters, pairs, start_labels, labels_column, weights, header,
         columns or (), drop or (),
     )  # fmt: skip
-    share = share_of(slack)
+    share = slack_of(slack)
     options = Options(share_of(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
     result, names = _solved(inputs, options, quiet, int(one_based))
     if result.labels is None:
@@ -129,6 +130,7 @@ def ask_command(
     One pair per line, the one that decides most first: a point in doubt, and one that stands for a
     cluster it may belong to. Write each as ML or CL to a file, and pass that as --constraints.
     """
+    from certikmeans.certainty.wanted import checked_count
     from certikmeans.cli.inputs import Inputs, PairFiles
 
     pairs = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
@@ -136,7 +138,7 @@ def ask_command(
         data, n_clusters, pairs, start_labels, labels_column, weights, header,
         columns or (), drop or (),
     )  # fmt: skip
-    share = share_of(slack)
+    share, most = slack_of(slack), checked_count(number)
     options = Options(share_of(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
     result, _ = _solved(inputs, options, quiet, int(one_based))
     if result.labels is None:
@@ -145,7 +147,7 @@ def ask_command(
 
     base = int(one_based)
     with compiling_said(quiet):
-        questions = result.questions(number, slack=share)
+        questions = result.questions(most, slack=share)
     if as_json:
         rows = [
             {

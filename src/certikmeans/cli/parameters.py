@@ -129,8 +129,8 @@ def seconds_of(text: str) -> float:
     return seconds
 
 
-def share_of(text: str) -> float:
-    """Read a gap, a share or with a percent sign; `Options` says which are too large.
+def share_of(text: str, name: str = "gap") -> float:
+    """Read a gap or a slack, a share or with a percent sign; others say which are too large.
 
     >>> share_of("0.01"), share_of("1%"), share_of("0.1 %")
     (0.01, 0.01, 0.001)
@@ -141,9 +141,15 @@ def share_of(text: str) -> float:
         return float(Decimal(number[:-1].strip()) / 100 if number.endswith("%") else number)
     except (ValueError, ArithmeticError) as error:
         raise InputError(
-            f"gap: {text!r} is not a number",
-            hint="0.001 or 0.1% asks for a proof within 0.1 %",
+            f"{name}: {text!r} is not a number", hint="0.001 or 0.1% stands for 0.1 % of the cost"
         ) from error
+
+
+def slack_of(text: str) -> float:
+    """Read a slack, before anything takes long."""
+    from certikmeans.certainty.wanted import checked_slack
+
+    return checked_slack(share_of(text, "slack"))
 
 
 def refuse_standard_input(paths: list[Path]) -> None:

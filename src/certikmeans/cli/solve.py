@@ -28,6 +28,7 @@ from certikmeans.cli.parameters import (
     Weights,
     refuse_standard_input,
     share_of,
+    slack_of,
 )
 from certikmeans.errors import InputError
 from certikmeans.options import (
@@ -281,7 +282,7 @@ def solve_command(
         report_file=report,
         title=f"certikmeans: {data.name}",
         check_command=inputs.check_command(certificate or Path("F")),
-        certainty=share_of(slack) if certainty else None,
+        certainty=slack_of(slack) if certainty else None,
     )
     saving = Saving(checkpoint, checkpoint_every, resume)
     _check_before_reading(delivery, inputs, saving)

@@ -11,18 +11,20 @@ from numpy.typing import NDArray
 
 # Numbers in a block, about.
 BLOCK = 1 << 18
+# The same where every number is used many times: several of them fit into the cache at once.
+SMALL_BLOCK = 1 << 14
 # Up to so many columns, each is looked through by itself: numpy reduces short rows slowly.
 FEW_COLUMNS = 16
 
 
-def row_blocks(table: NDArray[Any]) -> Iterator[slice]:
-    """Slices that cover the rows.
+def row_blocks(table: NDArray[Any], numbers: int = BLOCK) -> Iterator[slice]:
+    """Slices that cover the rows, of so many numbers each, about.
 
     >>> list(row_blocks(np.zeros((3, 2))))
     [slice(0, 3, None)]
     """
     n_rows = len(table)
-    step = max(1, BLOCK // max(1, table.size // max(1, n_rows)))
+    step = max(1, numbers // max(1, table.size // max(1, n_rows)))
     for first in range(0, n_rows, step):
         yield slice(first, min(first + step, n_rows))
 

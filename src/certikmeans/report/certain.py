@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from certikmeans._numbers import count, rounded_down, rounded_up
 from certikmeans.certainty import Certainty
-from certikmeans.certainty.report import BY_REGIONS, ONE_CLUSTER
 from certikmeans.report.projection import Projection
 
 if TYPE_CHECKING:
@@ -45,8 +44,10 @@ def certainty_lines(sure: Certainty, base: int = 0) -> list[str]:
         f"{head}:",
         f"  grouped as here      at least {n_points - sure.most_elsewhere} of "
         f"{count(n_points, 'point')}",
-        f"  certain, each alone  {count(int(sure.certain.sum()), 'point')}",
     ]
+    if not sure.tells_points:
+        return [*lines, f"  why no more: {sure.reason}"]
+    lines.append(f"  certain, each alone  {count(int(sure.certain.sum()), 'point')}")
     if sure.certain.any() and not sure.certain.all():
         lines.append(f"  in doubt             {_doubts(sure, base)}")
     for first, second, shared in sure.confusable[:MOST_LISTED]:
@@ -77,14 +78,14 @@ def box_lines(sure: Certainty, names: tuple[str, ...] | None = None) -> list[str
     >>> boxes = np.array([[[0.0, 1 / 3]], [[5.0, 6.0]]])
     >>> sure = Certainty(
     ...     0.001, np.ones(2, bool), np.eye(2, dtype=bool), boxes, 1.0, 0, (),
-    ...     ((0,), (1,)), np.zeros((2, 2)), BY_REGIONS, "all there is to know",
+    ...     ((0,), (1,)), np.zeros((2, 2)), "regions of centres", "all there is to know",
     ... )
     >>> print(*box_lines(sure, ("length",)), sep="\\n")
     centres lie in:
       cluster 0  length  0 .. 0.333334
       cluster 1  length  5 .. 6
     """
-    if sure.method not in (BY_REGIONS, ONE_CLUSTER):
+    if not sure.tells_centers:
         return []
     d = sure.center_boxes.shape[1]
     names = tuple(f"feature {j}" for j in range(d)) if names is None else names
@@ -141,11 +142,13 @@ def mark_certainty(
 
 def picture_note(sure: Certainty) -> str:
     """What rings and frames mean."""
+    head = f"within {100.0 * sure.slack:g} % of the cost"
     if sure.agreement == 0.0 and not sure.certain.any():
-        return f"within {100.0 * sure.slack:g} % of the cost nothing is proven of single points"
+        return f"{head} nothing is proven of single points"
+    marked = "ringed points may be elsewhere, centres stay in their frames, "
     return (
-        f"within {100.0 * sure.slack:g} % of the cost: ringed points may be elsewhere, "
-        f"centres stay in their frames, at least {len(sure.certain) - sure.most_elsewhere} of "
+        f"{head}: {marked if sure.tells_points else ''}"
+        f"at least {len(sure.certain) - sure.most_elsewhere} of "
         f"{count(len(sure.certain), 'point')} are grouped as here"
     )
 

@@ -14,6 +14,7 @@ from certikmeans.assignment import assigner_for
 from certikmeans.assignment.hard import HardCore
 from certikmeans.assignment.plan import build_layout
 from certikmeans.bounds.registry import make_bound
+from certikmeans.certainty.core import rehearse_core
 from certikmeans.presolve.colour_search import TabuSearch, subgraph_from_edges
 from certikmeans.presolve.pipeline import Presolved
 from certikmeans.solver import solve
@@ -32,6 +33,7 @@ def compile_rare(bounds: Iterable[str]) -> None:
     for problem in (*many_clusters(), *contradictions()):
         solve(problem, node_limit=1, gap=0.5)
     solve(easy_problems()[0]).certainty()
+    rehearse_core(reduced_of(easy_problems()[0]).reduced)
     for problem in many_clusters():
         _interrupted_lloyd(reduced_of(problem))
     _entangled_component(reduced_of(hard_problem()))

@@ -44,7 +44,7 @@ def best_set_value(reduced, lam, y):
 
 def instance_of(reduced, lam):
     """Return the instance as `Pricer` makes it."""
-    return Pricer(reduced)._instance(lam)
+    return Pricer(reduced).instance(lam)
 
 
 def bounded_box(reduced, lam, lo, hi):

@@ -121,6 +121,7 @@ class ClusterBound(AbstractBound[ClusterState]):
             start = start_in_a_node(reduced, state.assigner, part, goal, stop, restart)
             return raise_in_a_node(state.pricer, part, start, manner, stop)
         start = start_at_the_root(reduced, root.news.labels(), state.gap, state.multipliers)
+        start = start.after(restart)
         # What groups cost inside is enough; or there is no time, and a box takes seconds to build.
         if start.aim.goal <= 0.0 or stop.cause() is not None:
             nothing = ClusterRestart(np.zeros(reduced.n_groups), (), start.centers)

@@ -26,8 +26,14 @@ class WaitingBox:
     high: NDArray[np.float64] = field(compare=False)
     settled: NDArray[np.float64] = field(compare=False)
     members: NDArray[np.int32] = field(compare=False)
-    walls: NDArray[np.float64] = field(compare=False)  # of the region it is a part of, and
+    walls: NDArray[np.float64] = field(compare=False)  # of the region it is a part of,
+    hole: NDArray[np.float64] = field(compare=False)  # what of it does not count, and
     region: int = field(compare=False)  # its number
+
+
+def no_hole(n_axes: int) -> NDArray[np.float64]:
+    """Where everything counts."""
+    return np.stack([np.full(n_axes, np.inf), np.full(n_axes, -np.inf)])
 
 
 @final
@@ -46,9 +52,8 @@ def search_box(box: WaitingBox, instance: Instance, rules: Rules, cutoff: float)
     """Search one box with a budget; what stays open shares the members it was left with."""
     stack = _stack_of(box)
     finds = Finds(centers=np.empty((FINDS, len(box.low))), values=np.empty(FINDS))
-    done: Searched = search_boxes(
-        instance, stack, 1, rules._replace(walls=box.walls), cutoff, finds
-    )
+    rules = rules._replace(walls=box.walls, hole=box.hole)
+    done: Searched = search_boxes(instance, stack, 1, rules, cutoff, finds)
     shared: dict[tuple[int, int], NDArray[np.int32]] = {}
     left = []
     for i in range(done.n_open):
@@ -64,6 +69,7 @@ def search_box(box: WaitingBox, instance: Instance, rules: Rules, cutoff: float)
                 stack.settled[i].copy(),
                 shared[key],
                 box.walls,
+                box.hole,
                 box.region,
             )
         )

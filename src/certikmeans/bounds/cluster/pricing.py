@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.base import untold
-from certikmeans.bounds.cluster.box_search import WaitingBox, search_box
+from certikmeans.bounds.cluster.box_search import WaitingBox, no_hole, search_box
 from certikmeans.bounds.cluster.pricing_error import mean_slack, pricing_error
 from certikmeans.execution import Crew
 from certikmeans.kernels.pricing.ascent import ascend
@@ -141,7 +141,7 @@ class Priced:
 
 
 @final
-class _Progress:
+class Progress:
     """Notices that a search will not end in reasonable time. Counts boxes, not seconds."""
 
     def __init__(self, doubt_after: float) -> None:
@@ -179,8 +179,8 @@ class Pricer:
         self.reduced = reduced
         self._on_work = on_work
         self.everywhere = Region.everywhere(reduced)
-        self._crew = Crew(executor)
-        self._climbers = Crew() if reduced.points.size < SHORT_CLIMB else self._crew
+        self.crew = Crew(executor)
+        self._climbers = Crew() if reduced.points.size < SHORT_CLIMB else self.crew
         graph = reduced.graph
         self._cyclic = np.repeat(graph.extra_edges > 0, np.diff(graph.starts)).astype(np.uint8)
         self._slack = mean_slack(reduced.points)
@@ -217,10 +217,15 @@ class Pricer:
         return self._priced(lam, cutoff, stop, (region,), tolerance, 2.0, doubt_after)
 
     def exact_in(
-        self, lam: NDArray[np.float64], cutoff: float, stop: StopSignal, regions: Sequence[Region]
+        self,
+        lam: NDArray[np.float64],
+        cutoff: float,
+        stop: StopSignal,
+        regions: Sequence[Region],
+        tolerance: float | None = None,
     ) -> Priced:
-        """Prove the same of several regions at once, all groups allowed; the first find ends it."""
-        return self._priced(lam, cutoff, stop, regions, None, 1.0, DOUBT_AFTER)
+        """Prove the same of several regions at once, all groups allowed."""
+        return self._priced(lam, cutoff, stop, regions, tolerance, 1.0, DOUBT_AFTER)
 
     def error(self, lam: NDArray[np.float64]) -> float:
         """At least the rounding error of the upper bound of any box."""
@@ -239,21 +244,21 @@ class Pricer:
         """Search all regions, the largest bound first; after a find, ``longer`` times as long."""
         error = self.error(lam)
         asked = cutoff = max(cutoff, 0.0) + 2.0 * error
-        instance = self._instance(lam)
+        instance = self.instance(lam)
         heap, finds = self._roots(lam, regions), list[tuple[float, NDArray[np.float64]]]()
         left = set[int]()
         stuck, boxes, number, budget = -np.inf, 0, len(heap), LEAST_BUDGET
         patience = (0.0 if tolerance is None else tolerance) + 2.0 * error
-        enough, progress = np.inf, _Progress(doubt_after)
+        enough, progress = np.inf, Progress(doubt_after)
         while heap and -heap[0].minus_upper > cutoff:
             if stop.cause() is not None or boxes >= enough:
                 break
             if progress.is_lost(boxes, -heap[0].minus_upper - cutoff):
                 break
             batch = [heapq.heappop(heap) for _ in range(min(ROUND, len(heap)))]
-            rules = Rules(error, self._slack, self.everywhere.walls, patience, budget)
+            rules = self.rules(error, patience, budget)
             search = partial(search_box, instance=instance, rules=rules, cutoff=cutoff)
-            for searched, outcome in zip(batch, self._crew.map(search, batch), strict=True):
+            for searched, outcome in zip(batch, self.crew.map(search, batch), strict=True):
                 self._on_work(boxes=outcome.boxes)
                 for box in outcome.open_boxes:
                     box.number = number
@@ -302,7 +307,7 @@ class Pricer:
             # member, and its multiplier would count in cuts.
             error = pricing_error(self.reduced.points, self.reduced.weights, lam)
             lam = np.where(region.allowed, lam, -error)
-        instance = self._instance(lam)
+        instance = self.instance(lam)
         climb = partial(
             _climb, instance=instance, walls=region.walls, steps=steps, least_gain=least_gain
         )
@@ -322,11 +327,17 @@ class Pricer:
         self, lam: NDArray[np.float64], places: Sequence[NDArray[np.float64]]
     ) -> list[Column]:
         """Find a best set at every place, in the order of the places; side by side."""
-        walls, instance = self.everywhere.walls, self._instance(lam)
+        walls, instance = self.everywhere.walls, self.instance(lam)
         select = partial(_climb, instance=instance, walls=walls, steps=1, least_gain=0.0)
-        return self._crew.map(select, places)
+        return self._climbers.map(select, places)
 
-    def _instance(self, lam: NDArray[np.float64]) -> Instance:
+    def rules(self, error: float, tolerance: float, budget: float) -> Rules:
+        """Rules of a search everywhere; boxes bring walls and a hole of their own."""
+        hole = no_hole(self.reduced.n_axes)
+        return Rules(error, self._slack, self.everywhere.walls, hole, tolerance, budget)
+
+    def instance(self, lam: NDArray[np.float64]) -> Instance:
+        """What the kernels work on, for some multipliers."""
         reduced, graph, base = self.reduced, self.reduced.graph, lam.copy()
         for rows in row_blocks(reduced.points):
             points = reduced.points[rows]
@@ -344,9 +355,9 @@ class Pricer:
 
     def _roots(self, lam: NDArray[np.float64], regions: Sequence[Region]) -> list[WaitingBox]:
         members = np.flatnonzero(lam > 0.0).astype(np.int32)
-        nothing = np.zeros(self.reduced.n_axes + 2)
+        nothing, hole = np.zeros(self.reduced.n_axes + 2), no_hole(self.reduced.n_axes)
         return [
-            WaitingBox(-np.inf, i, region.low, region.high, nothing, members, region.walls, i)
+            WaitingBox(-np.inf, i, region.low, region.high, nothing, members, region.walls, hole, i)
             for i, region in enumerate(regions)
         ]
 

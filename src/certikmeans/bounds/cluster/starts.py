@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import final
 
@@ -29,7 +30,7 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterRestart:
-    """What a smaller part starts from."""
+    """What a smaller part starts from, or the whole if it is asked again for more."""
 
     multipliers: Vector  # (n_groups,)
     columns: tuple[Column, ...]
@@ -49,6 +50,17 @@ class Start:
     multipliers: Vector | None = None
     columns: tuple[Column, ...] = ()
     places: NDArray[np.float64] | None = None
+
+    def after(self, restart: ClusterRestart | None) -> Start:
+        """The same with what is known from before."""
+        if restart is None:
+            return self
+        return dataclasses.replace(
+            self,
+            multipliers=restart.multipliers,
+            columns=restart.columns,
+            places=restart.places,
+        )
 
 
 def start_at_the_root(
@@ -83,10 +95,7 @@ def start_in_a_node(
         cutoff = cost
     unit = max(gap * (cutoff + reduced.offset), 1e-12 * max(cutoff, cost), 1e-300)
     aim = Aim(goal=cutoff, level=cutoff + BEYOND * unit, unit=unit)
-    if restart is None:
-        return Start(labels, centers, aim, cost)
-    known = restart.multipliers, restart.columns, restart.places
-    return Start(labels, centers, aim, cost, *known)
+    return Start(labels, centers, aim, cost).after(restart)
 
 
 def means_in_order(reduced: ReducedProblem, labels: NDArray[np.int64]) -> NDArray[np.float64]:

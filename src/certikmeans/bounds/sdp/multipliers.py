@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from certikmeans.proof import AbstractEvidence
 @dataclass(frozen=True, slots=True, eq=False)
 class MatrixMultipliers(AbstractEvidence):
     """Multipliers of entries of ``Z``, and of cuts of three groups."""
+
+    says_more_up_to: ClassVar[float] = 1_000  # a few matrices of this order; and they take a while
 
     entries: NDArray[np.float64]  # (n, n) symmetric; >= 0, of any sign on cannot-links
     cuts: NDArray[np.int64]  # (m, 3): s, t, u; u = -1 for a pair cut

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -31,6 +32,7 @@ class AboutTheWhole(AbstractEvidence):
     """Multipliers that are functions of a labelling of all groups; parts use them as they are."""
 
     slack: ClassVar[float] = 2e-8
+    says_more_up_to: ClassVar[float] = math.inf
 
     inner: SpectralEvidence
 

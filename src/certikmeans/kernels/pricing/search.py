@@ -13,6 +13,7 @@ from certikmeans.kernels.pricing.boxes import (
     shrink_to_objective,
     worst_conflict,
 )
+from certikmeans.kernels.pricing.hole import has_hole, leave_hole, lies_in
 from certikmeans.kernels.pricing.instance import Forest, ForestSpace, add_group, forest_space
 from certikmeans.kernels.pricing.ranges import (
     OPEN,
@@ -48,6 +49,7 @@ class Rules(NamedTuple):
     error: float  # at least the rounding error of a computed upper bound
     slack: np.ndarray  # (d,) at least the rounding error of a computed mean
     walls: np.ndarray  # (2, d): the region of the whole search, of which all boxes are parts
+    hole: np.ndarray  # (2, d): what is inside does not count; the first above the second: none
     tolerance: float  # raise the cutoff to a better value plus this
     budget: float  # stop after about this many evaluations of a coordinate
 
@@ -185,7 +187,11 @@ def look(instance, members, work, error):
 
 @njit(cache=True, nogil=True)
 def shrink(instance, open_ids, box, room, rules):
-    """Cut off what can hold neither the objective nor a mean; False if nothing is left."""
+    """Cut off what can hold neither the objective nor a mean; False if nothing is left.
+
+    With a hole in the region, the mean of a set that is good elsewhere may be in there, where
+    nobody looks: then every place has to be shown to be worth little by itself.
+    """
     lo, hi, slack = box.lo, box.hi, rules.slack
     mass = box.sums[1] + box.estimate[1]
     if mass > 0.0:
@@ -193,7 +199,7 @@ def shrink(instance, open_ids, box, room, rules):
     for j in range(lo.size):
         if not lo[j] <= hi[j]:
             return False
-    if box.sums[1] > 0.0:
+    if box.sums[1] > 0.0 and not has_hole(rules.hole):
         return shrink_to_means(instance, open_ids, box.sums, slack, rules.walls, lo, hi)
     return True
 
@@ -234,8 +240,8 @@ def examine(instance, stack, work, node, rules, cutoff):
 
 
 @njit(cache=True, nogil=True)
-def probe(instance, work, forest, cutoff):
-    """Value of the forest's best set at the maximiser, moved into the box.
+def probe(instance, work, forest, hole, cutoff):
+    """Value of the forest's best set at the maximiser, moved into the box and out of the hole.
 
     Returns ``(value, conflict)``: where the value exceeds the cutoff, the place of a group that
     a cannot-link beyond the forest forbids in that set, or -1 if the set is proper.
@@ -243,6 +249,7 @@ def probe(instance, work, forest, cutoff):
     box, y = work.box, work.box.y
     for j in range(y.size):
         y[j] = min(max(y[j], box.lo[j]), box.hi[j])
+    leave_hole(box.lo, box.hi, hole, y)
     # The shares are not needed any more; among free groups, `gain` is never touched then, which
     # is 8 bytes for each of them.
     value = quadratic_at(box.before, y) + select_at(instance, forest, y, work.share, work.chosen)
@@ -314,8 +321,8 @@ def search_boxes(
 
     Afterwards the best cluster is worth at most ``max(cutoff, stuck, uppers[:n_open])``: each
     box that left the stack was bounded by the cutoff or by ``stuck`` (too small to split),
-    holds no mean of a set it allows (moved into the region), or was replaced by parts that
-    cover what it may contain.
+    holds no mean of a set it allows (moved into the region), lies in the hole, or was replaced by
+    parts that cover what it may contain.
     """
     uppers, starts, sizes, slack = stack.uppers, stack.starts, stack.sizes, rules.slack
     most = np.int64(1)
@@ -335,15 +342,17 @@ def search_boxes(
         left = examine(instance, stack, work, node, rules, cutoff)
         n_looks += left.looks
         touched += left.touched
-        if left.bound <= cutoff:
+        if left.bound <= cutoff or lies_in(box.lo, box.hi, rules.hole):
             continue
         forest, bound = left.forest, left.bound
-        value, conflict = probe(instance, work, forest, cutoff)
-        if value > cutoff and conflict < 0:
+        value, conflict = probe(instance, work, forest, rules.hole, cutoff)
+        if value > cutoff and conflict < 0 and not lies_in(box.y, box.y, rules.hole):
             finds.centers[n_found % finds.values.size] = box.y
             finds.values[n_found % finds.values.size] = value
             n_found += 1
             cutoff = value + rules.tolerance
+            if has_hole(rules.hole):
+                touched = rules.budget  # the hole is too small: nearer to it is always better
         place = group_to_split(work, forest, conflict, left.size)
         if place >= 0:
             split_on_group(instance, stack, work, forest, place, free, n_open, bound)

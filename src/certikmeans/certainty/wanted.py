@@ -1,0 +1,60 @@
+"""What somebody asks certainty for, checked once, at the door."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from certikmeans.errors import InputError
+
+
+def checked_slack(slack: Any) -> float:
+    """Return the slack as a number, or say what is wrong with it.
+
+    >>> checked_slack(0.001)
+    0.001
+    """
+    share = _number(slack)
+    if not 0.0 <= share <= 1.0:
+        raise InputError(
+            f"slack: {slack!r} is not a share from 0 to 1",
+            hint="0.001 speaks of all labellings within 0.1 % of the cost",
+        )
+    return share
+
+
+def checked_seconds(time_limit: Any) -> float | None:
+    """Return the time limit as a number; None: there is none."""
+    if time_limit is None:
+        return None
+    seconds = _number(time_limit)
+    if not 0.0 < seconds < math.inf:
+        raise InputError(
+            f"time limit: {time_limit!r} is not a positive number of seconds",
+            hint="leave it out: then it may take as long as the proof",
+        )
+    return seconds
+
+
+def checked_count(most: Any) -> int:
+    """Return a number of questions."""
+    try:
+        number = -1 if isinstance(most, bool) else operator.index(most)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise InputError(
+            f"questions: {most!r} is not a whole number of at least 0",
+            hint="give a whole number: at most so many are returned",
+        )
+    return number
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str | bytes | bool):  # float() would take them, and hide a slip
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
