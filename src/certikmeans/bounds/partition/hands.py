@@ -47,7 +47,7 @@ class Hands:
         far = self._worthwhile()
         try:
             if far is not None:
-                return far.submit(improve_part, task)
+                return far.submit(improve_part, [task])
             if self._executor is not None:
                 return self._executor.submit(improve_part, task)
         except FAILURES as error:
@@ -66,7 +66,7 @@ class Hands:
         except FAILURES as error:
             self._note_failure(error)
             return None
-        answer: PartAnswer = came.answer if isinstance(came, Parcel) else came
+        answer: PartAnswer = came.done[0].answer if isinstance(came, Parcel) else came
         self._usual = max(0.5 * self._usual, answer.seconds)
         return answer
 
