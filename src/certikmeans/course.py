@@ -102,7 +102,7 @@ class Course:
         """The best labelling and the best bound."""
         board = self.board
         nodes = 1 if self.search is None else self.search.nodes
-        return Essence(board.labels, board.iterations, board.lower, board.source, nodes)
+        return Essence(*board.best(), board.lower, board.source, nodes)
 
     def state(self) -> RunState:
         """Where the run is."""

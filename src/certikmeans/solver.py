@@ -153,9 +153,7 @@ class _Run:
         board, start = self.board, self.start
         if start.labels is not None:
             board.offer(start.labels, "start labels")
-        labels = self._labels_before()
-        if labels is not None and self.before is not None:
-            board.offer(labels, RESUMED, self.before.essence.iterations)
+        self._take_up_labels()
         with self.timer.stage("presolve"):
             presolved = presolve(self.problem, self.stop)
         if isinstance(presolved, InfeasibilityProof):
@@ -199,6 +197,7 @@ class _Run:
                 ending = prove(presolved, setting, policy, around)
         finally:
             ahead.end()
+        board.release(RESUMED)
         course.mark(last=True)
         ending = replace(
             ending, evidence=root_evidence(course.asked), first_points=presolved.first_points
@@ -212,11 +211,24 @@ class _Run:
             return ending
         return replace(ending, proof=before)
 
-    def _labels_before(self) -> Labels | None:
-        """The labelling of the run before; that it respects every pair is not taken on trust."""
-        if self.before is None:
-            return None
-        return checked_start_labels(self.problem, self.before.essence.labels)
+    def _take_up_labels(self) -> None:
+        """The labelling of the run before; that it respects every pair is not taken on trust.
+
+        A tree that was told to stop may have found a better one in what was cut short. It goes on
+        from before that, as if it had not been stopped; the better one is kept for the end.
+        """
+        before = self.before
+        if before is None or before.essence.labels is None:
+            return
+        iterations = before.essence.iterations
+        labels = checked_start_labels(self.problem, before.essence.labels)
+        assert labels is not None
+        tree = None if before.state is None else before.state.tree
+        if tree is not None and tree.labels is not None:
+            self.board.hold(labels, iterations)
+            labels = checked_start_labels(self.problem, tree.labels)
+            assert labels is not None
+        self.board.offer(labels, RESUMED, iterations)
 
     def _course(self, presolved: Presolved, policy: Policy) -> Course:
         """The course of the run before, as far as it holds."""

@@ -6,13 +6,17 @@ import random
 import threading
 import time
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from certikmeans import StopSignal, solve
 from certikmeans.checkpoint.file import decode
-from certikmeans.events import IncumbentFound, TreeProgress
+from certikmeans.checkpoint.resuming import resume
+from certikmeans.events import IncumbentFound, SafePoint, TreeProgress
 from certikmeans.execution import Crew
+from certikmeans.options import Options
 from certikmeans.search import ahead as ahead_module
 from certikmeans.search import node as node_module
 from tests.checkpoint.cases import COURSES, KillAt, Killed, clumps, same
@@ -160,8 +164,17 @@ def test_what_is_known_ahead_is_saved(always_far, monkeypatch, tmp_path, at):
         assert len(before & set(done)) <= 2 * 2 * WORKERS
 
 
-def test_answers_cut_short_are_not_saved(always_far, tmp_path):
-    """Stopped by hand with many workers; then the limit is another one, and so are the workers."""
+@pytest.mark.parametrize("heuristics", ["good", "poor"])
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(
+    always_far, request, heuristics, tmp_path
+):
+    """Stopped by hand with many workers, gone on with few.
+
+    Where better labellings are found in the tree, what was cut short may hold one: it is not lost,
+    but the tree must not know of it before its turn.
+    """
+    if heuristics == "poor":
+        request.getfixturevalue("poor_heuristics")
     settings, path = {"bound": "sample", "branching": "pairs", "node_limit": 99}, tmp_path / "state"
     problem = clumps()
     whole = solve(problem, jobs=1, **settings)
@@ -178,7 +191,11 @@ def test_answers_cut_short_are_not_saved(always_far, tmp_path):
         executor.shutdown()
         assert first.nodes <= whole.nodes
         assert first.lower_bound <= whole.cost
-        assert same(solve(problem, jobs=2, resume=path, **settings), whole)
+        saved = decode(path.read_bytes(), path)
+        assert np.array_equal(saved.essence.labels, first.labels)
+        again = solve(problem, jobs=2, resume=path, **settings)
+        assert same(again, whole)
+        assert again.cost <= first.cost
 
 
 def test_after_a_failure_the_rest_is_exact(always_far, tmp_path):
@@ -200,3 +217,38 @@ def test_after_a_failure_the_rest_is_exact(always_far, tmp_path):
     assert broken.nodes < whole.nodes
     assert broken.lower_bound <= whole.lower_bound
     assert same(solve(problem, jobs=1, resume=path, **settings), whole)
+
+
+def slightly_worse(problem, labels):
+    """Another proper labelling: one point is somewhere else."""
+    for point in range(problem.n_points):
+        for cluster in range(problem.n_clusters):
+            other = labels.copy()
+            other[point] = cluster
+            first, second = problem.cannot_link.T
+            if cluster != labels[point] and (other[first] != other[second]).all():
+                return other
+    raise AssertionError("there is none")
+
+
+def test_what_was_found_too_early_is_kept_for_the_end(tmp_path):
+    """A better labelling than the tree goes on with: always saved, and told in the end."""
+    settings, path, problem = {"bound": "sample", "branching": "pairs"}, tmp_path / "s", clumps()
+    best = solve(problem, node_limit=3, checkpoint=path, **settings)
+    saved = resume(path, problem, Options().changed(node_limit=9, **settings))
+    tree = replace(saved.state.tree, labels=slightly_worse(problem, best.labels))
+    seen, costs = [], []
+
+    def listen(event):
+        if isinstance(event, SafePoint):
+            seen.append(event.essence().labels)
+        elif isinstance(event, IncumbentFound):
+            costs.append(event.cost)
+
+    before = replace(saved, state=replace(saved.state, tree=tree))
+    again = solve(problem, node_limit=9, resume=before, callbacks=[listen])
+    assert costs[0] > best.cost
+    assert costs[-1] == again.cost == best.cost
+    assert np.array_equal(again.labels, best.labels)
+    assert len(seen) > 3
+    assert all(np.array_equal(labels, best.labels) for labels in seen)
