@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -172,7 +172,7 @@ class _Run:
         if witness is None:
             return Ending()
         assigner = assigner_for(presolved.reduced, witness)
-        workshop = self._workshop(presolved, assigner, witness, course)
+        workshop = self._workshop(presolved, assigner, witness)
         options, known = self.options, start.multipliers
         if known is not None:
             known = known[presolved.first_points]
@@ -185,12 +185,12 @@ class _Run:
             with self.timer.counted("bounds"):
                 look_first(presolved, setting, policy, around)
             course.mark()
-            # Heuristics begin anew if they were under way, and find the same again; but not
-            # where they had found enough: they would have ended there.
+            # Where they had found enough, heuristics would have ended.
             course.heuristics_done |= self.before is not None and board.gap_reached()
             if not course.heuristics_done:
                 with self.timer.stage("heuristics"):
-                    find_labelling(workshop, assigner, _starts(presolved, start))
+                    kept = workshop.but(kept=course.heuristics, keep=self._keeper(course))
+                    find_labelling(kept, assigner, _starts(presolved, start))
                 course.heuristics_done = self.stop.cause() is None
                 course.mark()
             with one_blas_thread():
@@ -242,13 +242,12 @@ class _Run:
         return course
 
     def _workshop(
-        self, presolved: Presolved, assigner: AbstractAssigner, witness: Labels, course: Course
+        self, presolved: Presolved, assigner: AbstractAssigner, witness: Labels
     ) -> Workshop:
         emitter = self.emitter
 
         def tell(trials: int, budget: int) -> None:
             emitter.emit(HeuristicProgress(emitter.seconds, trials, budget))
-            course.mark_labelling()
 
         return Workshop(
             problem=presolved.reduced,
@@ -261,6 +260,13 @@ class _Run:
             news=self.board.seen_from(presolved),
             on_progress=tell,
         )
+
+    def _keeper(self, course: Course) -> Callable[[Any], None]:
+        def keep(state: Any) -> None:
+            if self.stop.cause() is None:  # a trial that was cut short is made again
+                course.keep_heuristics(state)
+
+        return keep
 
     def _surroundings(
         self, presolved: Presolved, workshop: Workshop, course: Course, ahead: Ahead
