@@ -212,9 +212,14 @@ def test_parts_go_out_and_come_again_when_they_fail(monkeypatch):
 
     here, _ = bounded(None)
     assert here.n_parts >= 3
-    for executor in (Immediate(), Flaky()):
+    data_sent = {}
+    for executor in (Immediate(), Immediate(forgets=7), Flaky()):
         there, far = bounded(executor)
         assert far.sent > 5
         assert there.value == pytest.approx(here.value, rel=1e-3)
         assert there.failures == 0
+        data_sent[executor] = far.data_sent
     assert far._failures > 0
+    once, forgotten, _ = data_sent.values()
+    assert once == 1  # points go to a worker once, tasks name them
+    assert 1 < forgotten < far.sent / 2

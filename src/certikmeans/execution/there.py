@@ -18,6 +18,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, final
 
+from certikmeans.execution.blas import one_blas_thread
+
 FAILED_AT = "failed_at"  # of what a task raised: the worker
 MOST_KEPT = 16  # things that a worker remembers
 # What takes seconds to load: by name, since nothing here may depend on it.
@@ -66,9 +68,13 @@ def run_there(
     key: str | None = None,
     packed: bytes | None = None,
 ) -> Parcel:
-    """Run tasks; ``key`` names what was sent to the worker before, ``packed`` is that thing."""
+    """Run tasks; ``key`` names what was sent to the worker before, ``packed`` is that thing.
+
+    Workers share their processors: products of matrices take one thread, as they do here.
+    """
     try:
-        return _run(function, items, key, packed)
+        with one_blas_thread():
+            return _run(function, items, key, packed)
     except Exception as error:
         error.__dict__[FAILED_AT] = _address()  # goes along with it
         raise

@@ -142,7 +142,8 @@ def partition_bound(
     """
     if kept is not None:
         labels = kept.labels  # the parts follow from them
-    once = _Once(problem, labels, cutoff, stop, seed, Hands(executor, n_threads, far), on_work)
+    hands = Hands(executor, n_threads, far, problem.points)
+    once = _Once(problem, labels, cutoff, stop, seed, hands, on_work)
     with threadpool_limits(limits=1):
         if size is None and problem.n_groups <= SMALLEST:
             size = problem.n_groups
@@ -317,12 +318,14 @@ class _Run:
             while not self._enough():
                 waiting = self._queue(set(map(id, running.values())), patient)
                 for one in waiting[: max(0, hands.count() - len(running))]:
-                    running[hands.start(self._task(one))] = one
+                    running[hands.start(one.part, self._task(one))] = one
                 if not running:
                     break
                 done, _ = wait(running, WAIT_SECONDS, FIRST_COMPLETED)
                 for future in done:
-                    self._note(running.pop(future), future)
+                    one = running.pop(future)
+                    if not hands.lacks_data(future):
+                        self._note(one, future)
         finally:
             for future in running:
                 future.cancel()
@@ -331,7 +334,7 @@ class _Run:
     def _collect(self, running: dict[Future[Any], _Progress]) -> None:
         """What was still under way ends at the stop, or soon; it counts too."""
         for future, one in running.items():
-            if not future.cancelled():
+            if not future.cancelled() and not self._hands.lacks_data(future):
                 self._note(one, future)
 
     def _enough(self) -> bool:
