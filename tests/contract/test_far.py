@@ -12,6 +12,7 @@ from certikmeans import Problem, solve
 from certikmeans.errors import BoundError, InputError, WorkerError
 from certikmeans.execution import Crew, Far, Shared, accepted
 from certikmeans.execution.far import MOST_FAILURES, TRIES
+from certikmeans.execution.paces import Paces
 from tests.contract import tasks
 
 needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
@@ -195,12 +196,11 @@ class Flaky(Immediate):
 def test_parts_go_out_and_come_again_when_they_fail(monkeypatch):
     import numpy as np
 
-    from certikmeans.bounds.partition import hands
     from certikmeans.bounds.partition.run import partition_bound
     from certikmeans.presolve.pipeline import presolve
     from certikmeans.stop import StopSignal
 
-    monkeypatch.setattr(hands, "WORTH", -1.0)
+    monkeypatch.setattr(Paces, "pays", lambda self, far, count: True)
     rng = np.random.default_rng(0)
     reduced = presolve(Problem.from_data(rng.normal(size=(60, 6)), 3), StopSignal()).reduced
     labels = (np.arange(60) % 3).astype(np.int64)

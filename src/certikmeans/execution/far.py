@@ -56,11 +56,16 @@ class Far:
         self._avoided: frozenset[str] = frozenset()  # those at which a task has failed
         self._chosen: frozenset[str] = frozenset()  # those that tasks go to; empty: to any
         self._looked = -float("inf")
-        self._last_seen = time.monotonic()
+        self._since = self._last_seen = time.monotonic()
         self._waking: list[Future[Any]] | None = None
         self._failures = 0
         self.sent = 0  # tasks
         self.data_sent = 0  # times that data went along, or were spread
+
+    @property
+    def age(self) -> float:
+        """Seconds since the run began."""
+        return time.monotonic() - self._since
 
     @property
     def n_workers(self) -> int:

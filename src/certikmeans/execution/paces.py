@@ -23,7 +23,8 @@ from certikmeans.execution.there import Done
 # Tasks go out where that takes at most this much longer than to do them here: then this machine
 # is free, and more workers make it shorter.
 SLOWER = 1.1
-# Workers are woken up when tasks have taken so long here: before that, a run may be over soon.
+# Workers are woken up when a run has taken so long, or its tasks have: before that, it may be over
+# soon.
 WAKE_AFTER = 1.0
 # Of the average time of a task, how much the last one counts.
 FRESH = 0.1
@@ -111,7 +112,7 @@ class Paces:
 
     def pays(self, far: Far, count: int) -> bool:
         """Whether tasks should go out now, of which ``count`` are under way."""
-        if self._spent < WAKE_AFTER:
+        if not self._spent or max(self._spent, far.age) < WAKE_AFTER:
             return False
         if self._out:
             self._compare()
