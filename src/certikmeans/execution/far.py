@@ -11,13 +11,22 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from typing import Any, final
 
 from certikmeans.errors import CertikmeansError, WorkerError
-from certikmeans.execution.there import FAILED_AT, Parcel, Shared, echo, run_there, wake_up
+from certikmeans.execution.there import (
+    FAILED_AT,
+    Parcel,
+    Shared,
+    echo,
+    receive_by_mpi,
+    run_there,
+    wake_up,
+)
 
 TRIES = 3
 MOST_POOLS = 2
@@ -29,6 +38,7 @@ DESERTED_SECONDS = 30.0  # without any worker: then tasks are done here
 HINT = "the labelling and the bound from before are returned"
 # What a worker or its connection may raise; a BaseException of another kind is not about a task.
 FAILURES = (Exception, asyncio.CancelledError)
+_one_at_a_time = threading.Lock()
 
 
 @final
@@ -48,7 +58,7 @@ class Far:
         self._client = client
         self._own: list[Executor] = []  # pools that have taken the place of broken ones
         self._sent: dict[str, int] = {}  # tasks that took this thing with them
-        self._spread: dict[str, Any] = {}  # things that Dask has spread
+        self._spread: dict[str, Any] = {}  # things that Dask or MPI has spread
         self._journey: float | None = None
         self._each = 0.0
         self._n_workers = 1
@@ -154,6 +164,11 @@ class Far:
                 self.data_sent += 1
                 self._spread[shared.key] = _spread(self._client, shared.packed())
             packed = self._spread[shared.key]
+        elif self._by_mpi():
+            if shared.key not in self._spread:
+                self.data_sent += 1
+                self._spread[shared.key] = self._broadcast(shared)
+            packed = shared.packed() if with_data else None
         else:
             times = self._sent.get(shared.key, 0)
             first = times < self.n_workers  # one for each, if they share them out evenly
@@ -161,6 +176,20 @@ class Far:
             packed = shared.packed() if first or with_data else None
             self.data_sent += packed is not None
         return self._executor.submit(run_there, function, items, shared.key, packed)
+
+    def _by_mpi(self) -> bool:
+        """Whether workers of MPI can pass data on to each other."""
+        return type(self._executor).__module__.startswith("mpi4py.") and self.n_workers > 1
+
+    def _broadcast(self, shared: Shared) -> list[Future[bool]]:
+        """Send a thing to one worker, and have it passed on to all.
+
+        As many tasks as there are workers: none ends before all have begun, so each has one. What
+        is sent after them finds the thing there; where it does not, it asks for it.
+        """
+        loads = [shared.packed(), *[None] * (self.n_workers - 1)]
+        with _one_at_a_time:  # of two runs with the same pool: each would wait for the other
+            return [self._executor.submit(receive_by_mpi, shared.key, load) for load in loads]
 
     def note_failure(self, error: BaseException) -> None:
         """Make the best of a failure: whoever calls may try again. Raises if that is hopeless."""
@@ -175,7 +204,8 @@ class Far:
             self._avoided |= {place}
         if self._failures > MOST_FAILURES:
             raise failure_of(error, "too many tasks failed") from error
-        self._spread.clear()  # who had it may be gone
+        if self._client is not None:
+            self._spread.clear()  # who had it may be gone
         if isinstance(error, BrokenExecutor):
             self._replace(error)
 

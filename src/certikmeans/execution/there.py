@@ -22,6 +22,7 @@ from certikmeans.execution.blas import one_blas_thread
 
 FAILED_AT = "failed_at"  # of what a task raised: the worker
 MOST_KEPT = 16  # things that a worker remembers
+MOST_AT_ONCE = 1 << 30  # bytes: MPI counts with 32 bits
 # What takes seconds to load: by name, since nothing here may depend on it.
 NEEDED = ("certikmeans.bounds.cluster.bound", "certikmeans.bounds.sdp.bound",
           "certikmeans.search.tree")  # fmt: skip
@@ -90,10 +91,15 @@ def _run(
     except KeyError:
         if packed is None:
             return Parcel((), missing=True)
-        value = _kept[key] = pickle.loads(packed)
-        while len(_kept) > MOST_KEPT:
-            _kept.popitem(last=False)
+        value = _keep(key, pickle.loads(packed))
     return Parcel(tuple(_timed(partial(function, value, item)) for item in items))
+
+
+def _keep(key: str, value: Any) -> Any:
+    _kept[key] = value
+    while len(_kept) > MOST_KEPT:
+        _kept.popitem(last=False)
+    return value
 
 
 def timed_here(function: Callable[..., Any], shared: Shared | None, item: Any) -> Done:
@@ -119,6 +125,25 @@ def _address() -> str | None:
     except ValueError:
         return None
     return address
+
+
+def receive_by_mpi(key: str, packed: bytes | None) -> bool:
+    """Get a thing from the one worker that was sent it, along with all others; whether it was this.
+
+    Every worker of mpi4py's pool runs one of these: none can end before all have begun.
+    """
+    import numpy as np
+    from mpi4py.futures import get_comm_workers
+
+    workers: Any = get_comm_workers()
+    mine = packed is not None
+    root = workers.allgather(mine).index(True)
+    size = workers.bcast(len(packed) if packed is not None else 0, root)
+    load = np.frombuffer(packed, np.uint8) if packed is not None else np.empty(size, np.uint8)
+    for first in range(0, size, MOST_AT_ONCE):
+        workers.Bcast(load[first : first + MOST_AT_ONCE], root)
+    _keep(key, pickle.loads(load.data))
+    return mine
 
 
 def echo(load: bytes) -> int:
