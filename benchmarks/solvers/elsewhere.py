@@ -1,4 +1,4 @@
-"""`certikmeans.solve` with its tasks on threads, on a Dask cluster, or under a stopwatch."""
+"""`certikmeans.solve` with its tasks on threads, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,40 +15,8 @@ from typing import Any, final
 
 from benchmarks.solvers.base import AbstractSolver, Answer, finite
 from certikmeans import Problem, solve, warm_up
-from certikmeans.events import Event, TreeProgress
 
 START_SECONDS = 120.0  # for a cluster to be there
-
-
-@final
-class Stopwatch(Executor):
-    """Runs every task at once, in this thread, and takes its time; rounds are told apart.
-
-    Listens to the run as well: a tree reports between two rounds. Tasks of the partition bound
-    have no rounds.
-    """
-
-    _max_workers = 1
-
-    def __init__(self) -> None:
-        self.rounds: list[list[float]] = [[]]
-
-    def submit(self, function: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
-        """Run a task."""
-        future: Future[Any] = Future()
-        began = time.perf_counter()
-        try:
-            future.set_result(function(*given, **named))
-        except Exception as error:
-            future.set_exception(error)
-        if function.__name__ == "run_there":  # the others measure the journey
-            self.rounds[-1].append(time.perf_counter() - began)
-        return future
-
-    def __call__(self, event: Event) -> None:
-        """Begin another round."""
-        if isinstance(event, TreeProgress) and self.rounds[-1]:
-            self.rounds.append([])
 
 
 @final
@@ -57,7 +24,7 @@ class Stopwatch(Executor):
 class Elsewhere(AbstractSolver):
     """Ours, with a counted budget, so that all of them do the same work."""
 
-    where: str  # "threads", "dask" or "stopwatch"
+    where: str  # "threads" or "dask"
     workers: int = 2
     gap: float = 1e-3
     bound: str = "auto"
@@ -67,7 +34,7 @@ class Elsewhere(AbstractSolver):
     @property
     def name(self) -> str:
         """Where, and how many."""
-        return self.where if self.where == "stopwatch" else f"{self.where}, {self.workers}"
+        return f"{self.where}, {self.workers}"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -96,12 +63,8 @@ class Elsewhere(AbstractSolver):
             with _dask(self.workers) as client:
                 details["start_seconds"] = time.perf_counter() - began
                 result = solve(problem, executor=client, jobs=self.workers, **asked)
-        elif self.where == "threads":
-            result = solve(problem, jobs=self.workers, **asked)
         else:
-            watch = Stopwatch()
-            result = solve(problem, executor=watch, callbacks=[watch], jobs=1, **asked)
-            details["rounds"] = [one for one in watch.rounds if one]
+            result = solve(problem, jobs=self.workers, **asked)
         return Answer(
             labels=result.labels,
             lower_bound=finite(result.lower_bound),

@@ -39,6 +39,7 @@ class Board:
         self._labels: Labels | None = None
         self._centers: NDArray[np.float64] | None = None
         self._iterations = 0
+        self._held: tuple[Labels, int] | None = None
         self._lower = 0.0
         self._source = TRIVIAL
 
@@ -87,16 +88,36 @@ class Board:
 
     def offer(self, labels: Labels, source: str, iterations: int = 0) -> None:
         """Take a labelling, which respects every pair, if it costs less."""
-        problem = self._problem
         numbered = number_by_appearance(labels)
-        centers = np.empty((problem.n_clusters, problem.n_features))
-        cost = float(labelling_cost(problem.points, problem.weights, numbered, centers))
+        cost, centers = self._evaluated(numbered)
         if not cost < self._cost:
             return
         self._cost, self._labels, self._centers = cost, numbered, centers
         self._iterations = iterations
         check_bound(cost, self._lower, self._source)
         self._emitter.emit(IncumbentFound(self._emitter.seconds, cost, source))
+
+    def _evaluated(self, labels: Labels) -> tuple[float, NDArray[np.float64]]:
+        problem = self._problem
+        centers = np.empty((problem.n_clusters, problem.n_features))
+        cost = labelling_cost(problem.points, problem.weights, labels, centers)
+        return float(cost), centers
+
+    def hold(self, labels: Labels, iterations: int) -> None:
+        """Keep a labelling for the end: the run shall take the course that it took without."""
+        self._held = labels, iterations
+
+    def release(self, source: str) -> None:
+        """Take the labelling that was kept for the end."""
+        if self._held is not None:
+            self.offer(self._held[0], source, self._held[1])
+            self._held = None
+
+    def best(self) -> tuple[Labels | None, int]:
+        """The best labelling of all, be it held, and the steps of the search that found it."""
+        if self._held is not None and self._evaluated(self._held[0])[0] < self._cost:
+            return self._held
+        return self._labels, self._iterations
 
     def prove(self, value: float, source: str) -> None:
         """Take a lower bound if it is higher; who proved less is credited with nothing."""

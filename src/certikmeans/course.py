@@ -6,7 +6,6 @@ together the run says so (`SafePoint`), and whoever listens may ask for the stat
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -27,6 +26,7 @@ class RunState:
     """Where a run is, beside its labelling and its bound."""
 
     heuristics_done: bool
+    heuristics: Any  # where they are, unless they are done
     asked: tuple[tuple[str, BoundResult], ...]  # bounds of the whole by name, and what they found
     attempts: tuple[Attempt, ...]
     bounds_left: int | None  # of the plan; None: it has not begun
@@ -43,12 +43,12 @@ class Course:
     emitter: Emitter
     before: RunState | None = None
     heuristics_done: bool = False
+    heuristics: Any = None
     asked: list[Asked] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     bounds_left: int | None = None
     under_way: tuple[str, Callable[[], Any]] | None = None
     search: Search[Any] | None = None
-    _marked_cost: float = math.inf
     _frozen: RunState | None = None
 
     def take_up(self, policy: Policy) -> None:
@@ -56,6 +56,7 @@ class Course:
         if self.before is None:
             return
         self.heuristics_done = self.before.heuristics_done
+        self.heuristics = self.before.heuristics
         self.asked = [Asked(policy.named(name), found) for name, found in self.before.asked]
         self.attempts = list(self.before.attempts)
         self.bounds_left = self.before.bounds_left
@@ -102,7 +103,7 @@ class Course:
         """The best labelling and the best bound."""
         board = self.board
         nodes = 1 if self.search is None else self.search.nodes
-        return Essence(board.labels, board.iterations, board.lower, board.source, nodes)
+        return Essence(*board.best(), board.lower, board.source, nodes)
 
     def state(self) -> RunState:
         """Where the run is."""
@@ -111,6 +112,7 @@ class Course:
         under_way = self.under_way
         return RunState(
             self.heuristics_done,
+            None if self.heuristics_done else self.heuristics,
             tuple((one.bound.name, one.found) for one in self.asked),
             tuple(self.attempts),
             self.bounds_left,
@@ -118,15 +120,11 @@ class Course:
             self.tree_before() if self.search is None else self.search.state(),
         )
 
-    def mark_labelling(self) -> None:
-        """Mark, if the heuristics have found a better labelling than at the last mark.
-
-        Later on, labellings are found in the midst of other work, which says itself when it fits.
-        """
-        if self.bounds_left is None and self.board.cost < self._marked_cost:
-            self.mark()
+    def keep_heuristics(self, state: Any) -> None:
+        """The heuristics say how they could go on from here."""
+        self.heuristics = state
+        self.mark()
 
     def mark(self, *, last: bool = False) -> None:
         """Say that everything fits together now."""
-        self._marked_cost = self.board.cost
         self.emitter.emit(SafePoint(self.emitter.seconds, self.essence, self.state, last))

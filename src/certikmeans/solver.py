@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -153,9 +153,7 @@ class _Run:
         board, start = self.board, self.start
         if start.labels is not None:
             board.offer(start.labels, "start labels")
-        labels = self._labels_before()
-        if labels is not None and self.before is not None:
-            board.offer(labels, RESUMED, self.before.essence.iterations)
+        self._take_up_labels()
         with self.timer.stage("presolve"):
             presolved = presolve(self.problem, self.stop)
         if isinstance(presolved, InfeasibilityProof):
@@ -174,7 +172,7 @@ class _Run:
         if witness is None:
             return Ending()
         assigner = assigner_for(presolved.reduced, witness)
-        workshop = self._workshop(presolved, assigner, witness, course)
+        workshop = self._workshop(presolved, assigner, witness)
         options, known = self.options, start.multipliers
         if known is not None:
             known = known[presolved.first_points]
@@ -187,18 +185,19 @@ class _Run:
             with self.timer.counted("bounds"):
                 look_first(presolved, setting, policy, around)
             course.mark()
-            # Heuristics begin anew if they were under way, and find the same again; but not
-            # where they had found enough: they would have ended there.
+            # Where they had found enough, heuristics would have ended.
             course.heuristics_done |= self.before is not None and board.gap_reached()
             if not course.heuristics_done:
                 with self.timer.stage("heuristics"):
-                    find_labelling(workshop, assigner, _starts(presolved, start))
+                    kept = workshop.but(kept=course.heuristics, keep=self._keeper(course))
+                    find_labelling(kept, assigner, _starts(presolved, start))
                 course.heuristics_done = self.stop.cause() is None
                 course.mark()
             with one_blas_thread():
                 ending = prove(presolved, setting, policy, around)
         finally:
             ahead.end()
+        board.release(RESUMED)
         course.mark(last=True)
         evidence = root_evidence(course.asked, presolved.reduced.n_groups)
         ending = replace(ending, evidence=evidence, presolved=presolved)
@@ -211,11 +210,24 @@ class _Run:
             return ending
         return replace(ending, proof=before)
 
-    def _labels_before(self) -> Labels | None:
-        """The labelling of the run before; that it respects every pair is not taken on trust."""
-        if self.before is None:
-            return None
-        return checked_start_labels(self.problem, self.before.essence.labels)
+    def _take_up_labels(self) -> None:
+        """The labelling of the run before; that it respects every pair is not taken on trust.
+
+        A tree that was told to stop may have found a better one in what was cut short. It goes on
+        from before that, as if it had not been stopped; the better one is kept for the end.
+        """
+        before = self.before
+        if before is None or before.essence.labels is None:
+            return
+        iterations = before.essence.iterations
+        labels = checked_start_labels(self.problem, before.essence.labels)
+        assert labels is not None
+        tree = None if before.state is None else before.state.tree
+        if tree is not None and tree.labels is not None:
+            self.board.hold(labels, iterations)
+            labels = checked_start_labels(self.problem, tree.labels)
+            assert labels is not None
+        self.board.offer(labels, RESUMED, iterations)
 
     def _course(self, presolved: Presolved, policy: Policy) -> Course:
         """The course of the run before, as far as it holds."""
@@ -229,13 +241,12 @@ class _Run:
         return course
 
     def _workshop(
-        self, presolved: Presolved, assigner: AbstractAssigner, witness: Labels, course: Course
+        self, presolved: Presolved, assigner: AbstractAssigner, witness: Labels
     ) -> Workshop:
         emitter = self.emitter
 
         def tell(trials: int, budget: int) -> None:
             emitter.emit(HeuristicProgress(emitter.seconds, trials, budget))
-            course.mark_labelling()
 
         return Workshop(
             problem=presolved.reduced,
@@ -248,6 +259,13 @@ class _Run:
             news=self.board.seen_from(presolved),
             on_progress=tell,
         )
+
+    def _keeper(self, course: Course) -> Callable[[Any], None]:
+        def keep(state: Any) -> None:
+            if self.stop.cause() is None:  # a trial that was cut short is made again
+                course.keep_heuristics(state)
+
+        return keep
 
     def _surroundings(
         self, presolved: Presolved, workshop: Workshop, course: Course, ahead: Ahead

@@ -58,6 +58,15 @@ def test_studies_use_public_names(path):
             "certikmeans.assignment",
             "certikmeans.presolve.pipeline",
         }
+    elif path.name == "emulated.py":  # it takes the place of workers, and knows what they do
+        assert _imported(path) <= PUBLIC | {
+            "certikmeans.bounds.partition",
+            "certikmeans.bounds.partition.improve",
+            "certikmeans.execution",
+            "certikmeans.execution.there",
+            "certikmeans.proof",
+            "certikmeans.search.node",
+        }
     else:
         assert _imported(path) <= PUBLIC
 

@@ -14,7 +14,7 @@ from certikmeans import Problem
 from certikmeans.bounds.partition import hands, partition_bound, run
 from certikmeans.bounds.partition.anticlusters import anticlusters
 from certikmeans.bounds.partition.compact import CompactMultipliers, shortened
-from certikmeans.bounds.partition.improve import PartTask, improve_part
+from certikmeans.bounds.partition.improve import Cut, PartTask, improve_cut, improve_part
 from certikmeans.bounds.partition.parts import cut_into_parts
 from certikmeans.bounds.partition.shares import share_of, shared_groups
 from certikmeans.bounds.partition.sizes import COARSER, first_size, next_size, part_size
@@ -228,6 +228,17 @@ def test_tasks_can_be_sent():
         PartTask(part.problem, np.inf, 20, StopSignal(), answer.start, answer.value)
     )
     assert more.value >= answer.value
+
+
+def test_what_travels_names_its_points():
+    done, labels = blobs(400, d=40)
+    part = cut_into_parts(done.reduced, labels, 20)[0]
+    task = PartTask(part.problem, np.inf, 20, StopSignal())
+    cut = PartTask(Cut.of(part.problem, part.rows), np.inf, 20, StopSignal())
+    sent = pickle.dumps(cut)
+    assert len(sent) < 0.5 * len(pickle.dumps(task))
+    there = improve_cut(done.reduced.points, pickle.loads(sent))
+    assert there.value == improve_part(task).value
 
 
 def test_parts_that_fail_or_are_cut_short_count_with_what_was_proven(monkeypatch):

@@ -41,6 +41,7 @@ COURSES = {
     "cluster, centers": {"gap": 1e-5, "bound": "cluster", "branching": "centers", "node_limit": 5},
     "sample, depth": {"bound": "sample", "selection": "depth", "node_limit": 60},
     "sample, mixed": {"bound": "sample", "selection": "mixed", "node_limit": 60},
+    "grouped": {"gap": 1e-9, "bound": "grouped", "node_limit": 3},
     "sdp": {"gap": 1e-9, "bound": "sdp", "node_limit": 3},
     "proof kept": {"gap": 1e-5, "keep_proof": True, "node_limit": 7},
 }

@@ -16,12 +16,13 @@ from certikmeans import Problem, solve
 from certikmeans.events import SafePoint
 from tests.checkpoint.cases import COURSES, clumps
 
-RUNS = 20
+RUNS = 30
 # What a run is at when it is killed, mostly; runs take turns.
 STAGES = {
     "tree": (clumps(), {**COURSES["sample, mixed"], "node_limit": 30}),
     "root": (clumps(), {"gap": 1e-6, "bound": "cluster", "node_limit": 1}),
-    "heuristics": (clumps(k=11), {"bound": "sample", "node_limit": 1}),
+    "exchange": (clumps(k=11), {"bound": "sample", "node_limit": 1}),
+    "population": (clumps(n=60, k=5), {"bound": "sample", "node_limit": 1}),
     "parts": (
         Problem.from_data(np.random.default_rng(0).normal(size=(60, 12)), 3),
         {"bound": "partition", "node_limit": 1},

@@ -1,11 +1,13 @@
-"""Killed while heuristics go on: they begin anew, and the answer is the same."""
+"""Killed while heuristics go on: they go on between the same two trials, to the same answer."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from certikmeans import solve
-from certikmeans.events import SafePoint, StageFinished, StageStarted
+from certikmeans import StopReason, StopSignal, solve
+from certikmeans.checkpoint.file import decode
+from certikmeans.events import HeuristicProgress, SafePoint, StageFinished, StageStarted
 from certikmeans.heuristics import default
 from tests.checkpoint.cases import Killed, clumps, same
 
@@ -13,7 +15,8 @@ from tests.checkpoint.cases import Killed, clumps, same
 PROBLEMS = {
     "population": clumps(n=40, pairs=40),
     "exchange": clumps(n=40, k=12, pairs=40),
-    "sample": clumps(n=120, pairs=40),
+    "sample, population": clumps(n=120, pairs=40),
+    "sample, exchange": clumps(n=120, k=12, pairs=40),
 }
 SETTINGS = {"bound": "sample", "node_limit": 5, "jobs": 1}
 
@@ -37,7 +40,7 @@ class InHeuristics:
                 raise Killed
 
 
-def saved_then_killed(problem, path, number, **settings):
+def saved_then_killed(problem, path, number, resume=None, **settings):
     """Leave the state of a safe point of the heuristics behind."""
     from certikmeans.checkpoint.saving import CheckpointWriter
     from certikmeans.options import Options
@@ -45,20 +48,73 @@ def saved_then_killed(problem, path, number, **settings):
     asked = Options().changed(**settings)
     writer = CheckpointWriter(path, problem, asked, interval_seconds=0)
     with pytest.raises(Killed):  # the state is written first, then the run ends
-        solve(problem, asked, callbacks=[writer, InHeuristics(number)])
+        solve(problem, asked, callbacks=[writer, InHeuristics(number)], resume=resume)
+
+
+@pytest.fixture
+def small_samples(monkeypatch):
+    monkeypatch.setattr(default, "LARGE", 60)
+    monkeypatch.setattr(default, "SAMPLE_SIZE", 40)
+
+
+def trials_of(events):
+    """How many trials there were, as far as was told."""
+    return [one.trials for one in events if isinstance(one, HeuristicProgress)]
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_the_same_answer(name, tmp_path, monkeypatch):
-    if name == "sample":
-        monkeypatch.setattr(default, "LARGE", 60)
-        monkeypatch.setattr(default, "SAMPLE_SIZE", 40)
-    problem, counter = PROBLEMS[name], InHeuristics()
-    whole = solve(problem, callbacks=[counter], **SETTINGS)
-    assert counter.seen >= 1
-    for number in range(1, counter.seen + 1):
-        path = tmp_path / f"state-{number}"
+def test_the_same_answer_and_no_trial_twice(name, tmp_path, request):
+    if name.startswith("sample"):
+        request.getfixturevalue("small_samples")
+    problem, counter, whole_events = PROBLEMS[name], InHeuristics(), []
+    whole = solve(problem, callbacks=[counter, whole_events.append], **SETTINGS)
+    trials = trials_of(whole_events)
+    assert counter.seen > 5
+    moments = np.unique(np.linspace(1, counter.seen, 7).astype(int)).tolist()
+    for number in moments:
+        path, events = tmp_path / f"state-{number}", []
         saved_then_killed(problem, path, number, **SETTINGS)
+        assert decode(path.read_bytes(), path).state.heuristics is not None
+        again = solve(problem, resume=path, callbacks=[events.append], **SETTINGS)
+        assert same(again, whole), number
+        # One batch for every safe point: those before it are not tried again.
+        assert len(trials_of(events)) <= len(trials) - number + 2
+        assert trials_of(events) == trials[len(trials) - len(trials_of(events)) :]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_killed_after_every_few_batches(name, tmp_path, request):
+    if name.startswith("sample"):
+        request.getfixturevalue("small_samples")
+    problem, path, before = PROBLEMS[name], tmp_path / "state", {}
+    whole = solve(problem, **SETTINGS)
+    for _ in range(3):
+        saved_then_killed(problem, path, 3, **SETTINGS, **before)
+        before = {"resume": path}
+    assert same(solve(problem, resume=path, **SETTINGS), whole)
+
+
+@pytest.mark.parametrize("name", ["population", "exchange"])
+def test_other_threads_go_on_alike(name, tmp_path):
+    problem, path = PROBLEMS[name], tmp_path / "state"
+    settings = {**SETTINGS, "jobs": 2}
+    saved_then_killed(problem, path, 4, **settings)
+    assert same(solve(problem, resume=path, **SETTINGS), solve(problem, **settings))
+
+
+def test_a_trial_that_was_cut_short_is_made_again(tmp_path):
+    """Stopped by hand in the midst of a batch: what it leaves behind is from before it."""
+    problem, path = PROBLEMS["exchange"], tmp_path / "state"
+    whole = solve(problem, **SETTINGS)
+    for trial in (4, 60, 200):
+        stop = StopSignal()
+
+        def pull(event, stop=stop, trial=trial):
+            if isinstance(event, HeuristicProgress) and event.trials >= trial:
+                stop.interrupt()
+
+        first = solve(problem, checkpoint=path, callbacks=[pull], stop=stop, **SETTINGS)
+        assert first.stop_reason is StopReason.INTERRUPTED
         assert same(solve(problem, resume=path, **SETTINGS), whole)
 
 

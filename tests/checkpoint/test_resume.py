@@ -88,13 +88,15 @@ def test_a_run_that_was_stopped_goes_on(tmp_path):
         assert same(solve(problem, resume=path, **settings), whole)
 
 
-def test_a_limit_can_be_raised(tmp_path):
-    settings, path, problem = {"bound": "sample", "jobs": 1}, tmp_path / "state", clumps()
-    solve(problem, node_limit=33, checkpoint=path, **settings)  # whole rounds: four nodes each
-    assert same(
-        solve(problem, node_limit=65, resume=path, **settings),
-        solve(problem, node_limit=65, **settings),
-    )
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("selection", ["best", "depth", "mixed"])
+def test_a_limit_can_be_raised(selection, jobs, tmp_path):
+    settings, path, problem = {"bound": "sample", "selection": selection}, tmp_path / "s", clumps()
+    whole = solve(problem, node_limit=65, jobs=1, **settings)
+    assert whole.nodes == 65
+    for limit in (3, 12, 34):
+        solve(problem, node_limit=limit, checkpoint=path, jobs=jobs, **settings)
+        assert same(solve(problem, node_limit=65, resume=path, jobs=jobs, **settings), whole)
 
 
 def test_settings_left_at_their_defaults_are_those_of_the_run_before(tmp_path):

@@ -9,8 +9,8 @@ from certikmeans import Problem, Status, solve
 from certikmeans.errors import InputError
 from certikmeans.events import TreeProgress
 from certikmeans.execution import Crew, Far, Shared, accepting
-from certikmeans.execution import crew as crew_module
 from certikmeans.execution import far as far_module
+from certikmeans.execution import line as line_module
 from tests.checkpoint.cases import same
 from tests.cluster.dask_cluster import cluster
 from tests.contract import tasks
@@ -41,7 +41,7 @@ def client(site):
 @pytest.fixture
 def sent(monkeypatch):
     """Everything goes out; how much that was."""
-    monkeypatch.setattr(Crew, "_pays", lambda self, far, count: True)
+    monkeypatch.setattr(Crew, "pays", lambda self, far, count: True)
     made = []
 
     class Counted(Far):  # type: ignore[misc]
@@ -65,14 +65,13 @@ def test_the_same_answer_as_here(client, sent, handle):
     assert sent[0].data_sent < 10  # once, and once for every better labelling
 
 
-def test_what_fails_at_one_worker_is_done_by_another(client):
+def test_what_fails_at_one_worker_is_done_by_another(client, monkeypatch):
     """A broken worker fails at once, so it would get every task: more than may fail in all."""
     broken = sorted(client.nthreads())[0]
     far = Far(client.get_executor(pure=False), client)
     count = 3 * far_module.MOST_FAILURES
-    found = Crew(far=far)._map_there(
-        far, tasks.fail_at, list(range(count)), lambda place, answer: None, Shared(broken)
-    )
+    monkeypatch.setattr(Crew, "pays", lambda self, far, count: True)
+    found = Crew(far=far).map(tasks.fail_at, list(range(count)), shared=Shared(broken))
     assert broken not in found
     assert len(found) == count
     assert far.sent > count  # some had to be sent again
@@ -107,7 +106,7 @@ def test_easy_runs_send_nothing(client, monkeypatch):
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr(far_module, "DESERTED_SECONDS", 0.5)
-    monkeypatch.setattr(crew_module, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(line_module, "WAIT_SECONDS", 0.2)
 
 
 def test_when_the_connection_is_lost_the_run_goes_on_here(client, sent, impatient):

@@ -21,18 +21,21 @@ from certikmeans import Problem, solve
 from certikmeans.execution import Crew, Far
 
 def main():
-    Crew._pays = lambda self, far, count: True
+    Crew.pays = lambda self, far, count: True
     sent, submit = [], Far.submit
-    Far.submit = lambda *a, **k: sent.append(0) or submit(*a, **k)
+    def counted(self, *given, **named):
+        sent.append((self, named.get("with_data", False)))
+        return submit(self, *given, **named)
+    Far.submit = counted
     rng = np.random.default_rng(0)
     problem = Problem.from_data(rng.uniform(size=(16, 2)), 3, cannot_link=[(0, 1), (2, 3)])
-    options = dict(bound="sample", node_limit=40, jobs=1)
+    options = dict(bound="sample", node_limit=60, jobs=1)
     here = solve(problem, **options)
     with MPIPoolExecutor() as executor:
         there = solve(problem, executor=executor, **options)
     same = bool((here.labels == there.labels).all())
     print(json.dumps([here.nodes, there.nodes, here.lower_bound, there.lower_bound, same,
-                      len(sent)]))
+                      len(sent), sent[0][0].data_sent, sum(one[1] for one in sent)]))
 
 if __name__ == "__main__":
     main()
@@ -67,7 +70,7 @@ def test_the_same_answer_as_here(tmp_path):
     start = launcher()
     where = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
-        [start, "-n", "3", sys.executable, "-m", "mpi4py.futures", program],
+        [start, "-n", "4", sys.executable, "-m", "mpi4py.futures", program],
         capture_output=True,
         text=True,
         timeout=300,
@@ -75,10 +78,13 @@ def test_the_same_answer_as_here(tmp_path):
         env={**os.environ, **library(start, tmp_path), "PYTHONPATH": os.pathsep.join(where)},
     )
     assert done.returncode == 0, done.stderr
-    nodes_here, nodes_there, bound_here, bound_there, same, sent = json.loads(
+    nodes_here, nodes_there, bound_here, bound_there, same, sent, data_sent, asked = json.loads(
         done.stdout.splitlines()[-1]
     )
     assert nodes_here == nodes_there > 2
     assert bound_here == bound_there
     assert same
     assert sent > 10
+    # Broadcast once, and once for every better labelling; nobody had to ask.
+    assert 1 <= data_sent <= 3
+    assert asked == 0

@@ -25,6 +25,13 @@ def fail_once(folder, item):
     return item
 
 
+def fail_first(folder, item):
+    """Whoever sees an item first fails."""
+    if _first(folder, f"failed-{item}"):
+        raise ZeroDivisionError(f"number {item}")
+    return item
+
+
 def die_once(folder, item):
     """The first worker that sees 3 dies."""
     if item == 3 and _first(folder, "died"):
@@ -47,6 +54,12 @@ def fail_at(broken, item):
     if get_worker().address == broken:
         raise ZeroDivisionError(f"number {item}")
     return get_worker().address
+
+
+def fail_at_two(shared, item):
+    if item == 2:
+        raise ZeroDivisionError("two")
+    return item
 
 
 def refuse(shared, item):

@@ -46,22 +46,24 @@ class TestStore:
         return store
 
     def test_best_bound_first_older_on_ties(self):
-        assert [n.number for n in self.fill("best").take(4)] == [1, 3, 2, 0]
+        store = self.fill("best")
+        assert [store.take().number for _ in range(4)] == [1, 3, 2, 0]
 
     def test_depth_first(self):
-        assert [n.number for n in self.fill("depth").take(4)] == [3, 2, 1, 0]
+        store = self.fill("depth")
+        assert [store.take().number for _ in range(4)] == [3, 2, 1, 0]
 
     def test_mixed_takes_turns(self):
         store = self.fill("mixed")
-        assert [store.take(1)[0].number for _ in range(3)] == [3, 2, 1]
-        assert store.take(1)[0].number == 0
+        assert [store.take().number for _ in range(3)] == [3, 2, 1]
+        assert store.take().number == 0
 
     @pytest.mark.parametrize("selection", ["best", "depth", "mixed"])
     def test_least_bound_is_right_after_any_take(self, selection):
         store = self.fill(selection)
         while len(store):
             assert store.least == min(n.bound for n in store.nodes())
-            store.take(1)
+            store.take()
         assert store.least == float("inf")
 
 
@@ -174,7 +176,7 @@ OPTIONS = {"gap": 1e-3, "bound": "grouped", "node_limit": 40}
 @pytest.fixture
 def always_far(monkeypatch):
     """Nodes go to the executor however soon they would be bounded here."""
-    monkeypatch.setattr(Crew, "_pays", lambda self, far, count: True)
+    monkeypatch.setattr(Crew, "pays", lambda self, far, count: True)
 
 
 @pytest.mark.parametrize("branching", ["centers", "pairs"])

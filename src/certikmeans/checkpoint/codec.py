@@ -51,8 +51,9 @@ class Encoder:
         if type(thing) in (dict, Counter):
             pairs = [[self.encode(key), self.encode(value)] for key, value in thing.items()]
             return {"d" if type(thing) is dict else "n": pairs}
-        if type(thing) is set:
-            return {"s": [self.encode(one) for one in sorted(thing)]}
+        if type(thing) in (set, frozenset):
+            kind = "s" if type(thing) is set else "z"
+            return {kind: [self.encode(one) for one in sorted(thing)]}
         if isinstance(thing, np.generic):
             return {"g": thing.dtype.str, "v": thing.tobytes().hex()}
         return self._reference(thing)
@@ -110,6 +111,8 @@ class Decoder:
                 return pairs if kind == "d" else Counter(pairs)
             case "s":
                 return {self.decode(one) for one in value}
+            case "z":
+                return frozenset(self.decode(one) for one in value)
             case "g":
                 return np.frombuffer(bytes.fromhex(rest[0][1]), dtype=_plain(value))[0]
             case "r":

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import Executor, Future
 from typing import Any, TypeVar, final
 
-from certikmeans.errors import CertikmeansError, WorkerError
-from certikmeans.execution.far import FAILURES, LOOK_SECONDS, TRIES, Far, failure_of
-from certikmeans.execution.there import Parcel, Shared, timed_here
+from certikmeans.errors import CertikmeansError
+from certikmeans.execution.far import Far, failure_of
+from certikmeans.execution.line import Line
+from certikmeans.execution.paces import Paces
+from certikmeans.execution.there import Done, Shared, timed_here
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-# Tasks go out where that takes at most this much longer than to do them here: then this machine
-# is free, and more workers make it shorter.
-SLOWER = 1.1
-# Workers are woken up when tasks have taken so long here: before that, a run may be over soon.
-WAKE_AFTER = 1.0
-# Of the average time of a task, how much the last one counts.
-FRESH = 0.1
-WAIT_SECONDS = 1.0  # between two looks whether anybody is still there
+
+def untold(number: int, answer: Any) -> None:
+    """Tell nobody."""
 
 
 @final
@@ -53,33 +48,41 @@ class Crew:
     ) -> None:
         self._executor = executor
         self._far = far
-        self._n_threads = max(1, n_threads)
-        self._usual = 0.0  # seconds of a task
-        self._spent = 0.0  # seconds of all tasks
-        self.times: list[float] | None = None  # of every task, where somebody wants them
+        self._paces = Paces(max(1, n_threads))
+
+    def pays(self, far: Far, count: int) -> bool:
+        """Whether tasks go out, of which ``count`` are under way."""
+        return self._paces.pays(far, count)
+
+    def line(
+        self, function: Callable[..., Answer], on_answer: Callable[[int, Answer], None] = untold
+    ) -> Line[Any, Answer]:
+        """Tasks of a kind, to be put in and taken out one by one."""
+        return Line(function, on_answer, self._executor, self._far, self._paces, self.pays)
 
     def map(
         self,
         function: Callable[..., Answer],
         items: Sequence[Item],
-        on_answer: Callable[[int, Answer], None] = lambda place, answer: None,
+        on_answer: Callable[[int, Answer], None] = untold,
         shared: Shared | None = None,
     ) -> list[Answer]:
         """Return ``[function(item) for item in items]``; tell every answer as it comes.
 
         With ``shared``, ``function(shared.value, item)``: what all tasks need, sent once.
         """
-        if self._far is not None and len(items) > 1 and self._pays(self._far, len(items)):
-            return self._map_there(self._far, function, items, on_answer, shared)
-        return self._map_here(function, items, on_answer, shared)
-
-    def _pays(self, far: Far, count: int) -> bool:
-        """Whether so many tasks are done elsewhere nearly as soon as here."""
-        if self._spent < WAKE_AFTER:
-            return False
-        here = -(-count // self._n_threads) * self._usual
-        there = -(-count // far.n_workers) * self._usual + far.journey()
-        return there <= SLOWER * here and far.awake() and not far.deserted()
+        if self._far is None or len(items) < 2:
+            return self._map_here(function, items, on_answer, shared)
+        line = self.line(function, on_answer)
+        line.expected = len(items)
+        try:
+            for item in items:
+                line.put(item, shared)
+            while len(line.answers) < len(items):
+                line.advance()
+        finally:
+            line.drop()
+        return [line.answers[number] for number in range(len(items))]
 
     def _map_here(
         self,
@@ -88,7 +91,8 @@ class Crew:
         on_answer: Callable[[int, Answer], None],
         shared: Shared | None,
     ) -> list[Answer]:
-        running: list[Future[Parcel]] = []
+        """The same without a line: boxes of a bound come by the thousand."""
+        running: list[Future[Done]] = []
         answers: list[Answer] = []
         try:
             if self._executor is not None and len(items) > 1:
@@ -96,7 +100,7 @@ class Crew:
                 running += [submit(timed_here, function, shared, item) for item in items]
             for place, item in enumerate(items):
                 done = running[place].result() if running else timed_here(function, shared, item)
-                answers.append(self._opened(done))
+                answers.append(done.answer)
                 on_answer(place, answers[-1])
             return answers
         except CertikmeansError:
@@ -106,78 +110,3 @@ class Crew:
         finally:
             for task in running:
                 task.cancel()  # those that wait behind one that failed
-
-    def _map_there(
-        self,
-        far: Far,
-        function: Callable[..., Answer],
-        items: Sequence[Item],
-        on_answer: Callable[[int, Answer], None],
-        shared: Shared | None,
-    ) -> list[Answer]:
-        """Send the tasks out; those that fail go out again."""
-        answers: dict[int, Answer] = {}
-        waiting: list[tuple[int, bool]] = [(place, False) for place in range(len(items))]
-        running: dict[Future[Any], int] = {}
-        tries: Counter[int] = Counter()
-        try:
-            while waiting or running:
-                while waiting and not far.empty():
-                    place, with_data = waiting.pop(0)
-                    try:
-                        sent = far.submit(function, items[place], shared, with_data=with_data)
-                    except FAILURES as error:
-                        self._again(far, error, place, tries, waiting)
-                        continue
-                    running[sent] = place
-                done = wait(running, WAIT_SECONDS, FIRST_COMPLETED).done
-                if not done and far.deserted():
-                    break
-                if not running and far.empty():
-                    time.sleep(LOOK_SECONDS)
-                for future in done:
-                    place = running.pop(future)
-                    try:
-                        parcel: Parcel = future.result()
-                    except FAILURES as error:
-                        self._again(far, error, place, tries, waiting)
-                        continue
-                    if parcel.missing:
-                        waiting.append((place, True))
-                        continue
-                    answers[place] = self._opened(parcel)
-                    on_answer(place, answers[place])
-        finally:
-            for future in running:
-                future.cancel()
-        if len(answers) < len(items):  # nobody is left to do them
-            left = [place for place in range(len(items)) if place not in answers]
-            rest = [items[place] for place in left]
-            found = self._map_here(
-                function, rest, lambda i, answer: on_answer(left[i], answer), shared
-            )
-            answers.update(zip(left, found, strict=True))
-        return [answers[place] for place in range(len(items))]
-
-    def _again(
-        self,
-        far: Far,
-        error: BaseException,
-        place: int,
-        tries: Counter[int],
-        waiting: list[tuple[int, bool]],
-    ) -> None:
-        """Have a task that failed done by somebody else, unless it has failed too often."""
-        tries[place] += 1
-        if tries[place] >= TRIES and not isinstance(error, CertikmeansError | WorkerError):
-            raise failure_of(error) from error
-        far.note_failure(error)
-        waiting.append((place, True))
-
-    def _opened(self, parcel: Parcel) -> Any:
-        seconds = parcel.seconds
-        self._usual = seconds if not self._spent else self._usual + FRESH * (seconds - self._usual)
-        self._spent += seconds
-        if self.times is not None:
-            self.times.append(seconds)
-        return parcel.answer

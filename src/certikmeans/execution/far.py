@@ -11,25 +11,34 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from typing import Any, final
 
 from certikmeans.errors import CertikmeansError, WorkerError
-from certikmeans.execution.there import FAILED_AT, Parcel, Shared, echo, run_there, wake_up
+from certikmeans.execution.there import (
+    FAILED_AT,
+    Parcel,
+    Shared,
+    echo,
+    receive_by_mpi,
+    run_there,
+    wake_up,
+)
 
 TRIES = 3
 MOST_POOLS = 2
 MOST_FAILURES = 20
-PROBES = 3
-LARGE = 1 << 20  # bytes of the probe that measures the way of data
+PROBES, BURST = 3, 16  # tasks that measure the journey: one after the other, and all at once
 REFRESH_SECONDS, LOOK_SECONDS = 5.0, 0.5  # between two looks at who is there, at rest and in doubt
 SCATTER_SECONDS = 10.0  # for data to begin their way
 DESERTED_SECONDS = 30.0  # without any worker: then tasks are done here
 HINT = "the labelling and the bound from before are returned"
 # What a worker or its connection may raise; a BaseException of another kind is not about a task.
 FAILURES = (Exception, asyncio.CancelledError)
+_one_at_a_time = threading.Lock()
 
 
 @final
@@ -49,19 +58,24 @@ class Far:
         self._client = client
         self._own: list[Executor] = []  # pools that have taken the place of broken ones
         self._sent: dict[str, int] = {}  # tasks that took this thing with them
-        self._spread: dict[str, Any] = {}  # things that Dask has spread
+        self._spread: dict[str, Any] = {}  # things that Dask or MPI has spread
         self._journey: float | None = None
-        self._per_byte = 0.0
+        self._each = 0.0
         self._n_workers = 1
         self._places: frozenset[str] = frozenset()  # workers of Dask
         self._avoided: frozenset[str] = frozenset()  # those at which a task has failed
         self._chosen: frozenset[str] = frozenset()  # those that tasks go to; empty: to any
         self._looked = -float("inf")
-        self._last_seen = time.monotonic()
+        self._since = self._last_seen = time.monotonic()
         self._waking: list[Future[Any]] | None = None
         self._failures = 0
         self.sent = 0  # tasks
         self.data_sent = 0  # times that data went along, or were spread
+
+    @property
+    def age(self) -> float:
+        """Seconds since the run began."""
+        return time.monotonic() - self._since
 
     @property
     def n_workers(self) -> int:
@@ -100,27 +114,31 @@ class Far:
             where = {"workers": sorted(others), "allow_other_workers": True} if others else {}
             self._executor = self._client.get_executor(pure=False, **where)
 
-    def journey(self, n_bytes: int = 0) -> float:
+    def journey(self) -> float:
         """Seconds that a task is on its way, there and back; measured once."""
         if self._journey is None:
             self._measure()
         assert self._journey is not None
-        return self._journey + self._per_byte * n_bytes
+        return self._journey
+
+    def each(self) -> float:
+        """Seconds by which another task delays those that go out with it; measured once."""
+        self.journey()
+        return self._each
 
     def _measure(self) -> None:
         try:
-            small = min(self._probe(b"") for _ in range(PROBES))
-            large = self._probe(bytes(LARGE))
+            self._journey = min(self._probe(1) for _ in range(PROBES))
+            self._each = max(0.0, self._probe(BURST) - self._journey) / (BURST - 1)
         except FAILURES as error:
             raise WorkerError(
                 f"the executor takes no tasks: {type(error).__name__}: {error}", hint=HINT
             ) from error
-        self._journey = small
-        self._per_byte = max(0.0, large - small) / LARGE
 
-    def _probe(self, load: bytes) -> float:
+    def _probe(self, count: int) -> float:
         began = time.perf_counter()
-        self._executor.submit(echo, load).result()
+        for future in [self._executor.submit(echo, bytes(1)) for _ in range(count)]:
+            future.result()
         return time.perf_counter() - began
 
     def awake(self) -> bool:
@@ -132,27 +150,46 @@ class Far:
     def submit(
         self,
         function: Callable[..., Any],
-        item: Any,
+        items: Sequence[Any],
         shared: Shared | None = None,
         *,
         with_data: bool = False,
     ) -> Future[Parcel]:
-        """Send a task; what it shares with others goes along only where it has to."""
-        self.sent += 1
+        """Send a bundle of tasks; what all tasks share goes along only where it has to."""
+        self.sent += len(items)
         if shared is None:
-            return self._executor.submit(run_there, function, item)
+            return self._executor.submit(run_there, function, items)
         if self._client is not None:
             if shared.key not in self._spread:
                 self.data_sent += 1
                 self._spread[shared.key] = _spread(self._client, shared.packed())
             packed = self._spread[shared.key]
+        elif self._by_mpi():
+            if shared.key not in self._spread:
+                self.data_sent += 1
+                self._spread[shared.key] = self._broadcast(shared)
+            packed = shared.packed() if with_data else None
         else:
             times = self._sent.get(shared.key, 0)
             first = times < self.n_workers  # one for each, if they share them out evenly
             self._sent[shared.key] = times + 1
             packed = shared.packed() if first or with_data else None
             self.data_sent += packed is not None
-        return self._executor.submit(run_there, function, item, shared.key, packed)
+        return self._executor.submit(run_there, function, items, shared.key, packed)
+
+    def _by_mpi(self) -> bool:
+        """Whether workers of MPI can pass data on to each other."""
+        return type(self._executor).__module__.startswith("mpi4py.") and self.n_workers > 1
+
+    def _broadcast(self, shared: Shared) -> list[Future[bool]]:
+        """Send a thing to one worker, and have it passed on to all.
+
+        As many tasks as there are workers: none ends before all have begun, so each has one. What
+        is sent after them finds the thing there; where it does not, it asks for it.
+        """
+        loads = [shared.packed(), *[None] * (self.n_workers - 1)]
+        with _one_at_a_time:  # of two runs with the same pool: each would wait for the other
+            return [self._executor.submit(receive_by_mpi, shared.key, load) for load in loads]
 
     def note_failure(self, error: BaseException) -> None:
         """Make the best of a failure: whoever calls may try again. Raises if that is hopeless."""
@@ -167,7 +204,8 @@ class Far:
             self._avoided |= {place}
         if self._failures > MOST_FAILURES:
             raise failure_of(error, "too many tasks failed") from error
-        self._spread.clear()  # who had it may be gone
+        if self._client is not None:
+            self._spread.clear()  # who had it may be gone
         if isinstance(error, BrokenExecutor):
             self._replace(error)
 

@@ -1,8 +1,8 @@
 """What runs in a worker elsewhere: data come once, tasks carry numbers.
 
-A worker keeps the last few things that were sent to it. A task names what it needs; where that is
-not there (a new worker, or one that has forgotten it), the answer says so, and the task comes again
-with the data.
+A worker keeps the last few things that were sent to it. A bundle of tasks names what they need;
+where that is not there (a new worker, or one that has forgotten it), the answer says so, and the
+bundle comes again with the data.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ import sys
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
-from typing import Any, final
+from typing import Any, NamedTuple, final
+
+from certikmeans.execution.blas import one_blas_thread
 
 FAILED_AT = "failed_at"  # of what a task raised: the worker
 MOST_KEPT = 16  # things that a worker remembers
+MOST_AT_ONCE = 1 << 30  # bytes: MPI counts with 32 bits
 # What takes seconds to load: by name, since nothing here may depend on it.
 NEEDED = ("certikmeans.bounds.cluster.bound", "certikmeans.bounds.sdp.bound",
           "certikmeans.search.tree")  # fmt: skip
@@ -42,40 +46,73 @@ class Shared:
         return self._packed
 
 
+class Done(NamedTuple):
+    """What a task has found, and what that took."""
+
+    answer: Any
+    seconds: float  # by the clock
+    busy: float  # of the processor: the same however many share it
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Parcel:
     """What comes back from a worker."""
 
-    answer: Any
-    seconds: float  # that the task itself took
-    missing: bool = False  # the worker does not have what the task needs
+    done: tuple[Done, ...]  # in the order of the tasks
+    missing: bool = False  # the worker does not have what they need
 
 
 def run_there(
-    function: Callable[..., Any], item: Any, key: str | None = None, packed: bytes | None = None
+    function: Callable[..., Any],
+    items: Sequence[Any],
+    key: str | None = None,
+    packed: bytes | None = None,
 ) -> Parcel:
-    """Run a task; ``key`` names what was sent to the worker before, ``packed`` is that thing."""
+    """Run tasks; ``key`` names what was sent to the worker before, ``packed`` is that thing.
+
+    Workers share their processors: products of matrices take one thread, as they do here.
+    """
     try:
-        return _run(function, item, key, packed)
+        with one_blas_thread():
+            return _run(function, items, key, packed)
     except Exception as error:
         error.__dict__[FAILED_AT] = _address()  # goes along with it
         raise
 
 
-def _run(function: Callable[..., Any], item: Any, key: str | None, packed: bytes | None) -> Parcel:
-    began = time.perf_counter()
+def _run(
+    function: Callable[..., Any], items: Sequence[Any], key: str | None, packed: bytes | None
+) -> Parcel:
     if key is None:
-        return Parcel(function(item), time.perf_counter() - began)
-    if key not in _kept:
+        return Parcel(tuple(_timed(partial(function, item)) for item in items))
+    try:
+        value = _kept[key]  # another thread may be about to forget it
+    except KeyError:
         if packed is None:
-            return Parcel(None, 0.0, missing=True)
-        _kept[key] = pickle.loads(packed)
-        while len(_kept) > MOST_KEPT:
-            _kept.popitem(last=False)
-        began = time.perf_counter()
-    value = _kept[key]
-    return Parcel(function(value, item), time.perf_counter() - began)
+            return Parcel((), missing=True)
+        value = _keep(key, pickle.loads(packed))
+    return Parcel(tuple(_timed(partial(function, value, item)) for item in items))
+
+
+def _keep(key: str, value: Any) -> Any:
+    _kept[key] = value
+    while len(_kept) > MOST_KEPT:
+        _kept.popitem(last=False)
+    return value
+
+
+def timed_here(function: Callable[..., Any], shared: Shared | None, item: Any) -> Done:
+    """Run a task in this process."""
+    if shared is None:
+        return _timed(partial(function, item))
+    return _timed(partial(function, shared.value, item))
+
+
+def _timed(task: Callable[[], Any]) -> Done:
+    began, busy = time.perf_counter(), time.thread_time()
+    answer = task()
+    return Done(answer, time.perf_counter() - began, time.thread_time() - busy)
 
 
 def _address() -> str | None:
@@ -90,11 +127,23 @@ def _address() -> str | None:
     return address
 
 
-def timed_here(function: Callable[..., Any], shared: Shared | None, item: Any) -> Parcel:
-    """Run a task in this process."""
-    began = time.perf_counter()
-    answer = function(item) if shared is None else function(shared.value, item)
-    return Parcel(answer, time.perf_counter() - began)
+def receive_by_mpi(key: str, packed: bytes | None) -> bool:
+    """Get a thing from the one worker that was sent it, along with all others; whether it was this.
+
+    Every worker of mpi4py's pool runs one of these: none can end before all have begun.
+    """
+    import numpy as np
+    from mpi4py.futures import get_comm_workers
+
+    workers: Any = get_comm_workers()
+    mine = packed is not None
+    root = workers.allgather(mine).index(True)
+    size = workers.bcast(len(packed) if packed is not None else 0, root)
+    load = np.frombuffer(packed, np.uint8) if packed is not None else np.empty(size, np.uint8)
+    for first in range(0, size, MOST_AT_ONCE):
+        workers.Bcast(load[first : first + MOST_AT_ONCE], root)
+    _keep(key, pickle.loads(load.data))
+    return mine
 
 
 def echo(load: bytes) -> int:

@@ -28,6 +28,16 @@ def _ignore(*_: Any) -> None:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """Where a search was that has several stages."""
+
+    name: str
+    known: tuple[NDArray[Any], ...]  # what the stages before have found
+    inner: Any  # where this one was; None: at its beginning
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Workshop:
     """Everything a heuristic may use. Cheap to copy with other settings.
 
@@ -45,6 +55,11 @@ class Workshop:
         Told of every improvement as it is found; says when more search is pointless.
     on_progress : callable
         Told ``(trials, budget)`` after every batch.
+    kept : object
+        Where a run before has left this search: the last that it told to ``keep``. None: nowhere.
+    keep : callable
+        Told, between two trials, what the search needs to go on from there: plain data and
+        objects of this package, that do not change afterwards. A search of a second need not care.
     """
 
     problem: ReducedProblem
@@ -56,6 +71,8 @@ class Workshop:
     starts: tuple[Centers, ...] = ()
     news: News = field(default_factory=Unheard)
     on_progress: Callable[[int, int], None] = field(default=_ignore)
+    kept: Any = None
+    keep: Callable[[Any], None] = field(default=_ignore)
 
     def finished(self) -> bool:
         """Whether to wind up now."""
@@ -64,6 +81,19 @@ class Workshop:
     def but(self, **changes: Any) -> Workshop:
         """Copy with some fields replaced."""
         return replace(self, **changes)
+
+    def within(self, stage: str, *known: NDArray[Any]) -> Workshop:
+        """For one stage of a search that has several; ``known`` is what those before have found."""
+        kept = self.kept.inner if self.was_in(stage) else None
+
+        def keep(state: Any) -> None:
+            self.keep(Stage(stage, known, state))
+
+        return self.but(kept=kept, keep=keep)
+
+    def was_in(self, stage: str) -> bool:
+        """Whether a run before was left in this stage."""
+        return isinstance(self.kept, Stage) and self.kept.name == stage
 
     def in_time(self, starts: Iterable[Centers]) -> Iterator[Centers]:
         """The first of ``starts``, and those that are asked for before the time is up.

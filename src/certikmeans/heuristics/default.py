@@ -29,6 +29,7 @@ CLOSE = 1.01
 # The whole has local optima that the sample does not: the best centres are also tried slightly
 # moved, by a few per cent of the points' spread.
 JITTERED = 4
+WHOLE = "whole"
 JITTER = 0.05
 # Local searches are counted, not timed, so that a run repeats; a local search costs
 # about LLOYD_STEPS assignment steps.
@@ -99,10 +100,17 @@ class DefaultSearch(AbstractHeuristic):
             if has_many_clusters(workshop):
                 return Exchange(default_exertion(workshop)).search(workshop)
             return Population(default_budget(workshop)).search(workshop)
-        starts = (*workshop.starts, *self._centers_from_sample(workshop))
+        if workshop.was_in(WHOLE):
+            starts = workshop.kept.known
+        else:
+            sampled = self._centers_from_sample(workshop.within("sample"))
+            starts = (*workshop.starts, *sampled)
+        whole = workshop.within(WHOLE, *starts).but(starts=starts)
+        if not workshop.was_in(WHOLE):
+            whole.keep(None)
         if has_many_clusters(workshop):
-            return Exchange(Exertion(0, 0, 0)).search(workshop.but(starts=starts))
-        return Population(Budget(0, 0, 0)).search(workshop.but(starts=starts))
+            return Exchange(Exertion(0, 0, 0)).search(whole)
+        return Population(Budget(0, 0, 0)).search(whole)
 
     def _centers_from_sample(self, workshop: Workshop) -> list[Centers]:
         sample = draw_sample(

@@ -9,6 +9,7 @@ from certikmeans.heuristics.local_search import LocalSearch
 
 # Of a time limit, heuristics get at most this much, so that there is time for a proof.
 HEURISTICS_SHARE = 0.2
+POLISH = "polish"
 
 
 def find_labelling(
@@ -21,8 +22,12 @@ def find_labelling(
     """
     stop = workshop.stop.within(HEURISTICS_SHARE * workshop.stop.remaining)
     hurried = workshop.but(starts=starts, stop=stop)
-    found = DefaultSearch().search(hurried)
-    workshop.news.offer(found, "heuristics")
+    if workshop.was_in(POLISH):
+        found = workshop.kept.known[0]
+    else:
+        found = DefaultSearch().search(hurried.within("search"))
+        workshop.news.offer(found, "heuristics")
+        hurried.within(POLISH, found).keep(None)
     if not hurried.finished():
         local = LocalSearch(workshop.problem, patient)
         polished = local.from_labels(found, hurried.but(assigner=patient))

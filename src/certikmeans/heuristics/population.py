@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -45,6 +45,20 @@ class Budget:
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
+class PopulationKept:
+    """A population between two batches."""
+
+    members: tuple[LocalOptimum, ...]
+    trials: int
+    since_best: int
+    given: int  # starts of others that were descended from,
+    drawn: int  # random ones,
+    bred: int  # and offspring
+    random: dict[str, Any]  # state of the generator
+
+
+@final
 class Population(AbstractHeuristic):
     """Many starts, then a hybrid genetic search among the local optima they lead to."""
 
@@ -60,6 +74,8 @@ class Population(AbstractHeuristic):
     def best_of_run(self, workshop: Workshop) -> list[LocalOptimum]:
         """Return the distinct local optima that survived, cheapest first."""
         run = _Run(workshop, self._budget)
+        if isinstance(workshop.kept, PopulationKept):
+            run.go_on(workshop.kept)
         run.begin()
         run.evolve()
         return run.survivors()
@@ -77,6 +93,7 @@ class _Run:
         self._members: list[LocalOptimum] = []
         self._trials = 0
         self._since_best = 0
+        self._given = self._drawn = self._bred = 0
         # Small instances: one trial per thread. Large ones: one trial at a time, and the
         # threads share its groups (the assigner cuts them into chunks). Very small ones: a trial
         # is done before another thread has begun.
@@ -84,34 +101,63 @@ class _Run:
         if workshop.assigner.step_work < SHORT_STEP:
             self._workshop = self._inner
 
+    def go_on(self, before: PopulationKept) -> None:
+        """Go on where a run before was."""
+        self._members = list(before.members)
+        self._trials, self._since_best = before.trials, before.since_best
+        self._given, self._drawn, self._bred = before.given, before.drawn, before.bred
+        self._rng.bit_generator.state = before.random
+
+    def _keep(self) -> None:
+        # Without offspring nobody but the best will be asked for.
+        members = self._members if self._budget.offspring else _distinct(self._members)[:1]
+        counts = self._trials, self._since_best, self._given, self._drawn, self._bred
+        random = self._rng.bit_generator.state
+        self._workshop.keep(PopulationKept(tuple(members), *counts, dict(random)))
+
     def begin(self) -> None:
         """Fill the population from the given starts (or the witness) and random starts."""
         workshop = self._workshop
         witness = means_of(workshop.problem, workshop.witness)
         if workshop.finished():
-            self._members = [LocalOptimum(workshop.witness, witness, np.inf, 0)]
-            self._descend(list(workshop.starts[:1]))  # a step or two: far better than the witness
+            if not self._members:
+                self._members = [LocalOptimum(workshop.witness, witness, np.inf, 0)]
+            if not self._given:
+                self._descend(list(workshop.starts[:1]))  # a step or two: far better than nothing
             return
-        self._descend(list(workshop.starts) or [witness])
-        for first in range(0, self._budget.starts, BATCH):
+        self._descend_from_given(list(workshop.starts) or [witness])
+        for first in range(self._drawn, self._budget.starts, BATCH):
             if workshop.finished():
                 return
             numbers = range(first, min(first + BATCH, self._budget.starts))
             self._descend(
                 start_centers(workshop.problem, workshop.seed, number) for number in numbers
             )
+            self._drawn = numbers.stop
+            self._keep()
+
+    def _descend_from_given(self, starts: list[Centers]) -> None:
+        """All at once, or where a start takes long, one after the other."""
+        size = 1 if self._inner is self._workshop else max(1, len(starts))
+        for first in range(self._given, len(starts), size):
+            if first and self._workshop.stop.cause() is not None:
+                return
+            self._descend(starts[first : first + size])
+            self._given = first + size
+            self._keep()
 
     def evolve(self) -> None:
         """Breed until the budget or the patience is used up."""
         if self._workshop.problem.n_clusters == 1:
             return
-        self._since_best = 0
-        bred = 0
-        while bred < self._budget.offspring and self._since_best < self._budget.patience:
+        if not self._bred:
+            self._since_best = 0
+        while self._bred < self._budget.offspring and self._since_best < self._budget.patience:
             if self._workshop.finished():
                 return
             self._descend([self._child() for _ in range(BATCH)])
-            bred += BATCH
+            self._bred += BATCH
+            self._keep()
 
     def survivors(self) -> list[LocalOptimum]:
         """Distinct members, cheapest first."""

@@ -106,6 +106,18 @@ class Pool:
         self._waiting: dict[tuple[int, tuple[int, ...]], Piece] = {}
         self._tried: set[tuple[float, ...]] = set()
 
+    def kept(self) -> tuple[dict[tuple[int, tuple[int, ...]], Piece], set[tuple[float, ...]]]:
+        """What the pool would need to go on: pieces that wait, and mixtures that were tried."""
+        return dict(self._waiting), set(self._tried)
+
+    def go_on(
+        self,
+        waiting: dict[tuple[int, tuple[int, ...]], Piece],
+        tried: set[tuple[float, ...]],
+    ) -> None:
+        """Go on where a pool for the same labelling was."""
+        self._waiting, self._tried = dict(waiting), set(tried)
+
     def mixture(self, other: LocalOptimum) -> Centers | None:
         """Best centres known now, with what ``other`` has; None: nothing new that is better."""
         for least_shared in SHARED:

@@ -79,7 +79,7 @@ class CenterWorker(AbstractWorker[Subproblem]):
             leaf=stated_leaf(presolved, found.leaf, setting.keep_proof),
             restart=found.restart,
             split=split,
-            labels=labellings(presolved, setting.assigner, found.centers, task.stop),
+            labels=labellings(presolved, setting.assigner, found.centers, task.stop, task.cost),
             part=part,
         )
 

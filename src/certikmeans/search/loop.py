@@ -1,9 +1,9 @@
 """Branch and bound: the page to read first.
 
-Nodes are bounded when they are made. A round takes a few open nodes, splits each in two and
-bounds the parts side by side; then the incumbent, the books and the store are brought up to date
-in the order of the parts. The number of nodes in a round does not depend on the number of
-workers, so neither does the answer.
+Nodes are bounded when they are made. One node after the other is split in two, the most promising
+first; when its parts are bounded, the incumbent, the books and the store are brought up to date.
+Workers that would be idle meanwhile work ahead (`ahead.py`): that makes answers come sooner, and
+changes none of them. So the answer does not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -17,20 +17,16 @@ from numpy.typing import NDArray
 
 from certikmeans.board import Board
 from certikmeans.events import Emitter, NodeClosed, TreeProgress
-from certikmeans.execution import Crew, Shared
+from certikmeans.execution import Crew
 from certikmeans.options import Options
 from certikmeans.proof import CenterSplit, Leaf, PairSplit
+from certikmeans.search.ahead import Ahead, Beyond
 from certikmeans.search.ledger import Ledger
-from certikmeans.search.node import AbstractWorker, Answer, Door, Node, Task, evaluate
-from certikmeans.search.state import SearchState
+from certikmeans.search.node import AbstractWorker, Answer, Door, Node
+from certikmeans.search.state import Known, SearchState
 from certikmeans.search.store import NodeStore
 from certikmeans.stop import StopSignal
 from certikmeans.tolerances import LEAST_GAP, gap_reached, target_bound
-
-# Nodes split in a round: a few, and of a large tree this part of what is open, up to so many. Two
-# parts each: that keeps many workers busy, and nodes that are open so long have to be split anyway.
-ROUND, MOST_IN_A_ROUND, PART_OF_OPEN = 4, 64, 8
-NONE = np.empty(0, dtype=np.int64)  # labels do not travel with every task
 
 Part = TypeVar("Part")
 
@@ -73,17 +69,16 @@ class Search(Generic[Part]):
         self._root = 0
         self._deepest = 0
         self._least_target = np.inf
-        self._split: list[Node[Part]] = []  # nodes whose parts are being bounded
-        self._answers: dict[int, Answer[Part]] = {}  # about these parts
+        self._labels: NDArray[np.int64] | None = None  # the best labelling, as far as the tree goes
+        self._ahead: Ahead[Part] | None = None
+        self._known: tuple[Known, ...] = ()  # by a search before this one
         self._frozen: SearchState | None = None
-        self._shared: Shared | None = None
         self.nodes = 1
 
     @property
     def lower_bound(self) -> float:
         """At most the cost of every labelling: the least bound over closed and open nodes."""
-        least = min((node.bound for node in self._split), default=np.inf)
-        return min(self._store.least, self._ledger.closed_bound, least)
+        return min(self._store.least, self._ledger.closed_bound)
 
     def begin(self, found: Answer[Part], known: float, leaf: Leaf) -> None:
         """Open the root; ``known`` is a bound of the whole that was there before, and its leaf."""
@@ -108,17 +103,37 @@ class Search(Generic[Part]):
 
         Returns whether the node limit ended it.
         """
-        if self._split:  # by a search before this one
-            self._bound_parts(stop)
+        ahead = Ahead(self._worker, self._crew, stop, self._mark, self._store.priority)
+        before = self._labels
+        now = self._set_out(ahead)
+        if before is not None and np.array_equal(before, now):
+            ahead.take_up(self._known, self._store.nodes())
+        self._ahead, self._known = ahead, ()
+        try:
+            return self._run(ahead, stop)
+        finally:
+            self._freeze()
+            ahead.close()
+            self._ahead = None
+
+    def _run(self, ahead: Ahead[Part], stop: StopSignal) -> bool:
         while len(self._store):
-            self._report()
-            if self._done() or stop.cause() is not None:
+            if gap_reached(self._board.cost, self._report(), self._gap):
                 return False
-            room = (self._node_limit - self.nodes) // 2  # a split makes two
-            if room < 1:
+            if self.nodes + 2 > self._node_limit:  # a split makes two
                 return True
-            many = min(len(self._store) // PART_OF_OPEN, MOST_IN_A_ROUND)
-            self._round(min(max(ROUND, many), room), stop)
+            node = self._store.first()
+            if self._prunable(node):
+                self._close(self._store.take(), Door.BOUND)
+            elif node.split is None:
+                self._close(self._store.take(), Door.UNSPLITTABLE)
+            elif stop.cause() is None and ahead.answers(node):
+                self._replace(self._store.take(), ahead.take(node))
+                if self._board.labels is not self._labels:
+                    self._set_out(ahead)
+            else:
+                self._end_early(ahead)
+                return False
         self._report()
         return False
 
@@ -126,107 +141,69 @@ class Search(Generic[Part]):
         """What another search needs to go on from here; good until this one goes on."""
         if self._frozen is not None:
             return self._frozen
+        nodes = self._store.nodes()
         return SearchState(
-            tuple(self._store.nodes()),
-            self._store.rounds,
+            tuple(nodes),
+            self._store.taken,
             self._ledger,
             self.nodes,
             self._next_number,
             self._deepest,
             self._least_target,
-            tuple(self._split),
-            self._answers,
+            self._labels,
+            self._known if self._ahead is None else self._ahead.known(nodes),
         )
 
     def go_on(self, before: SearchState) -> None:
         """Take up where a search before has left off, instead of `begin`."""
-        self._store.restore(before.open_nodes, before.rounds)
+        self._store.restore(before.open_nodes, before.taken)
         self._ledger = before.ledger.copied()
         self.nodes, self._next_number = before.nodes, before.next_number
         self._deepest, self._least_target = before.deepest, before.least_target
-        self._split, self._answers = list(before.split), dict(before.answers)
+        self._labels = before.labels
+        self._known = before.known
 
     def proof_nodes(self) -> tuple[CenterSplit | PairSplit | Leaf, ...]:
         """The tree with the evidence of its leaves, in preorder."""
         return self._ledger.proof_nodes(self._root, self._store.nodes())
 
-    def _done(self) -> bool:
-        return gap_reached(self._board.cost, self.lower_bound, self._gap)
+    def _set_out(self, ahead: Ahead[Part]) -> NDArray[np.int64]:
+        """Work ahead with the incumbent as it is now, which is returned. Targets never rise."""
+        board = self._board
+        assert board.labels is not None  # there is one from the heuristics on
+        self._labels = board.labels
+        self._least_target = min(self._least_target, target_bound(board.cost, self._gap))
+        ahead.set_out(self._least_target, board.cost, board.labels, self._store.nodes())
+        return board.labels
 
-    def _round(self, count: int, stop: StopSignal) -> None:
-        """Split a few nodes, and bound their parts."""
-        for node in self._store.take(count):
-            if self._prunable(node):
-                self._close(node, Door.BOUND)
-            elif node.split is None:
-                self._close(node, Door.UNSPLITTABLE)
-            else:
-                self._split.append(node)
-        self._bound_parts(stop)
-
-    def _bound_parts(self, stop: StopSignal) -> None:
-        """Bound the parts of the nodes at hand; if a worker fails, they stay as they were."""
-        nodes, answers = self._split, self._answers
-        target, labels = self._target()
-        tasks = []
-        for node in nodes:
-            assert node.split is not None
-            for part in self._worker.parts(node.part, node.split):
-                tasks.append(Task(part, node.depth + 1, node.restart, target, NONE, stop))
-        missing = [i for i in range(len(tasks)) if i not in answers]
-
-        def note(place: int, answer: Answer[Part]) -> None:
-            if stop.cause() is None:  # what was cut short may be done better another time
-                answers[missing[place]] = answer
-                self._mark()
-
-        try:
-            found = self._crew.map(
-                evaluate, [tasks[i] for i in missing], note, self._shared_with(labels)
-            )
-        except Exception:
-            self._split, self._answers = [], {}
-            for node in nodes:
-                self._store.push(node)
-            raise
-        if stop.cause() is not None and len(answers) < len(tasks):
-            self._freeze()
-        complete = {**answers, **dict(zip(missing, found, strict=True))}
-        in_order = [complete[i] for i in range(len(tasks))]
-        self._split, self._answers = [], {}
-        for answer in in_order:
-            for candidate in answer.labels:
-                self._board.offer(candidate, "tree")
-        pairs = zip(in_order[::2], in_order[1::2], strict=True)
-        for node, pair in zip(nodes, pairs, strict=True):
-            self._replace(node, pair)
-
-    def _shared_with(self, labels: NDArray[np.int64]) -> Shared:
-        """What all tasks need: the worker, and the best labelling while it is the same."""
-        if self._shared is None or self._shared.value[1] is not labels:
-            self._shared = Shared((self._worker, labels))
-        return self._shared
+    def _end_early(self, ahead: Ahead[Part]) -> None:
+        """Make use of what was cut short; whoever goes on begins before that."""
+        self._freeze()
+        found = ahead.break_off()
+        waiting = self._store.nodes()
+        while waiting and self.nodes + 2 <= self._node_limit:
+            node = waiting.pop()
+            beyond = found.get(node)
+            if beyond is not None and len(beyond.answers) == 2 and node in self._store:
+                self._store.remove(node)
+                waiting += self._replace(node, beyond)
 
     def _freeze(self) -> None:
-        """Whoever goes on begins before the answers that were cut short."""
-        self._frozen = replace(self.state(), ledger=self._ledger.copied())
+        """Keep the state as it is now, for others."""
+        if self._frozen is None:
+            self._frozen = replace(self.state(), ledger=self._ledger.copied())
 
-    def _replace(self, node: Node[Part], answers: tuple[Answer[Part], ...]) -> None:
-        children = []
+    def _replace(self, node: Node[Part], beyond: Beyond[Part]) -> list[Node[Part]]:
+        """Put its two parts in the place of a node."""
+        answers = [beyond.answers[which] for which in (0, 1)]
+        children = [beyond.nodes[which] for which in (0, 1)]
         for answer in answers:
-            better = answer.bound > node.bound
-            children.append(
-                Node(
-                    number=self._number(),
-                    parent=node.number,
-                    depth=node.depth + 1,
-                    part=answer.part,
-                    bound=max(answer.bound, node.bound),
-                    leaf=answer.leaf if better else self._inherited(node, answer.part),
-                    restart=answer.restart,
-                    split=answer.split,
-                )
-            )
+            for candidate in answer.labels:
+                self._board.offer(candidate, "tree")
+        for child, answer in zip(children, answers, strict=True):
+            child.number, child.parent = self._number(), node.number
+            if not answer.bound > node.bound:
+                child.leaf = self._inherited(node, answer.part)
         assert node.split is not None
         self._ledger.replace(node, node.split, children)
         self._tell_closed(node, Door.SPLIT)
@@ -234,6 +211,7 @@ class Search(Generic[Part]):
         self._deepest = max(self._deepest, node.depth + 1)
         for child, answer in zip(children, answers, strict=True):
             self._file(child, answer)
+        return children
 
     def _number(self) -> int:
         self._next_number += 1
@@ -251,13 +229,6 @@ class Search(Generic[Part]):
         else:
             self._store.push(node)
 
-    def _target(self) -> tuple[float, NDArray[np.int64]]:
-        """Bound that closes a part, and the best labelling. Targets never rise."""
-        labels = self._board.labels
-        assert labels is not None  # there is one from the heuristics on
-        self._least_target = min(self._least_target, target_bound(self._board.cost, self._gap))
-        return self._least_target, labels
-
     def _prunable(self, node: Node[Part]) -> bool:
         return gap_reached(self._board.cost, node.bound, self._gap)
 
@@ -271,15 +242,18 @@ class Search(Generic[Part]):
             NodeClosed(self._emitter.seconds, *books, part=self._worker.stated(node.part))
         )
 
-    def _report(self) -> None:
-        self._board.prove(self.lower_bound, self._worker.name)
+    def _report(self) -> float:
+        """Tell how far the tree is; returns the bound of the whole."""
+        least = self.lower_bound
+        self._board.prove(least, self._worker.name)
         self._emitter.emit(
             TreeProgress(
                 self._emitter.seconds,
                 self.nodes,
                 len(self._store),
                 self._deepest,
-                self.lower_bound,
+                least,
             )
         )
         self._mark()
+        return least

@@ -53,6 +53,7 @@ class Task(Generic[Part]):
     target: float  # a bound of this much, as stated, closes the part
     labels: NDArray[np.int64]  # (n_points,): the best labelling
     stop: StopSignal
+    cost: float = np.inf  # of the best labelling, as stated: whatever costs more is of no use
 
 
 @final

@@ -18,7 +18,7 @@ from certikmeans.problem.subproblem import Subproblem
 from certikmeans.proof import Leaf, PairSplit
 from certikmeans.search.node import AbstractWorker, Answer, Split, Task
 from certikmeans.search.pair_splits import pair_to_decide, undecided_pair
-from certikmeans.search.upper import LLOYD_STEPS, labellings, stated_leaf
+from certikmeans.search.upper import LLOYD_STEPS, labellings, stated_leaf, useful
 from certikmeans.stop import StopSignal
 
 COLOURING_SECONDS = 5.0
@@ -105,8 +105,8 @@ class PairWorker(AbstractWorker[PairPart]):
             restart=PairRestart(part, found.restart),
             split=_chosen(presolved, found) if bound < task.target else None,
             labels=(
-                presolved.restore_labels(run.labels),
-                *labellings(presolved, assigner, found.centers, task.stop),
+                *useful(presolved, [run], task.cost),
+                *labellings(presolved, assigner, found.centers, task.stop, task.cost),
             ),
             part=part,
         )

@@ -8,7 +8,7 @@ from typing import Any, final
 
 from certikmeans.search.node import Node
 
-# Mixed: of this many rounds, all but one go deep.
+# Mixed: of this many nodes, all but one are deep ones.
 CYCLE = 4
 
 
@@ -17,7 +17,7 @@ class NodeStore:
     """Open nodes in the order of a selection rule; ties go to the older node.
 
     ``best``: least bound first, which needs the fewest nodes. ``depth``: deepest first, least bound
-    among those, which needs the least memory. ``mixed``: three rounds deep, one best.
+    among those, which needs the least memory. ``mixed``: three deep ones, then the best one.
     """
 
     def __init__(self, selection: str = "best") -> None:
@@ -25,10 +25,13 @@ class NodeStore:
         self._by_bound: list[tuple[float, int]] = []
         self._by_depth: list[tuple[int, float, int]] = []
         self._nodes: dict[int, Node[Any]] = {}
-        self._rounds = 0
+        self._taken = 0
 
     def __len__(self) -> int:
         return len(self._nodes)
+
+    def __contains__(self, node: Node[Any]) -> bool:
+        return node.number in self._nodes
 
     def push(self, node: Node[Any]) -> None:
         """Add an open node."""
@@ -37,30 +40,40 @@ class NodeStore:
         if self._selection != "best":
             heapq.heappush(self._by_depth, (-node.depth, node.bound, node.number))
 
-    def take(self, count: int) -> list[Node[Any]]:
-        """Remove and return the next ``count`` nodes, or all there are."""
-        self._rounds += 1
+    def first(self) -> Node[Any]:
+        """The next node; it stays."""
         deep = self._selection == "depth" or (
-            self._selection == "mixed" and self._rounds % CYCLE != 0
+            self._selection == "mixed" and (self._taken + 1) % CYCLE != 0
         )
         heap: list[Any] = self._by_depth if deep else self._by_bound
-        taken: list[Node[Any]] = []
-        while self._nodes and len(taken) < count:
-            number = heapq.heappop(heap)[-1]
-            if number in self._nodes:
-                taken.append(self._nodes.pop(number))
-        return taken
+        while heap[0][-1] not in self._nodes:
+            heapq.heappop(heap)
+        return self._nodes[heap[0][-1]]
+
+    def take(self) -> Node[Any]:
+        """Remove and return the next node."""
+        node = self.first()
+        self._taken += 1
+        return self._nodes.pop(node.number)
+
+    def remove(self, node: Node[Any]) -> None:
+        """Take out a node before its turn."""
+        del self._nodes[node.number]
+
+    def priority(self, node: Node[Any]) -> tuple[float, ...]:
+        """What is worked on ahead of its turn: the nodes with the least."""
+        return (-node.depth, node.bound) if self._selection == "depth" else (node.bound,)
 
     @property
-    def rounds(self) -> int:
-        """How often nodes were taken."""
-        return self._rounds
+    def taken(self) -> int:
+        """How many nodes were taken."""
+        return self._taken
 
-    def restore(self, nodes: Iterable[Node[Any]], rounds: int) -> None:
-        """Put nodes back as they were after so many rounds."""
+    def restore(self, nodes: Iterable[Node[Any]], taken: int) -> None:
+        """Put nodes back as they were when so many had been taken."""
         for node in nodes:
             self.push(node)
-        self._rounds = rounds
+        self._taken = taken
 
     def nodes(self) -> list[Node[Any]]:
         """All open nodes, oldest first."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final
 
@@ -13,7 +15,13 @@ from certikmeans.bounds.grouped import compiled, scip
 from certikmeans.bounds.grouped.chunks import Answers, ChunkSolver, Effort, make_chunks
 from certikmeans.bounds.grouped.groups import Groups, make_groups
 from certikmeans.bounds.grouped.lagrangian import Evaluated, Lagrangian
-from certikmeans.bounds.grouped.multipliers import climb, even_out, same_boxes
+from certikmeans.bounds.grouped.multipliers import (
+    Climb,
+    climb,
+    climb_on,
+    even_out,
+    same_boxes,
+)
 from certikmeans.errors import InputError
 from certikmeans.execution import Crew
 from certikmeans.kernels.grouped.viable import distance_ranges, narrow
@@ -129,8 +137,13 @@ class GroupedBound(AbstractBound[Groups]):
             Crew() if root is None else Crew(root.executor, root.far, root.n_threads),
             stop,
         )
-        first = lagrangian.evaluate(even_out(restart.nu, classes), restart.labels)
-        best, history = climb(lagrangian, first, classes, cutoff, self._max_evaluations)
+        keep = _keeper(root)
+        if root is not None and isinstance(root.kept, Climb):
+            at = copy.deepcopy(root.kept)
+            best, history = climb_on(lagrangian, at, cutoff, self._max_evaluations, keep)
+        else:
+            first = lagrangian.evaluate(even_out(restart.nu, classes), restart.labels)
+            best, history = climb(lagrangian, first, classes, cutoff, self._max_evaluations, keep)
         return self._result(best, history, part, state)
 
     def _result(
@@ -147,6 +160,17 @@ class GroupedBound(AbstractBound[Groups]):
                 "history": history,
             },
         )
+
+
+def _keeper(root: Root | None) -> Callable[[Climb], None]:
+    """Who is told how far an ascent at the root is: as it is then, since it goes on."""
+
+    def keep(at: Climb) -> None:
+        if root is not None:
+            snapshot = copy.deepcopy(at)
+            root.keep(lambda: snapshot)
+
+    return keep
 
 
 def _usable(groups: Groups, part: Subproblem) -> tuple[Subproblem, NDArray[np.bool_]]:

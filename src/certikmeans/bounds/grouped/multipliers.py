@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -121,12 +123,24 @@ class Bundle:
         cuts.number[:] += ~full
 
 
+@final
+@dataclass(slots=True, eq=False)
+class Climb:
+    """How far an ascent is, between two evaluations."""
+
+    bundle: Bundle
+    labels: NDArray[np.int64]  # where the next searches start from
+    history: list[float]  # best value after each evaluation
+    ended: bool = False  # it gets no further
+
+
 def climb(
     lagrangian: Lagrangian,
     first: Evaluated,
     classes: NDArray[np.int64],
     cutoff: float,
     max_evaluations: int,
+    keep: Callable[[Climb], None] = lambda at: None,
 ) -> tuple[Evaluated, list[float]]:
     """Raise the bound until it reaches ``cutoff`` or gets no further.
 
@@ -137,20 +151,33 @@ def climb(
     if len(first.nu) == 1 or not np.isfinite(first.answers.values).all():
         return first, history
     bundle = Bundle(first, lagrangian.group_weights, classes)
-    labels = first.answers.labels
-    while len(history) < max_evaluations and bundle.best.value < cutoff:
+    at = Climb(bundle, first.answers.labels, history)
+    keep(at)
+    return climb_on(lagrangian, at, cutoff, max_evaluations, keep)
+
+
+def climb_on(
+    lagrangian: Lagrangian,
+    at: Climb,
+    cutoff: float,
+    max_evaluations: int,
+    keep: Callable[[Climb], None] = lambda at: None,
+) -> tuple[Evaluated, list[float]]:
+    """The same from somewhere on the way; ``keep`` is told after every evaluation."""
+    bundle, history = at.bundle, at.history
+    while not at.ended and len(history) < max_evaluations and bundle.best.value < cutoff:
         proposed, promised = bundle.propose()
         worthwhile = NEGLIGIBLE * bundle.best.value
         if np.isfinite(cutoff):
             worthwhile = max(worthwhile, WORTHWHILE * (cutoff - bundle.best.value))
         if not promised > worthwhile / PATIENCE or not np.isfinite(proposed).all():
             break
-        tried = lagrangian.evaluate(proposed, labels)
+        tried = lagrangian.evaluate(proposed, at.labels)
         if not np.isfinite(tried.answers.values).all():
             break
-        labels = tried.answers.labels
+        at.labels = tried.answers.labels
         bundle.accept(tried, promised)
         history.append(bundle.best.value)
-        if len(history) > PATIENCE and history[-1] - history[-1 - PATIENCE] <= worthwhile:
-            break
+        at.ended = len(history) > PATIENCE and history[-1] - history[-1 - PATIENCE] <= worthwhile
+        keep(at)
     return bundle.best, history

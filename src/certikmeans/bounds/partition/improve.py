@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from multiprocessing import parent_process
+from dataclasses import dataclass, replace
 from typing import final
 
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+import numpy as np
+from numpy.typing import NDArray
 
 from certikmeans.bounds.partition.compact import CompactMultipliers, CompactStart
 from certikmeans.bounds.sdp.admm import Admm
 from certikmeans.bounds.sdp.model import SdpModel
 from certikmeans.bounds.sdp.safe import safe_bound
 from certikmeans.compiling.clock import CLOCK
-from certikmeans.problem import ReducedProblem
+from certikmeans.problem import AbstractRules, ReducedProblem
 from certikmeans.stop import StopSignal
 
 CHECK_EVERY = 50  # iterations between two safe bounds
@@ -22,10 +22,31 @@ CHECK_EVERY = 50  # iterations between two safe bounds
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """A part without its points: it names the groups of the whole."""
+
+    rows: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    rules: AbstractRules
+    n_clusters: int
+
+    @classmethod
+    def of(cls, problem: ReducedProblem, rows: NDArray[np.int64]) -> Cut:
+        """Leave out the points."""
+        return cls(rows, problem.weights, problem.rules, problem.n_clusters)
+
+    def with_points(self, points: NDArray[np.float64]) -> ReducedProblem:
+        """The part, given the points of the whole."""
+        own = np.ascontiguousarray(points[self.rows])
+        return ReducedProblem(own, self.weights, self.rules, self.n_clusters, offset=0.0)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class PartTask:
     """What to do for a part."""
 
-    problem: ReducedProblem
+    problem: ReducedProblem | Cut
     target: float  # enough
     iterations: int
     stop: StopSignal
@@ -46,17 +67,17 @@ class PartAnswer:
     ended: bool  # more time would not help
 
 
+def improve_cut(points: NDArray[np.float64], task: PartTask) -> PartAnswer:
+    """The same elsewhere, where the points of the whole are there already."""
+    assert isinstance(task.problem, Cut)
+    return improve_part(replace(task, problem=task.problem.with_points(points)))
+
+
 def improve_part(task: PartTask) -> PartAnswer:
     """Raise the bound of a part; what it returns is proven, however early it ends."""
-    if parent_process() is not None:  # elsewhere, nobody else sees to it
-        with threadpool_limits(limits=1):
-            return _improve(task)
-    return _improve(task)
-
-
-def _improve(task: PartTask) -> PartAnswer:
     began = CLOCK.now()
     problem = task.problem
+    assert isinstance(problem, ReducedProblem)
     n = problem.n_groups
     if problem.n_clusters >= n:  # every group may be its own centre
         return PartAnswer(0.0, CompactMultipliers.none(n), None, 0, 0.0, ended=True)

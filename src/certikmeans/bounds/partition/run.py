@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import Executor
 from dataclasses import dataclass, fields, replace
 from typing import Any, final
 
@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.partition.compact import CompactMultipliers, CompactStart
 from certikmeans.bounds.partition.hands import Hands
-from certikmeans.bounds.partition.improve import PartTask
+from certikmeans.bounds.partition.improve import PartAnswer, PartTask
 from certikmeans.bounds.partition.parts import Part, cut_into_parts
 from certikmeans.bounds.partition.shares import group_costs
 from certikmeans.bounds.partition.sizes import (
@@ -53,7 +53,6 @@ MOST_ITERATIONS = 2_000
 # ... and, while coarser parts might do better, less than this of the way to its target: gains fall
 # by about a third from task to task, so it would hardly get there.
 LEAST_OF_THE_WAY = 0.3
-WAIT_SECONDS = 0.2
 # What is claimed of the sum: a checker adds up in its own way, and must not come out below.
 CLAIMED = 1.0 - 1e-10
 
@@ -142,7 +141,8 @@ def partition_bound(
     """
     if kept is not None:
         labels = kept.labels  # the parts follow from them
-    once = _Once(problem, labels, cutoff, stop, seed, Hands(executor, n_threads, far), on_work)
+    hands: Hands[_Progress] = Hands(executor, n_threads, far, problem.points)
+    once = _Once(problem, labels, cutoff, stop, seed, hands, on_work)
     with threadpool_limits(limits=1):
         if size is None and problem.n_groups <= SMALLEST:
             size = problem.n_groups
@@ -202,7 +202,7 @@ class _Once:
     cutoff: float
     stop: StopSignal
     seed: int
-    hands: Hands
+    hands: Hands[_Progress]
     on_work: Callable[..., None] | None
 
     def cut(
@@ -311,28 +311,19 @@ class _Run:
         self.work(patient=True)
         return self.result()
 
-    def _work(self, hands: Hands, patient: bool) -> None:
-        running: dict[Future[Any], _Progress] = {}
+    def _work(self, hands: Hands[_Progress], patient: bool) -> None:
         try:
             while not self._enough():
-                waiting = self._queue(set(map(id, running.values())), patient)
-                for one in waiting[: max(0, hands.count() - len(running))]:
-                    running[hands.start(self._task(one))] = one
-                if not running:
+                waiting = self._queue(hands.busy, patient)
+                for one in waiting[: hands.room(len(waiting))]:
+                    hands.start(one, self._task(one))
+                if not hands.busy:
                     break
-                done, _ = wait(running, WAIT_SECONDS, FIRST_COMPLETED)
-                for future in done:
-                    self._note(running.pop(future), future)
+                for one, answer in hands.answers():
+                    self._note(one, answer)
         finally:
-            for future in running:
-                future.cancel()
-            self._collect(running)
-
-    def _collect(self, running: dict[Future[Any], _Progress]) -> None:
-        """What was still under way ends at the stop, or soon; it counts too."""
-        for future, one in running.items():
-            if not future.cancelled():
-                self._note(one, future)
+            for one, answer in hands.wind_up():
+                self._note(one, answer)
 
     def _enough(self) -> bool:
         over = self._hands.given_up or self._stop.cause() is not None
@@ -347,10 +338,9 @@ class _Run:
         iterations = MORE_ITERATIONS if one.tasks else self._first_iterations
         return PartTask(one.part.problem, one.target, iterations, self._stop, one.start, one.value)
 
-    def _note(self, one: _Progress, future: Future[Any]) -> None:
+    def _note(self, one: _Progress, answer: PartAnswer | None) -> None:
         if self._on_work is not None:
             self._on_work(**{"rounds" if one.tasks else "parts": 1})
-        answer = self._hands.answer(future)
         if answer is None:
             # What was proven before stays; without the part the sum is only smaller.
             one.failures += 1

@@ -1,0 +1,262 @@
+"""Tasks in a row: put in one by one, done wherever that is soonest, answered in any order.
+
+Whoever needs answers in the order of the tasks takes them in that order; meanwhile others are
+under way. Tasks that travel go in bundles, and come again if they fail: one by one then, so that
+the one that is to blame is found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar, final
+
+from certikmeans.errors import CertikmeansError, WorkerError
+from certikmeans.execution.far import FAILURES, LOOK_SECONDS, TRIES, Far, failure_of
+from certikmeans.execution.paces import Paces
+from certikmeans.execution.there import Done, Parcel, Shared, timed_here
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+WAIT_SECONDS = 1.0  # between two looks whether anybody is still there
+# For everybody who works: one to work on, and one to begin with when that is done. Threads that
+# hold the interpreter keep this one from handing out more, for so long.
+EACH = 2
+HELD_SECONDS = 0.02
+
+
+@final
+class Line(Generic[Item, Answer]):
+    """Numbers tasks from 0 on; ``answers`` has what has come and was not taken yet.
+
+    Parameters
+    ----------
+    function : callable
+        Called with an item, or with ``shared.value`` and an item.
+    on_answer : callable
+        Told number and answer, in this thread, whenever an answer comes.
+    executor, far, paces
+        Threads, workers elsewhere, and who decides between them.
+    pays : callable
+        Whether tasks go out, given how many are under way.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Answer],
+        on_answer: Callable[[int, Answer], None],
+        executor: Executor | None,
+        far: Far | None,
+        paces: Paces,
+        pays: Callable[[Far, int], bool],
+    ) -> None:
+        self._function = function
+        self._on_answer = on_answer
+        self._executor, self._far = executor, far
+        self._paces, self._pays = paces, pays
+        self.answers: dict[int, Answer] = {}
+        self.expected = 1  # tasks that will be under way at a time, as far as is known
+        self._tasks: dict[int, tuple[Item, Shared | None]] = {}  # without an answer
+        self._next = 0
+        self._waiting: deque[int] = deque()  # for this thread
+        self._outbox: deque[int] = deque()
+        self._again: deque[int] = deque()  # sent out alone, and with all that they need
+        self._tries: Counter[int] = Counter()
+        self._here: dict[Future[Done], int] = {}
+        self._there: dict[Future[Parcel], tuple[int, ...]] = {}
+        self._came: SimpleQueue[Future[Any]] = SimpleQueue()
+        self._size = 1  # of a bundle
+
+    def put(self, item: Item, shared: Shared | None = None) -> int:
+        """Add a task; returns its number."""
+        number = self._next
+        self._next += 1
+        self._tasks[number] = item, shared
+        if self._goes_out():
+            self._outbox.append(number)
+            if len(self._outbox) >= self._size:
+                self._send(EACH)
+        else:
+            self._begin_here(number)
+        return number
+
+    def room(self) -> int:
+        """How many more tasks would be of use now: nobody should have to wait for one."""
+        if self._goes_out():
+            assert self._far is not None
+            most = EACH * self._far.n_workers * self._size
+        else:
+            most = 0 if self._executor is None else self._paces.threads_fill(HELD_SECONDS)
+        return most - len(self._tasks)
+
+    def advance(self) -> None:
+        """Wait until another answer has come, or for a moment."""
+        if self._outbox or self._again:
+            self._send(1)
+        try:
+            if self._waiting:
+                self._take_in(self._came.get_nowait())
+            else:
+                self._take_in(self._came.get(timeout=WAIT_SECONDS))
+            while True:
+                self._take_in(self._came.get_nowait())
+        except Empty:
+            if self._far is not None and self._far.deserted():
+                self._bring_home()
+        if self._waiting:
+            self._do(self._waiting.popleft())
+
+    def wind_up(self, patience_seconds: float) -> None:
+        """Drop what has not begun, and wait for the rest: here to its end, elsewhere not for long.
+
+        For tasks that were told to stop.
+        """
+        self._waiting.clear()
+        self._outbox.clear()
+        self._again.clear()
+        for future in [one for one in self._here if one.cancel()]:
+            del self._here[future]
+        until = time.monotonic() + patience_seconds
+        while self._here or self._there:
+            left = until - time.monotonic()
+            if not self._here and left <= 0.0:
+                break
+            try:
+                self._take_in(self._came.get(timeout=min(max(left, 0.01), WAIT_SECONDS)))
+            except Empty:
+                continue
+            self._again.clear()
+        self.drop()
+
+    def drop(self) -> None:
+        """Forget everything that is under way."""
+        self._waiting.clear()
+        self._outbox.clear()
+        self._again.clear()
+        running: list[Future[Any]] = [*self._here, *self._there]
+        self._here.clear()
+        self._there.clear()
+        for future in running:
+            future.cancel()
+        self._tasks.clear()
+        self._paces.interrupt()
+
+    def _begin_here(self, number: int) -> None:
+        if self._executor is None:
+            self._waiting.append(number)
+            return
+        item, shared = self._tasks[number]
+        try:
+            future = self._executor.submit(timed_here, self._function, shared, item)
+        except Exception as error:
+            raise failure_of(error) from error
+        self._here[future] = number
+        future.add_done_callback(self._came.put)
+
+    def _do(self, number: int) -> None:
+        item, shared = self._tasks[number]
+        try:
+            done = timed_here(self._function, shared, item)
+        except CertikmeansError:
+            raise
+        except Exception as error:
+            raise failure_of(error) from error
+        self._note(number, done, None)
+
+    def _note(self, number: int, done: Done, far: Far | None) -> None:
+        self._paces.note(done, far)
+        del self._tasks[number]
+        self.answers[number] = done.answer
+        self._on_answer(number, done.answer)
+
+    def _take_in(self, future: Future[Any]) -> None:
+        if future in self._here:
+            number = self._here.pop(future)
+            try:
+                done = future.result()
+            except CertikmeansError:
+                raise
+            except FAILURES as error:
+                raise failure_of(error) from error
+            self._note(number, done, None)
+        elif future in self._there:
+            self._open(self._there.pop(future), future)
+
+    def _open(self, numbers: tuple[int, ...], future: Future[Parcel]) -> None:
+        """Take in what came from elsewhere; what failed, or lacks its data, goes out again."""
+        assert self._far is not None
+        try:
+            parcel = future.result()
+        except FAILURES as error:
+            self._failed(self._far, numbers, error)
+            return
+        if parcel.missing:
+            self._again.extend(numbers)
+            return
+        for number, done in zip(numbers, parcel.done, strict=True):
+            self._note(number, done, self._far)
+
+    def _failed(self, far: Far, numbers: Sequence[int], error: BaseException) -> None:
+        """Have tasks that failed done by somebody else, unless one has failed too often."""
+        ours = isinstance(error, CertikmeansError | WorkerError)
+        for number in numbers:
+            self._tries[number] += 1
+            if self._tries[number] >= TRIES and not ours:
+                raise failure_of(error) from error
+        far.note_failure(error)
+        self._again.extend(numbers)
+
+    def _goes_out(self) -> bool:
+        far, count = self._far, max(self.expected, len(self._tasks))
+        return far is not None and self._pays(far, count) and not far.deserted()
+
+    def _send(self, bundles_each: int) -> None:
+        """Send tasks out, until there are so many bundles for every worker."""
+        far = self._far
+        assert far is not None
+        while self._again and not far.empty():
+            self._submit(far, (self._again.popleft(),), with_data=True)
+        room = bundles_each * far.n_workers - len(self._there)
+        self._size = self._paces.bundle(far, max(self.expected, len(self._tasks)))
+        while self._outbox and room > 0 and not far.empty():
+            self._submit(far, self._next_bundle(self._size), with_data=False)
+            room -= 1
+        if not self._there and far.empty():
+            time.sleep(LOOK_SECONDS)
+
+    def _next_bundle(self, size: int) -> tuple[int, ...]:
+        """The next few of the outbox; what they share is the same."""
+        shared = self._tasks[self._outbox[0]][1]
+        numbers: list[int] = []
+        while self._outbox and len(numbers) < size:
+            if self._tasks[self._outbox[0]][1] is not shared:
+                break
+            numbers.append(self._outbox.popleft())
+        return tuple(numbers)
+
+    def _submit(self, far: Far, numbers: tuple[int, ...], *, with_data: bool) -> None:
+        items = [self._tasks[number][0] for number in numbers]
+        shared = self._tasks[numbers[0]][1]
+        try:
+            future = far.submit(self._function, items, shared, with_data=with_data)
+        except FAILURES as error:
+            self._failed(far, numbers, error)
+            return
+        self._there[future] = numbers
+        future.add_done_callback(self._came.put)
+
+    def _bring_home(self) -> None:
+        """Nobody is left elsewhere: what is out is done here."""
+        lost = [*self._outbox, *self._again]
+        for future, numbers in self._there.items():
+            future.cancel()
+            lost += numbers
+        self._outbox.clear()
+        self._again.clear()
+        self._there.clear()
+        for number in sorted(lost):
+            self._begin_here(number)
