@@ -30,8 +30,8 @@ ALLOWED = {part: named(cell) for part, cell in ROWS}
 # Where a part is too coarse: what a module may import of another part.
 NARROW: dict[str, dict[str, set[str]]] = {
     # The tree and the policy know bounds by what they can do: none by its module, but the sample
-    # bound, which is part of every node with boxes.
-    "search": {"bounds": {"bounds.base", "bounds.sample"}},
+    # bound, which is part of every node with boxes, and what any mixture leaves in doubt.
+    "search": {"bounds": {"bounds.base", "bounds.doubt", "bounds.sample"}},
     "policy": {"bounds": {"bounds.base", "bounds.registry"}},
     "proving": {"bounds": {"bounds.base"}},
     "solver": {"bounds": {"bounds.base"}},

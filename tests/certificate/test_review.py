@@ -116,7 +116,7 @@ class InterruptsAtTheFirstNode(Executor):
 def test_parts_that_inherit_their_proof(monkeypatch, branching):
     # The part "together" has one group less: multipliers of the whole have to be joined for it.
     problem, stop = entangled(), StopSignal()
-    monkeypatch.setattr(Crew, "_pays", lambda self, far, count: True)
+    monkeypatch.setattr(Crew, "pays", lambda self, far, count: True)
     result = solve(
         problem, gap=1e-6, keep_proof=True, branching=branching, stop=stop,
         executor=InterruptsAtTheFirstNode(stop),

@@ -118,7 +118,7 @@ def test_pair_splits(seed):
 
 @pytest.mark.parametrize("after", [0, 3])
 def test_what_is_proven_when_a_worker_fails_can_be_certified(after, monkeypatch, tmp_path):
-    monkeypatch.setattr(Crew, "_pays", lambda self, far, count: True)
+    monkeypatch.setattr(Crew, "pays", lambda self, far, count: True)
     problem = entangled()
     options = {"bound": "cluster", "gap": 1e-9, "time_limit": 20.0, "keep_proof": True}
     result = solve(problem, executor=Failing(after), **options)

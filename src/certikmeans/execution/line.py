@@ -123,12 +123,12 @@ class Line(Generic[Item, Answer]):
         until = time.monotonic() + patience_seconds
         while self._here or self._there:
             left = until - time.monotonic()
-            if not self._here and left <= 0.0:
-                break
+            waits = bool(self._here) or left > 0.0  # else only for what has come already
             try:
-                self._take_in(self._came.get(timeout=min(max(left, 0.01), WAIT_SECONDS)))
+                self._take_in(self._came.get(waits, min(max(left, 0.01), WAIT_SECONDS)))
             except Empty:
-                continue
+                if not waits:
+                    break
             self._again.clear()
         self.drop()
 

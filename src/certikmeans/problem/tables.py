@@ -17,14 +17,14 @@ SMALL_BLOCK = 1 << 14
 FEW_COLUMNS = 16
 
 
-def row_blocks(table: NDArray[Any], numbers: int = BLOCK) -> Iterator[slice]:
+def row_blocks(table: NDArray[Any], numbers: int | None = None) -> Iterator[slice]:
     """Slices that cover the rows, of so many numbers each, about.
 
     >>> list(row_blocks(np.zeros((3, 2))))
     [slice(0, 3, None)]
     """
     n_rows = len(table)
-    step = max(1, numbers // max(1, table.size // max(1, n_rows)))
+    step = max(1, (numbers or BLOCK) // max(1, table.size // max(1, n_rows)))
     for first in range(0, n_rows, step):
         yield slice(first, min(first + step, n_rows))
 
