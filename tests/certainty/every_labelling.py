@@ -36,28 +36,29 @@ def good_labellings(problem: Problem, most: Fraction) -> list[tuple[int, ...]]:
     points = problem.points - problem.points.mean(axis=0)
     scatter = float(problem.weights @ np.sum(points * points, axis=1))
     limit = float(most) * (1.0 + 1e-6) + 1e-6 * scatter
+    every = list(feasible_labellings(problem))
     return [
-        labels
-        for labels in feasible_labellings(problem)
-        if _cost(points, problem.weights, np.array(labels)) <= limit
-        and exact_cost(problem.points, problem.weights, labels) <= most
+        every[i]
+        for i in np.flatnonzero(about_costs(problem, every) <= limit)
+        if exact_cost(problem.points, problem.weights, every[i]) <= most
     ]
 
 
 def costs_in_order(problem: Problem) -> list[float]:
     """What the feasible labellings cost, about, the cheapest first."""
-    points = problem.points - problem.points.mean(axis=0)
-    return sorted(
-        _cost(points, problem.weights, np.array(labels)) for labels in feasible_labellings(problem)
-    )
+    return sorted(about_costs(problem, list(feasible_labellings(problem))).tolist())
 
 
-def _cost(points, weights, labels) -> float:
-    total = 0.0
-    for k in range(int(labels.max()) + 1):
-        mine, mass = points[labels == k], weights[labels == k]
-        if mass.sum() > 0.0:
-            total += float(mass @ np.sum((mine - mass @ mine / mass.sum()) ** 2, axis=1))
+def about_costs(problem: Problem, labellings: list[tuple[int, ...]]) -> np.ndarray:
+    """In floats, all at once."""
+    points, table = problem.points - problem.points.mean(axis=0), np.array(labellings)
+    total = np.zeros(len(table))
+    for k in range(problem.n_clusters):
+        mass = (table == k) * problem.weights
+        held = mass.sum(axis=1, keepdims=True)
+        means = mass @ points / np.where(held > 0.0, held, 1.0)
+        away = points[None] - means[:, None]
+        total += np.sum(mass * np.sum(away * away, axis=2), axis=1)
     return total
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
-from itertools import product
 from typing import Any
 
 from certikmeans.problem import Problem
@@ -56,19 +55,23 @@ def respects(labels: Any, must_link: Any, cannot_link: Any) -> bool:
 
 def feasible_labellings(problem: Problem) -> Iterator[tuple[int, ...]]:
     """Every labelling that satisfies every pair, up to renaming clusters."""
-    for labels in product(range(problem.n_clusters), repeat=problem.n_points):
-        if is_canonical(labels) and respects(labels, problem.must_link, problem.cannot_link):
+    for labels in numbered_by_first_appearance(problem.n_points, problem.n_clusters):
+        if respects(labels, problem.must_link, problem.cannot_link):
             yield labels
 
 
-def is_canonical(labels: Sequence[int]) -> bool:
-    """Whether clusters are numbered by first appearance."""
-    highest = -1
-    for label in labels:
-        if label > highest + 1:
-            return False
-        highest = max(highest, label)
-    return True
+def numbered_by_first_appearance(n_points: int, n_clusters: int) -> Iterator[tuple[int, ...]]:
+    """Every labelling once, whatever its clusters are called; some may be empty.
+
+    >>> list(numbered_by_first_appearance(3, 2))
+    [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1)]
+    """
+    if n_points == 0:
+        yield ()
+        return
+    for before in numbered_by_first_appearance(n_points - 1, n_clusters):
+        for label in range(min(max(before, default=-1) + 2, n_clusters)):
+            yield (*before, label)
 
 
 def brute_force(problem: Problem) -> tuple[Fraction, tuple[int, ...]] | None:

@@ -1,0 +1,138 @@
+"""Outside of boxes that grow by little, in searches cut short: what is shown there is true."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from certikmeans import Problem
+from certikmeans.bounds.cluster.pricing import Pricer
+from certikmeans.certainty import outside
+from certikmeans.certainty.guessing import Guess
+from certikmeans.certainty.level import Level
+from certikmeans.certainty.raising import Guide
+from certikmeans.graphs import build_apart_graph
+from certikmeans.presolve.pipeline import Presolved, presolve
+from certikmeans.problem import CannotLinks, ReducedProblem
+from certikmeans.stop import StopSignal
+
+
+def drawn(rng: np.random.Generator) -> ReducedProblem | None:
+    """A few groups with cannot-links, cycles of them, too; None: no labelling fits."""
+    n, d = int(rng.integers(5, 9)), int(rng.integers(1, 4))
+    points = rng.normal(size=(n, d))
+    pairs = [rng.choice(n, 2, replace=False) for _ in range(int(rng.integers(9)))]
+    weights = rng.integers(1, 5, n).astype(float)
+    done = presolve(Problem.from_data(points, 3, cannot_link=pairs, weights=weights), StopSignal())
+    return done.reduced if isinstance(done, Presolved) else None
+
+
+def proper_sets(reduced: ReducedProblem) -> np.ndarray:
+    sets = np.array(list(product((0.0, 1.0), repeat=reduced.n_groups)))[1:]
+    tails, heads = reduced.graph.edges().T
+    return sets[~np.any((sets[:, tails] > 0.0) & (sets[:, heads] > 0.0), axis=1)]
+
+
+def most_worth(reduced: ReducedProblem, lam, sets, places) -> np.ndarray:
+    """``F`` at every place, by all sets there are."""
+    squares = np.sum((reduced.points[None] - places[:, None]) ** 2, axis=2)
+    return ((lam - reduced.weights * squares) @ sets.T).max(axis=1)
+
+
+def places_to_try(reduced: ReducedProblem, means, boxes, rng) -> np.ndarray:
+    """Means of all sets, places all over, and just beyond the faces of the boxes."""
+    low, high = reduced.points.min(axis=0), reduced.points.max(axis=0)
+    places = [means, rng.uniform(low, high, size=(2_000, len(low)))]
+    for least, most in boxes:
+        beyond = rng.uniform(least, most, size=(300, len(low)))
+        axis, above = rng.integers(len(low), size=300), rng.integers(2, size=300)
+        face = np.where(above, most[axis], least[axis])
+        little = 10.0 ** rng.uniform(-9, -1, 300) * (high - low)[axis]
+        beyond[np.arange(300), axis] = face + np.where(above, little, -little)
+        places.append(np.clip(beyond, low, high))
+    return np.concatenate(places)
+
+
+def inside(boxes, places) -> np.ndarray:
+    held = np.zeros(len(places), dtype=bool)
+    for low, high in boxes:
+        held |= np.all((low <= places) & (places <= high), axis=1)
+    return held
+
+
+@pytest.mark.parametrize("first", [0, 100])
+def test_what_is_shown_stays_true_however_often_boxes_grow(monkeypatch, first):
+    """Budgets of a few looks leave boxes half searched, with groups settled, when others grow."""
+    rng = np.random.default_rng(first)
+    cut = outside._Search._cut
+    again = with_settled = shown = finds = 0
+
+    def noted(search, box):
+        nonlocal again, with_settled
+        again += search.made > 0
+        with_settled += bool(np.any(box.settled != 0.0))
+        cut(search, box)
+
+    def grown_by_little(guess, starts):
+        wide = np.ptp(guess.guide.pricer.reduced.points, axis=0)
+        for start in starts:
+            reach = rng.uniform(0.01, 0.2, len(start)) * wide
+            guess.boxes.append((start - reach, start + reach))
+        guess._merge()
+
+    monkeypatch.setattr(outside._Search, "_cut", noted)
+    monkeypatch.setattr(outside, "MOST_GROWTHS", 200)
+    monkeypatch.setattr(outside, "MOST_BUDGET", 60.0)
+    monkeypatch.setattr(Guess, "add", grown_by_little)
+    for reduced in (drawn(rng) for _ in range(300)):
+        if reduced is None:
+            continue
+        monkeypatch.setattr(outside, "LEAST_BUDGET", float(rng.choice([5, 40])))
+        monkeypatch.setattr(outside, "ROUND", int(rng.choice([1, 4, 16])))
+        monkeypatch.setattr(outside, "FEW_MEMBERS", int(rng.choice([0, 4_000])))
+        pricer, sets = Pricer(reduced), proper_sets(reduced)
+        scale = np.mean(reduced.weights * np.sum(reduced.points**2, axis=1))
+        lam = np.abs(rng.normal(size=reduced.n_groups)) * scale
+        mass = reduced.weights * sets
+        means = mass @ reduced.points / mass.sum(axis=1, keepdims=True)
+        sigma = most_worth(reduced, lam, sets, means).max()
+        level_cut = sigma * rng.uniform(0.3, 1.0)
+        level = Level(lam, sigma, sigma - level_cut, level_cut, pricer.error(lam))
+        guess = Guess(Guide(pricer, lam, ()), level_cut, StopSignal())
+        failure = outside.show_outside(pricer, level, guess, StopSignal())
+        if failure is not None:
+            continue
+        places = places_to_try(reduced, means, guess.boxes, rng)
+        held = inside(guess.boxes, places)
+        assert np.all(most_worth(reduced, lam, sets, places[~held]) < level_cut)
+        finds += len(guess.boxes)
+        shown += 1
+    assert shown >= 200
+    assert finds >= 200
+    assert again >= 1_000
+    assert with_settled >= 100
+
+
+def test_what_is_best_on_the_face_of_a_box_is_found():
+    """Four boxes with no plane between them: left of the first there is a part without a hole."""
+    points = np.array([[-1.0, -1.0], [4.0, 4.0], [0.05, 0.5], [0.1, 0.5]])
+    graph, _ = build_apart_graph(len(points), np.empty((0, 2), dtype=np.int64))
+    reduced = ReducedProblem(points, np.ones(len(points)), CannotLinks(graph), 2, 0.0)
+    lam = np.array([0.0, 0.0, 2.0, 2.0])
+    level = Level(lam, 4.0, 0.5, 3.5, Pricer(reduced).error(lam))
+    ends = np.array(
+        [
+            [[0.0, 0.0], [1.9, 1.0]],
+            [[2.0, 0.0], [3.0, 1.9]],
+            [[1.1, 2.0], [3.0, 3.0]],
+            [[0.0, 1.1], [0.9, 3.0]],
+        ]
+    )
+    guess = Guess(Guide(Pricer(reduced), lam, ()), level.cut, StopSignal())
+    guess.boxes = [(low, high) for low, high in ends]
+    place, sets = np.array([[-0.2, 0.5]]), proper_sets(reduced)
+    assert most_worth(reduced, lam, sets, place) > level.cut
+    assert outside.show_outside(Pricer(reduced), level, guess, StopSignal()) is None
+    assert inside(guess.boxes, place).all()
