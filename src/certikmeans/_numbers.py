@@ -1,9 +1,13 @@
-"""Numbers for people, rounded in the direction that keeps the claim true."""
+"""Numbers for people, rounded in the direction that keeps the claim true; and numbers from them."""
 
 from __future__ import annotations
 
 import math
+import operator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any
+
+from certikmeans.errors import InputError
 
 DIGITS = 10
 
@@ -67,6 +71,34 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def as_number(value: Any) -> float:
+    """What somebody has given as a number; NaN: it is none.
+
+    >>> as_number(1), as_number("1")
+    (1.0, nan)
+    """
+    if isinstance(value, str | bytes | bool):  # float() would take them, and hide a slip
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """Return ``value`` as an int of at least ``least``, or say what is wrong with it."""
+    try:
+        number = least - 1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise InputError(
+            f"{name}: {value!r} is not a whole number of at least {least}",
+            hint=f"give a whole number, {least} or more",
+        )
+    return number
 
 
 def _shown(value: float | Decimal, digits: int, rounding: str) -> str:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from certikmeans._numbers import percent, rounded_down, rounded_up
+from certikmeans._numbers import percent, rounded_down, rounded_up, whole_number
 from certikmeans.errors import CertikmeansError, InputError
-from certikmeans.options import Options, available_cores, whole_number
+from certikmeans.options import Options, available_cores
 from certikmeans.problem import Problem
 from certikmeans.problem.constraints import Constraints
 from certikmeans.problem.links import as_links, canonical_pairs

@@ -13,8 +13,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certikmeans._numbers import whole_number
 from certikmeans.errors import InputError
-from certikmeans.options import whole_number
 
 PAPER_SETTINGS = {"ml": (1, 0), "cl": (0, 1), "ml+cl": (1, 1)}
 """The paper's three experiments: how often it draws ``n / 4`` pairs of each kind."""

@@ -13,11 +13,12 @@ from collections.abc import Iterable
 from typing import Any, final
 
 from certikmeans import solver
+from certikmeans._numbers import whole_number
 from certikmeans.checkpoint.saving import USUAL_INTERVAL
 from certikmeans.compiling.listening import Compiling, watched
 from certikmeans.errors import CompilingWarning, warn_caller
 from certikmeans.events import Listener
-from certikmeans.options import Options, whole_number
+from certikmeans.options import Options
 from certikmeans.problem import Problem
 from certikmeans.report.progress import FIRST_RUN, progress_on
 from certikmeans.result import Result

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import operator
 import os
 from dataclasses import dataclass
 from typing import Any, final
 
+from certikmeans._numbers import as_number, whole_number
 from certikmeans.bounds.registry import BOUNDS as REGISTERED
 from certikmeans.errors import InputError
 
@@ -66,7 +66,7 @@ class Options:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        gap = _number(self.gap)
+        gap = as_number(self.gap)
         if not 0.0 <= gap < 1.0:
             raise InputError(
                 f"gap: {self.gap!r} is not a number of at least 0 and below 1",
@@ -74,7 +74,7 @@ class Options:
             )
         put(self, "gap", gap)
         if self.time_limit is not None:
-            limit = _number(self.time_limit)
+            limit = as_number(self.time_limit)
             if not 0.0 < limit < math.inf:
                 raise InputError(
                     f"time limit: {self.time_limit!r} is not a positive number of seconds",
@@ -112,29 +112,6 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, str | bytes | bool):  # float() would take them, and hide a slip
-        return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan
-
-
-def whole_number(name: str, value: Any, least: int) -> int:
-    """Return ``value`` as an int of at least ``least``, or say what is wrong with it."""
-    try:
-        number = least - 1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least:
-        raise InputError(
-            f"{name}: {value!r} is not a whole number of at least {least}",
-            hint=f"give a whole number, {least} or more",
-        )
-    return number
 
 
 def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:

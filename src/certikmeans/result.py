@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans._numbers import count, duration, percent, rounded_down, rounded_up
+from certikmeans._numbers import (
+    count,
+    duration,
+    percent,
+    rounded_down,
+    rounded_up,
+    whole_number,
+)
 from certikmeans._version import __version__
 from certikmeans.errors import InputError
 from certikmeans.proof import Proof
@@ -199,9 +206,8 @@ class Result:
         with a point that stands for a cluster. `Conversation` takes the answers.
         """
         from certikmeans.certainty.questions import find_questions
-        from certikmeans.certainty.wanted import checked_count
 
-        wanted = checked_count(most)
+        wanted = whole_number("questions", most, least=0)
         sure = self.certainty(slack, time_limit=time_limit, stop=stop)
         basis, labels = self._known()
         assert self.centers is not None

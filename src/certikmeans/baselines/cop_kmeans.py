@@ -7,11 +7,12 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._numbers import whole_number
 from certikmeans.baselines._base import Baseline, Outcome, RunStatus, best_of
 from certikmeans.baselines._groups import Groups
 from certikmeans.baselines._kernels import cluster_means, cop_pass
 from certikmeans.baselines._starts import INITS, start_centers
-from certikmeans.options import check_choice, whole_number
+from certikmeans.options import check_choice
 from certikmeans.presolve.must_link import Collapsed, collapse
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal

@@ -6,6 +6,7 @@ from typing import final
 
 import numpy as np
 
+from certikmeans._numbers import whole_number
 from certikmeans.baselines._assign import ASSIGNMENTS, DISTANCES, OptimalAssignment
 from certikmeans.baselines._base import (
     Baseline,
@@ -17,7 +18,7 @@ from certikmeans.baselines._base import (
 )
 from certikmeans.baselines._kernels import cluster_means
 from certikmeans.baselines._lloyd import best_kmeans
-from certikmeans.options import check_choice, whole_number
+from certikmeans.options import check_choice
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
 

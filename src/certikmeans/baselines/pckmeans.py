@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 
+from certikmeans._numbers import whole_number
 from certikmeans.baselines._base import (
     Baseline,
     FloatArray,
@@ -19,7 +20,6 @@ from certikmeans.baselines._base import (
 from certikmeans.baselines._groups import Groups
 from certikmeans.baselines._kernels import cluster_means, pck_pass
 from certikmeans.kernels.graph.links import Links
-from certikmeans.options import whole_number
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
 

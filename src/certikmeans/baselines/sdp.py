@@ -6,12 +6,13 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from certikmeans._numbers import whole_number
 from certikmeans.assignment import AbstractAssigner, assigner_for
 from certikmeans.baselines._base import Baseline, FloatArray, IntArray, Outcome, cost_of
 from certikmeans.bounds.base import BoundResult, Setting
 from certikmeans.bounds.sdp import SdpBound
 from certikmeans.errors import InputError
-from certikmeans.options import Options, check_choice, whole_number
+from certikmeans.options import Options, check_choice
 from certikmeans.presolve.conflicts import InfeasibilityProof
 from certikmeans.presolve.pipeline import Presolved, presolve
 from certikmeans.problem import Problem

@@ -8,6 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._numbers import whole_number
 from certikmeans.baselines._base import (
     Baseline,
     FloatArray,
@@ -19,7 +20,6 @@ from certikmeans.baselines._base import (
 from certikmeans.baselines._lloyd import best_kmeans
 from certikmeans.errors import InputError
 from certikmeans.kernels.lloyd.seeding import kmeanspp_seeds
-from certikmeans.options import whole_number
 from certikmeans.presolve.must_link import Collapsed, collapse, must_link_groups
 from certikmeans.problem import Problem
 from certikmeans.problem.distances import squared_distances

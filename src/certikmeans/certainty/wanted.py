@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
+from certikmeans._numbers import as_number
 from certikmeans.errors import InputError
 
 
@@ -15,7 +15,7 @@ def checked_slack(slack: Any) -> float:
     >>> checked_slack(0.001)
     0.001
     """
-    share = _number(slack)
+    share = as_number(slack)
     if not 0.0 <= share <= 1.0:
         raise InputError(
             f"slack: {slack!r} is not a share from 0 to 1",
@@ -28,33 +28,10 @@ def checked_seconds(time_limit: Any) -> float | None:
     """Return the time limit as a number; None: there is none."""
     if time_limit is None:
         return None
-    seconds = _number(time_limit)
+    seconds = as_number(time_limit)
     if not 0.0 < seconds < math.inf:
         raise InputError(
             f"time limit: {time_limit!r} is not a positive number of seconds",
             hint="leave it out: then it may take as long as the proof",
         )
     return seconds
-
-
-def checked_count(most: Any) -> int:
-    """Return a number of questions."""
-    try:
-        number = -1 if isinstance(most, bool) else operator.index(most)
-    except TypeError:
-        number = -1
-    if number < 0:
-        raise InputError(
-            f"questions: {most!r} is not a whole number of at least 0",
-            hint="give a whole number: at most so many are returned",
-        )
-    return number
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, str | bytes | bool):  # float() would take them, and hide a slip
-        return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan

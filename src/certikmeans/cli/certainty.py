@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from certikmeans._numbers import whole_number
 from certikmeans.cli.exits import ExitCode, exit_code_of, show_error, to_stderr, to_stdout
 from certikmeans.cli.parameters import (
     OUTPUT,
@@ -130,7 +131,6 @@ def ask_command(
     One pair per line, the one that decides most first: a point in doubt, and one that stands for a
     cluster it may belong to. Write each as ML or CL to a file, and pass that as --constraints.
     """
-    from certikmeans.certainty.wanted import checked_count
     from certikmeans.cli.inputs import Inputs, PairFiles
 
     pairs = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
@@ -138,7 +138,7 @@ def ask_command(
         data, n_clusters, pairs, start_labels, labels_column, weights, header,
         columns or (), drop or (),
     )  # fmt: skip
-    share, most = slack_of(slack), checked_count(number)
+    share, most = slack_of(slack), whole_number("questions", number, least=0)
     options = Options(share_of(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
     result, _ = _solved(inputs, options, quiet, int(one_based))
     if result.labels is None:
