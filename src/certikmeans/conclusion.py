@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from certikmeans.board import Board
-from certikmeans.certainty.basis import Basis
+from certikmeans.certainty.basis import Basis, Shown
 from certikmeans.errors import WorkerError
 from certikmeans.options import Options
 from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import Presolved
 from certikmeans.problem import Problem
-from certikmeans.proof import AbstractEvidence, Proof
+from certikmeans.proof import Proof
 from certikmeans.result import Attempt, Result
 from certikmeans.status import Status, StopReason
 from certikmeans.stop import StopCause, StopSignal
@@ -22,16 +22,6 @@ from certikmeans.stop import StopCause, StopSignal
 # A result holds on to what presolve has made of a table of so many numbers (80 megabytes, and about
 # as much again for pairs). Of larger ones it is made again if somebody asks for certainty.
 MOST_NUMBERS_KEPT = 10_000_000
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Shown:
-    """Evidence about the whole, and what it proves of the reduced cost."""
-
-    evidence: AbstractEvidence
-    value: float
-    restart: Any = None  # what the bound could go on from
 
 
 @final
@@ -45,7 +35,7 @@ class Ending:
     failure: WorkerError | None = None
     proof: Proof | None = None
     attempts: tuple[Attempt, ...] = ()
-    evidence: tuple[Shown, ...] = ()  # about the whole, for certainty
+    shown: tuple[Shown, ...] = ()  # about the whole, for certainty
     presolved: Presolved | None = None  # the groups it is about
     rounding: bool = False  # a bound was not asked: its rounding exceeds the cost
 
@@ -91,13 +81,11 @@ def _basis(problem: Problem, options: Options, ending: Ending, seconds: dict[str
     presolved = ending.presolved
     return Basis(
         problem,
-        evidence=tuple(one.evidence for one in ending.evidence),
+        shown=ending.shown,
         first_points=None if presolved is None else presolved.first_points,
         seed=options.seed,
         n_threads=options.n_threads,
         seconds=seconds.get("bounds", 0.0) + seconds.get("search", 0.0),
-        values=tuple(one.value for one in ending.evidence),
-        restarts=tuple(one.restart for one in ending.evidence),
         presolved=presolved if problem.points.size <= MOST_NUMBERS_KEPT else None,
     )
 

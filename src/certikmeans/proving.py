@@ -10,8 +10,9 @@ from typing import final
 
 from certikmeans.board import TRIVIAL, Board
 from certikmeans.bounds.base import BoundResult, Root, Setting
+from certikmeans.certainty.basis import Shown
 from certikmeans.compiling.ahead import Ahead
-from certikmeans.conclusion import Ending, Shown
+from certikmeans.conclusion import Ending
 from certikmeans.course import Course
 from certikmeans.errors import WorkerError
 from certikmeans.events import BoundStatistics, Emitter, Meter, Timer

@@ -199,8 +199,8 @@ class _Run:
             ahead.end()
         board.release(RESUMED)
         course.mark(last=True)
-        evidence = root_evidence(course.asked, presolved.reduced.n_groups)
-        ending = replace(ending, evidence=evidence, presolved=presolved)
+        shown = root_evidence(course.asked, presolved.reduced.n_groups)
+        ending = replace(ending, shown=shown, presolved=presolved)
         return self._with_better_proof(ending)
 
     def _with_better_proof(self, ending: Ending) -> Ending:

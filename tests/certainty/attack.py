@@ -25,6 +25,7 @@ import numpy as np
 
 from certikmeans import InputError, Problem, Result, check_certificate, solve
 from certikmeans.certainty import Certainty, core, finding, raising
+from certikmeans.certainty.basis import Shown
 from certikmeans.certificate import Reason
 from certikmeans.certificate import format as form
 from certikmeans.certificate.format_certainty import CertaintyClaim
@@ -159,17 +160,17 @@ def _astray(result: Result, problem: Problem, rng: np.random.Generator) -> Resul
     if rng.random() < 0.2:
         basis = replace(basis, presolved=None)
     if rng.random() < 0.2:
-        evidence = tuple(
-            GroupMultipliers(
-                one.values + rng.normal(size=len(one.values)) * np.abs(one.values).max()
-            )
-            if isinstance(one, GroupMultipliers)
-            else one
-            for one in basis.evidence
-        )
-        values = tuple(value * rng.choice([0.5, 1.0, 1.5]) for value in basis.values)
-        basis = replace(basis, evidence=evidence, values=values)
+        basis = replace(basis, shown=tuple(_lying(one, rng) for one in basis.shown))
     return replace(result, basis=basis)
+
+
+def _lying(shown: Shown, rng: np.random.Generator) -> Shown:
+    """Other multipliers, worth what somebody says."""
+    evidence = shown.evidence
+    if isinstance(evidence, GroupMultipliers):
+        noise = rng.normal(size=len(evidence.values)) * np.abs(evidence.values).max()
+        evidence = GroupMultipliers(evidence.values + noise)
+    return replace(shown, evidence=evidence, value=shown.value * rng.choice([0.5, 1.0, 1.5]))
 
 
 def _slack(problem: Problem, result: Result, rng: np.random.Generator) -> float:

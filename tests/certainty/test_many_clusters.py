@@ -31,8 +31,8 @@ def few_points(seed: int) -> Problem:
 def places_alone(result: Result) -> bool:
     """Whether the run has left places of clusters, but no clusters."""
     assert result.basis is not None
-    kept = [one for one in result.basis.restarts if getattr(one, "places", None) is not None]
-    return any(len(one.places) > 0 and not one.columns for one in kept)
+    (shown,) = result.basis.shown
+    return shown.restart.places is not None and not shown.restart.columns
 
 
 @pytest.mark.parametrize("with_core", [False, True])

@@ -159,8 +159,8 @@ def test_semidefinite_evidence_is_gone_on_from():
     points = rng.normal(size=(40, 12)) + 2.5 * np.eye(12)[np.arange(40) % 2]
     result = solve(Problem.from_data(points, 2), bound="sdp", jobs=1)
     assert result.basis is not None
-    (restart,) = result.basis.restarts
-    assert restart is not None
+    (shown,) = result.basis.shown
+    assert shown.restart is not None
     sure = result.certainty(1e-3)
     assert sure.method == "semidefinite overlap"
     assert 0.5 < sure.agreement <= 1.0

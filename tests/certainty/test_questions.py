@@ -98,9 +98,9 @@ def test_what_cannot_be_asked_says_why():
 def test_multipliers_are_carried_over_to_larger_groups():
     problem = Problem.from_data(LINE, 2)
     basis = solve(problem, jobs=1).basis
-    (given,) = basis.evidence
+    (shown,) = basis.shown
     by_point = np.zeros(problem.n_points)
-    by_point[basis.first_points] = given.values
+    by_point[basis.first_points] = shown.evidence.values
     np.testing.assert_allclose(carried_multipliers(basis, problem), by_point, atol=1e-12)
     joined = replace(problem, must_link=[(0, 2)])
     carried = carried_multipliers(basis, joined)

@@ -169,16 +169,16 @@ def gaussians(n: int, cannot: int) -> Problem:
 
 def test_a_core_is_worth_what_all_groups_are_worth():
     result = solve(gaussians(600, 100), jobs=1)
-    done, basis = result.basis.presolved, result.basis
+    done, (shown,) = result.basis.presolved, result.basis.shown
     reduced, labels = done.reduced, done.reduce_labels(result.labels)
-    lam = basis.evidence[0].values
+    lam = shown.evidence.values
     core = core_of(Pricer(reduced), labels, lam, 2e-3 * result.cost, least_groups=0)
     assert core.problem.n_groups < 0.3 * reduced.n_groups
     assert core.problem.weights.sum() == pytest.approx(reduced.weights.sum())
     np.testing.assert_allclose(core.taken_apart(core.multipliers), lam)
-    inner, others = core.restart(basis.restarts[0].columns)
+    inner, others = core.restart(shown.restart)
     assert len(inner.columns) >= 3
-    assert len(inner.columns) + len(others) <= len(basis.restarts[0].columns)
+    assert len(inner.columns) + len(others) <= len(shown.restart.columns)
     moved = core.multipliers + np.random.default_rng(0).normal(size=core.problem.n_groups)
     apart = core.taken_apart(moved)
     for column in inner.columns:

@@ -16,17 +16,25 @@ from certikmeans.proof import AbstractEvidence, GroupMultipliers
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """What a bound has left behind: evidence, what it proves of the reduced cost, where it was."""
+
+    evidence: AbstractEvidence
+    value: float
+    restart: Any = None  # what the bound could go on from
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Basis:
     """The problem as stated, and where to begin. What it says of bounds is not trusted."""
 
     problem: Problem
-    evidence: tuple[AbstractEvidence, ...] = ()  # about the whole; groups numbered by presolve
+    shown: tuple[Shown, ...] = ()  # about the whole; groups numbered by presolve
     first_points: NDArray[np.int64] | None = None  # of those groups: whether they are the same
     seed: int = 0
     n_threads: int = 1
     seconds: float = 0.0  # what the bounds took: certainty may take as long again
-    values: tuple[float, ...] = ()  # of the reduced cost, that each of the evidence has proven
-    restarts: tuple[Any, ...] = ()  # what the bound of each of the evidence could go on from
     presolved: Presolved | None = None  # of this very problem; None: it was too large to keep
 
 
@@ -37,7 +45,8 @@ def carried_multipliers(basis: Basis, problem: Problem) -> NDArray[np.float64] |
     has grown is worth to every centre what its parts were: their multipliers add up, less the sum
     of squares that joining puts inside. Any numbers are valid multipliers.
     """
-    given = next((one for one in basis.evidence if isinstance(one, GroupMultipliers)), None)
+    every = (one.evidence for one in basis.shown)
+    given = next((one for one in every if isinstance(one, GroupMultipliers)), None)
     if given is None or basis.first_points is None:
         return None
     n = problem.n_points

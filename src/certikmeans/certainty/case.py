@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.certainty.basis import Basis
+from certikmeans.certainty.basis import Basis, Shown
 from certikmeans.presolve.infeasible import InfeasibilityProof
 from certikmeans.presolve.pipeline import Presolved, presolve
-from certikmeans.proof import AbstractEvidence
 from certikmeans.stop import StopSignal
 
 Labels = NDArray[np.int64]
 
 LEAST_SECONDS = 8.0  # whatever the proof took: nobody minds, and half an answer is none
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Shown:
-    """What a bound has left behind: evidence, what it proves of the reduced cost, where it was."""
-
-    evidence: AbstractEvidence
-    value: float
-    restart: Any
 
 
 @final
@@ -73,5 +62,4 @@ class Case:
             known is None or not np.array_equal(known, self.presolved.first_points)
         ):
             return ()
-        rows = zip(basis.evidence, basis.values, basis.restarts, strict=True)
-        return tuple(Shown(*row) for row in rows)
+        return basis.shown

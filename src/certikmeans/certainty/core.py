@@ -57,19 +57,17 @@ class Core:
         gained = (multipliers - self.multipliers)[self.group_of]
         return self.before + self.share * gained
 
-    def restart(
-        self, columns: tuple[Column, ...], places: NDArray[np.float64] | None = None
-    ) -> tuple[ClusterRestart, list[Column]]:
+    def restart(self, known: ClusterRestart) -> tuple[ClusterRestart, list[Column]]:
         """Clusters of the whole problem as clusters of the core, and those that are none of it.
 
-        Of others only the ``places`` are known, which are the same.
+        Places are the same.
         """
         n, rows = self.problem.n_groups, np.flatnonzero(self.share < 1.0)
         blocks, share = self.group_of[rows], self.share[rows]
         whole = np.bincount(blocks, share, n)
         joined = whole > 0.0
         inner, others = list[Column](), list[Column]()
-        for column in columns:
+        for column in known.columns:
             members = column.members
             held = np.bincount(blocks, share * members[rows], n)[joined] / whole[joined]
             if np.any((held > SPLIT) & (held < 1.0 - SPLIT)):
@@ -80,7 +78,8 @@ class Core:
             mine[joined] = held > 0.5
             if mine.any():
                 inner.append(column_of(self.problem, mine))
-        return ClusterRestart(self.multipliers, tuple(inner), np.empty((0, 0)), places), others
+        again = ClusterRestart(self.multipliers, tuple(inner), known.centers, known.places)
+        return again, others
 
 
 def core_of(

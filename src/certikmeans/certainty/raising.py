@@ -25,6 +25,7 @@ from certikmeans.bounds.cluster.bound import ClusterBound
 from certikmeans.bounds.cluster.columns import KEPT_COLUMNS
 from certikmeans.bounds.cluster.pricing import Column, Pricer
 from certikmeans.bounds.cluster.starts import ClusterRestart
+from certikmeans.certainty.basis import Shown
 from certikmeans.certainty.case import Case
 from certikmeans.certainty.core import core_of
 from certikmeans.certainty.level import most_reduced_cost
@@ -93,16 +94,20 @@ def raised_multipliers(
         if isinstance(evidence, GroupMultipliers) and 0.0 < found.value < math.inf:
             yield raising.raised(found, evidence.values)
         return
-    assert isinstance(given.evidence, GroupMultipliers)
-    restart = ClusterRestart(given.evidence.values, (), np.empty((0, 0)))
-    if isinstance(given.restart, ClusterRestart):
-        places = given.restart.places
-        restart = dataclasses.replace(restart, columns=given.restart.columns, places=places)
-        restart = dataclasses.replace(restart, columns=_known(pricer, restart))
+    restart = _left_by_the_run(pricer, given)
     in_core = raising.in_core(restart, given.value)
     if in_core is not None:
         yield in_core
     yield raising.in_all(restart, given.value)
+
+
+def _left_by_the_run(pricer: Pricer, given: Shown) -> ClusterRestart:
+    """Where the run has left the bundle; the clusters it knew, in any case."""
+    assert isinstance(given.evidence, GroupMultipliers)
+    restart = ClusterRestart(given.evidence.values, (), np.empty((0, 0)))
+    if isinstance(given.restart, ClusterRestart):
+        restart = dataclasses.replace(given.restart, multipliers=given.evidence.values)
+    return dataclasses.replace(restart, columns=_known(pricer, restart))
 
 
 def _known(pricer: Pricer, restart: ClusterRestart) -> tuple[Column, ...]:
@@ -167,7 +172,7 @@ class _Raising:
         core = core_of(self.pricer, case.groups, restart.multipliers, room)
         if core is None:
             return None
-        inner, others = core.restart(restart.columns, restart.places)
+        inner, others = core.restart(restart)
         # Clusters that the core does not know and that matter already would be in the way.
         sigma = (float(restart.multipliers.sum()) - value - room) / k
         if any(float(restart.multipliers @ one.members) - one.cost > sigma for one in others):
