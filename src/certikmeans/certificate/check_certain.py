@@ -12,7 +12,8 @@ sigma``.
 3. There is one centre in the boxes of each cluster. Two do not fit where all groups together are
    worth less than ``2 sigma - delta``; without one, groups that are worth less than nothing in all
    other boxes would lose that much, and where it is more than ``delta`` there is one. All counts
-   add up to K. And our own centres are where they say.
+   add up to K, each centre counted once, for one of the clusters whose boxes it is in. And our own
+   centres are where they say, in boxes of no other cluster.
 4. A group in another cluster j pays what it is short of there, and what the other clusters lose
    that could have it (less what its neighbours in the cannot-link graph are worth there, who would
    have to leave). A point is certain if that is more than ``delta`` for every j but its own.
