@@ -44,7 +44,7 @@ def claim_of(
     families: tuple[Family, ...],
 ) -> RegionClaim | None:
     """What a checker can be told; None where it could not tell clusters apart."""
-    if any(len(family.clusters) > 1 or not family.filled for family in families):
+    if any(len(family.clusters) > 1 for family in families):
         return None
     reduced = presolved.reduced
     boxes = tuple(replace(region, radius=np.inf) for region in regions)

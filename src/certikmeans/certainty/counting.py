@@ -2,13 +2,14 @@
 
 Of a labelling that is good enough, with ``delta`` for all deficits together:
 
-* an empty cluster has the deficit ``sigma``, so at most ``delta / sigma`` are empty;
+* an empty cluster has the deficit ``sigma``, so with ``sigma > delta``, without which there are no
+  regions (`regions.enclose`), none is empty;
 * ``m`` centres in a region have disjoint clusters, together worth at most
   ``sum_s max(a_s, 0)`` over the region, and at least ``m sigma - delta``;
 * without a centre in region j every group is worth at most what it is in the other regions; one
   that is worth less than nothing there costs its cluster as much, cannot-links or not (a cluster
   without some of its groups is a cluster), so ``sum_s max(0, -max_(i != j) a_s) <= delta``;
-* all counts together make K less the empty clusters.
+* all counts together make K.
 
 R may have islands without a centre of ours: other clusters that are as good. Each is counted with
 the region of ours that is nearest, as one *cell*; all of the above holds for cells as well. Where
@@ -20,7 +21,6 @@ rest.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import final
 
@@ -35,7 +35,6 @@ from certikmeans.rounding import EPS
 
 # Cells that are put together, two by two, at most.
 MOST_MERGERS = 40
-NOWHERE, UNCLEAR = -1, -2  # the region of an empty cluster, and of a centre between two
 
 
 @final
@@ -45,7 +44,6 @@ class Family:
 
     clusters: tuple[int, ...]
     regions: tuple[int, ...]
-    filled: bool  # none of them can be empty
 
 
 def families_of(
@@ -55,59 +53,48 @@ def families_of(
     centers: NDArray[np.float64],
     slack: NDArray[np.float64],
 ) -> tuple[Family, ...] | None:
-    """Match regions with clusters. ``centers`` are ours up to ``slack``, NaN for an empty cluster.
+    """Match regions with clusters. ``centers`` are ours, up to ``slack``.
 
     None: rounding leaves open which region a centre of ours is in.
     """
-    n_clusters = len(centers)
     home = [_home_of(place, regions, slack) for place in centers]
-    if UNCLEAR in home:
+    if None in home:
         return None
-    ours = np.bincount([where for where in home if where >= 0], minlength=len(regions))
-    empty = _most_empty(level, n_clusters)
+    ours = np.bincount(np.array(home, dtype=np.int64), minlength=len(regions))
     cells = _cells(regions, ours)
-    exact = _exact(level, worth, cells, ours, n_clusters, empty)
+    exact = _exact(level, worth, cells, ours)
     for _ in range(MOST_MERGERS):
         pair = _nearest(regions, [j for j, is_exact in enumerate(exact) if not is_exact], cells)
         if pair is None:
             break
         # Two cells that exchange a centre hold a known number together.
         cells[pair[0]] += cells.pop(pair[1])
-        exact = _exact(level, worth, cells, ours, n_clusters, empty)
-    families: list[Family] = []
-    loose: list[int] = []
-    for cell, is_exact in zip(cells, exact, strict=True):
-        if is_exact:
-            members = tuple(k for k in range(n_clusters) if home[k] in cell)
-            families.append(Family(members, tuple(cell), True))
-        else:
-            loose += cell
-    settled = {k for family in families for k in family.clusters}
-    rest = tuple(k for k in range(n_clusters) if k not in settled)
-    if rest:
-        families.append(Family(rest, tuple(loose), empty == 0))
-    return tuple(families)
+        exact = _exact(level, worth, cells, ours)
+    loose = [j for cell, is_exact in zip(cells, exact, strict=True) if not is_exact for j in cell]
+    known = [cell for cell, is_exact in zip(cells, exact, strict=True) if is_exact]
+    return tuple(
+        Family(tuple(k for k, where in enumerate(home) if where in cell), tuple(cell))
+        for cell in (*known, *([loose] if loose else []))
+    )
 
 
 def one_centre_each(level: Level, high: NDArray[np.float64]) -> bool:
     """Whether every set of places holds one centre, given what groups are worth there at most."""
     columns = [high[:, k] for k in range(high.shape[1])]
-    least, most = _counts(level, columns, len(columns), _most_empty(level, len(columns)))
+    least, most = _counts(level, columns, len(columns))
     return bool(np.all(least == 1) and np.all(most == 1))
 
 
 def _home_of(
     place: NDArray[np.float64], regions: tuple[CenterRegion, ...], slack: NDArray[np.float64]
-) -> int:
-    """Number of the region that a centre is in."""
-    if np.isnan(place).any():
-        return NOWHERE
+) -> int | None:
+    """Number of the region that a centre is in; None: of none, or it is between two."""
     homes = [
         j
         for j, region in enumerate(regions)
         if np.all(region.low - slack <= place) and np.all(place <= region.high + slack)
     ]
-    return homes[0] if len(homes) == 1 else UNCLEAR
+    return homes[0] if len(homes) == 1 else None
 
 
 def _cells(regions: tuple[CenterRegion, ...], ours: NDArray[np.int64]) -> list[list[int]]:
@@ -126,12 +113,10 @@ def _exact(
     worth: Worth,
     cells: list[list[int]],
     ours: NDArray[np.int64],
-    n_clusters: int,
-    empty: int,
 ) -> list[bool]:
     """Whether a cell is known to hold as many centres as it holds of ours."""
     high = [worth.over(cell)[1] for cell in cells]
-    least, most = _counts(level, high, n_clusters, empty)
+    least, most = _counts(level, high, int(ours.sum()))
     held = [int(ours[cell].sum()) for cell in cells]
     return [bool(least[j] == most[j] == held[j]) for j in range(len(cells))]
 
@@ -150,14 +135,8 @@ def _nearest(
     return loose[min(i, j)], loose[max(i, j)]
 
 
-def _most_empty(level: Level, n_clusters: int) -> int:
-    if level.sigma <= 0.0:
-        return n_clusters
-    return min(n_clusters, math.floor(level.delta / level.sigma * (1.0 + 4.0 * EPS)))
-
-
 def _counts(
-    level: Level, high: list[NDArray[np.float64]], n_clusters: int, empty: int
+    level: Level, high: list[NDArray[np.float64]], n_clusters: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Least and most centres of every cell, given what groups are worth there at most."""
     n_groups, n_cells = len(high[0]), len(high)
@@ -172,7 +151,7 @@ def _counts(
             least[j] = 1
     for _ in range(n_cells + 1):  # every round settles a region, or changes nothing
         most = np.minimum(most, n_clusters - (least.sum() - least))
-        least = np.maximum(least, (n_clusters - empty) - (most.sum() - most))
+        least = np.maximum(least, n_clusters - (most.sum() - most))
     return least, most
 
 

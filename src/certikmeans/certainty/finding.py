@@ -219,8 +219,6 @@ def _told(
     boxes = np.empty((k, problem.n_features, 2))
     for family in families:
         places = in_user_axes[list(family.regions)]
-        if len(places) == 0:  # they are empty
-            places = _data_box(problem)[None]
         boxes[list(family.clusters), :, 0] = places[:, :, 0].min(axis=0)
         boxes[list(family.clusters), :, 1] = places[:, :, 1].max(axis=0)
     return Certainty(
@@ -253,8 +251,6 @@ def _why(case: Case, level: Level, families: tuple[Family, ...], certain: NDArra
     if merged:
         names = ", ".join(" and ".join(map(str, family.clusters)) for family in merged)
         parts.append(f"clusters {names} cannot be told apart")
-    if not all(family.filled for family in families):
-        parts.append("a cluster may be empty")
     if np.any(case.presolved.row_of_point >= case.presolved.reduced.n_groups):
         parts.append("points of weight 0 can be anywhere")
     parts.append(_room(case, level))

@@ -58,14 +58,11 @@ class Statements:
 
 
 def family_worth(worth: Worth, families: tuple[Family, ...]) -> Worth:
-    """Bounds over all the regions of a family; where a cluster can be empty, from below none."""
+    """Bounds over all the regions of a family."""
     shape = (len(worth.low), len(families))
-    low, high = np.full(shape, -np.inf, order="F"), np.full(shape, -np.inf, order="F")
+    low, high = np.empty(shape, order="F"), np.empty(shape, order="F")
     for f, family in enumerate(families):
-        if family.regions:
-            least, high[:, f] = worth.over(family.regions)
-            if family.filled:
-                low[:, f] = least
+        low[:, f], high[:, f] = worth.over(family.regions)
     return Worth(low, high)
 
 
@@ -138,7 +135,7 @@ def _gains(
         held = np.bincount(place, join, len(groups))
         low = worth.low[groups, f]
         margin = low - held * raised
-        margin -= 4.0 * EPS * (np.abs(np.where(np.isfinite(low), low, 0.0)) + held)
+        margin -= 4.0 * EPS * (np.abs(low) + held)
         gain[:, f] = np.maximum(0.0, margin)
     return gain
 
