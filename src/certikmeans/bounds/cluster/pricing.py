@@ -137,7 +137,6 @@ class Priced:
     centres: list[NDArray[np.float64]]  # whose value exceeds the cutoff, best first
     complete: bool  # False: cut short by the clock or by a find
     boxes: int
-    left: tuple[int, ...]  # regions that may hold a cluster worth more than the cutoff asked for
 
 
 @final
@@ -214,7 +213,7 @@ class Pricer:
         """
         region = self.everywhere if region is None else region
         lam = _restricted(lam, region)
-        return self._priced(lam, cutoff, stop, (region,), tolerance, 2.0, doubt_after)
+        return self._priced(lam, cutoff, stop, (region,), tolerance, doubt_after)
 
     def exact_in(
         self,
@@ -222,10 +221,10 @@ class Pricer:
         cutoff: float,
         stop: StopSignal,
         regions: Sequence[Region],
-        tolerance: float | None = None,
+        tolerance: float,
     ) -> Priced:
         """Prove the same of several regions at once, all groups allowed."""
-        return self._priced(lam, cutoff, stop, regions, tolerance, 1.0, DOUBT_AFTER)
+        return self._priced(lam, cutoff, stop, regions, tolerance, DOUBT_AFTER)
 
     def error(self, lam: NDArray[np.float64]) -> float:
         """At least the rounding error of the upper bound of any box."""
@@ -238,15 +237,13 @@ class Pricer:
         stop: StopSignal,
         regions: Sequence[Region],
         tolerance: float | None,
-        longer: float,
         doubt_after: float,
     ) -> Priced:
-        """Search all regions, the largest bound first; after a find, ``longer`` times as long."""
+        """Search all regions, the largest bound first."""
         error = self.error(lam)
-        asked = cutoff = max(cutoff, 0.0) + 2.0 * error
+        cutoff = max(cutoff, 0.0) + 2.0 * error
         instance = self.instance(lam)
         heap, finds = self._roots(lam, regions), list[tuple[float, NDArray[np.float64]]]()
-        left = set[int]()
         stuck, boxes, number, budget = -np.inf, 0, len(heap), LEAST_BUDGET
         patience = (0.0 if tolerance is None else tolerance) + 2.0 * error
         enough, progress = np.inf, Progress(doubt_after)
@@ -258,7 +255,7 @@ class Pricer:
             batch = [heapq.heappop(heap) for _ in range(min(ROUND, len(heap)))]
             rules = self.rules(error, patience, budget)
             search = partial(search_box, instance=instance, rules=rules, cutoff=cutoff)
-            for searched, outcome in zip(batch, self.crew.map(search, batch), strict=True):
+            for outcome in self.crew.map(search, batch):
                 self._on_work(boxes=outcome.boxes)
                 for box in outcome.open_boxes:
                     box.number = number
@@ -268,22 +265,16 @@ class Pricer:
                 stuck = max(stuck, outcome.stuck)
                 boxes += outcome.boxes
                 cutoff = max(cutoff, outcome.cutoff)
-                if outcome.finds or outcome.stuck > asked:
-                    left.add(searched.region)
-            if cutoff > asked:  # what is closed from now on need not be below what was asked
-                left.update(box.region for box in heap)
             if finds and tolerance is None:
-                enough = min(enough, longer * boxes)
+                enough = min(enough, 2.0 * boxes)
             budget = min(1.5 * budget, MOST_BUDGET)
         finds.sort(key=lambda find: -find[0])
         highest = -heap[0].minus_upper if heap else -np.inf
-        left.update(box.region for box in heap if -box.minus_upper > asked)
         return Priced(
             upper=float(max(cutoff, stuck, highest)),
             centres=[centre for _, centre in finds],
             complete=highest <= cutoff and stuck <= cutoff,
             boxes=boxes,
-            left=tuple(sorted(left)),
         )
 
     def climb(
