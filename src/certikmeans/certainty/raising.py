@@ -168,14 +168,15 @@ class _Raising:
     def in_core(self, restart: ClusterRestart, value: float) -> Raised | None:
         """Raise them on the core; None where there is none, or where it leaves something out."""
         case, k = self.case, self.pricer.reduced.n_clusters
-        room = most_reduced_cost(case.presolved, case.cost, case.slack) - value
-        core = core_of(self.pricer, case.groups, restart.multipliers, room)
+        most = most_reduced_cost(case.presolved, case.cost, case.slack)
+        core = core_of(self.pricer, case.groups, restart.multipliers, most - value)
         if core is None:
             return None
         inner, others = core.restart(restart)
-        # Clusters that the core does not know and that matter already would be in the way.
-        sigma = (float(restart.multipliers.sum()) - value - room) / k
-        if any(float(restart.multipliers @ one.members) - one.cost > sigma for one in others):
+        # Clusters that the core does not know and that matter already would be in the way: those
+        # worth more than the clusters of a labelling spoken of have to be on average.
+        average = (float(restart.multipliers.sum()) - most) / k
+        if any(float(restart.multipliers @ one.members) - one.cost > average for one in others):
             return None
         found = self.bundled(core.problem, core.labels, inner)
         evidence = found.leaf.evidence
