@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from itertools import permutations
 
 import numpy as np
@@ -62,42 +64,41 @@ def about_costs(problem: Problem, labellings: list[tuple[int, ...]]) -> np.ndarr
     return total
 
 
-def holds(problem: Problem, sure: Certainty, ours, means, labels) -> bool:
-    """Whether one numbering of the clusters makes all statements about them true."""
-    return all(
-        sure.possible[i, label] and (label == ours[i] or not sure.certain[i])
-        for i, label in enumerate(labels)
-    ) and all(
-        mean is None
-        or all(
-            Fraction(low) <= v <= Fraction(high) for v, (low, high) in zip(mean, box, strict=True)
-        )
-        for mean, box in zip(means, sure.center_boxes.tolist(), strict=True)
-    )
+def can_be_numbered(k: int, fits: Callable[[int, int], bool]) -> bool:
+    """Whether the clusters have a numbering with which every one fits: asked once for each pair."""
+    table = [[fits(cluster, number) for number in range(k)] for cluster in range(k)]
+    return bool(np.array(table)[np.arange(k), numberings(k)].all(axis=1).any())
+
+
+@cache
+def numberings(k: int) -> np.ndarray:
+    return np.array(list(permutations(range(k))))
 
 
 def check_every_statement(problem: Problem, result: Result, sure: Certainty) -> int:
     """Assert all of them; returns how many labellings they are about."""
     most = Fraction(result.cost) * (1 + Fraction(sure.slack))
     n, k, ours = problem.n_points, problem.n_clusters, result.labels
+    boxes = [[(Fraction(a), Fraction(b)) for a, b in box] for box in sure.center_boxes.tolist()]
     good = good_labellings(problem, most)
     for labels in good:
-        means = [exact_mean(problem, [i for i in range(n) if labels[i] == c]) for c in range(k)]
-        numberings = list(permutations(range(k)))
-        assert any(
-            holds(
-                problem,
-                sure,
-                ours,
-                [means[numbering.index(c)] for c in range(k)],
-                [numbering[label] for label in labels],
+        members = [[i for i in range(n) if labels[i] == c] for c in range(k)]
+        means = [exact_mean(problem, mine) for mine in members]
+
+        def fits(cluster, number, members=members, means=means) -> bool:
+            mean = means[cluster]
+            return all(
+                sure.possible[i, number] and (number == ours[i] or not sure.certain[i])
+                for i in members[cluster]
+            ) and (
+                mean is None
+                or all(a <= v <= b for v, (a, b) in zip(mean, boxes[number], strict=True))
             )
-            for numbering in numberings
-        ), (labels, ours, sure)
-        same = max(
-            sum(numbering[label] == ours[i] for i, label in enumerate(labels))
-            for numbering in numberings
-        )
+
+        assert can_be_numbered(k, fits), (labels, ours, sure)
+        table = np.zeros((k, k), dtype=np.int64)
+        np.add.at(table, (np.array(labels), ours), 1)
+        same = int(table[np.arange(k), numberings(k)].sum(axis=1).max())
         assert n - same <= sure.most_elsewhere
         assert Fraction(same, n) >= Fraction(sure.agreement)
     for i, j, shared in sure.confusable:

@@ -33,5 +33,5 @@ def test_nothing_false_is_said():
 @pytest.mark.parametrize("first", range(1_000, 5_000, 500))
 def test_nothing_false_is_said_of_many(first):
     total = compared(range(first, first + 500))
-    assert total["something said"] >= 200
-    assert total["certificates accepted"] >= 60
+    assert total["something said"] >= 150
+    assert total["certificates accepted"] >= 40
