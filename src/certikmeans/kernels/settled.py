@@ -52,7 +52,7 @@ def settle(
             continue
         for e in range(indptr[s], indptr[s + 1]):
             if state[neighbors[e]] < ALONE:
-                state[s] = HELD
+                state[s] = ALONE
         if state[s] == SETTLED:
             count += 1
     return count
