@@ -48,6 +48,15 @@ def percent(fraction: float) -> str:
     return f"{_shown(Decimal(fraction) * 100, 3, ROUND_CEILING)} %"
 
 
+def percent_in_full(share: float) -> str:
+    """Show a share in per cent with all its digits: for what a claim is about.
+
+    >>> percent_in_full(0.001), percent_in_full(0.00099999996)
+    ('0.1 %', '0.099999996 %')
+    """
+    return f"{(Decimal(repr(share)) * 100).normalize():f} %"
+
+
 def count(number: int, noun: str) -> str:
     """Show a count with its noun.
 

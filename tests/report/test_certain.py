@@ -122,3 +122,10 @@ def test_boxes_are_rounded_outward(run):
     assert np.all(shown[:, 0] <= boxes[:, 0])
     assert np.all(boxes[:, 1] <= shown[:, 1])
     assert np.all(np.abs(shown - boxes) <= 1e-5 * np.abs(boxes))
+
+
+def test_a_slack_is_shown_with_all_its_digits():
+    # Labellings within 0.1 % are more than what this speaks of.
+    sure = solve(Problem.from_data([[0.0], [1.0], [5.0], [6.0]], 2)).certainty(0.00099999996)
+    for text in (repr(sure), certainty_lines(sure)[0], picture_note(sure)):
+        assert "within 0.099999996 % of the cost" in text

@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._numbers import percent, percent_in_full
 from certikmeans.bounds.cluster.pricing import SHORT_CLIMB, Pricer
 from certikmeans.bounds.cluster.pricing_error import mean_slack
 from certikmeans.bounds.sdp.bound import SdpRestart
@@ -262,10 +263,10 @@ def _room(case: Case, level: Level) -> str:
     share = level.delta / case.cost if case.cost > 0.0 else math.inf
     if share > 1.5 * case.slack:
         return (
-            f"the slack is {100.0 * case.slack:.3g} %, but with what is not proven of the cost "
-            f"labellings may differ by {100.0 * share:.3g} % of it: a smaller gap says more"
+            f"the slack is {percent_in_full(case.slack)}, but with what is not proven of the cost "
+            f"labellings may differ by {percent(share)} of it: a smaller gap says more"
         )
-    return f"points may be elsewhere for {100.0 * share:.3g} % of the cost"
+    return f"points may be elsewhere for {percent(share)} of the cost"
 
 
 def _data_box(problem: Problem) -> NDArray[np.float64]:

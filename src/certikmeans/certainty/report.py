@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans._numbers import count
+from certikmeans._numbers import count, percent_in_full
 
 if TYPE_CHECKING:
     from certikmeans.certainty.claim import RegionClaim
@@ -88,7 +88,7 @@ class Certainty:
     def __repr__(self) -> str:
         n_points = len(self.certain)
         return (
-            f"Certainty(within {100.0 * self.slack:g} % of the cost: "
+            f"Certainty(within {percent_in_full(self.slack)} of the cost: "
             f"{int(self.certain.sum())} of {count(n_points, 'point')} certain, "
             f"at least {_share_below(self.agreement)} grouped the same; {self.reason})"
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from certikmeans._numbers import percent_in_full
 from certikmeans.cli.exits import ExitCode, to_stderr, to_stdout
 from certikmeans.cli.parameters import (
     INPUT,
@@ -221,5 +222,5 @@ def _certain(details: dict[str, Any]) -> str:
         return ""
     return (
         f"  certain      {claim['certain']:,} of {details['n_points']:,} points in every labelling "
-        f"within {100.0 * claim['slack']:g} % of the cost\n"
+        f"within {percent_in_full(float(claim['slack']))} of the cost\n"
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans._numbers import count, rounded_down, rounded_up
+from certikmeans._numbers import count, percent_in_full, rounded_down, rounded_up
 from certikmeans.certainty import Certainty
 from certikmeans.report.projection import Projection
 
@@ -36,7 +36,7 @@ def certainty_lines(sure: Certainty, base: int = 0) -> list[str]:
     of every labelling within 0.1 % of the cost: nothing is proven
       why: time was up
     """
-    head = f"of every labelling within {100.0 * sure.slack:g} % of the cost"
+    head = f"of every labelling within {percent_in_full(sure.slack)} of the cost"
     n_points = len(sure.certain)
     if sure.agreement == 0.0 and not sure.certain.any():
         return [f"{head}: nothing is proven", f"  why: {sure.reason}"]
@@ -142,7 +142,7 @@ def mark_certainty(
 
 def picture_note(sure: Certainty) -> str:
     """What rings and frames mean."""
-    head = f"within {100.0 * sure.slack:g} % of the cost"
+    head = f"within {percent_in_full(sure.slack)} of the cost"
     if sure.agreement == 0.0 and not sure.certain.any():
         return f"{head} nothing is proven of single points"
     marked = "ringed points may be elsewhere, centres stay in their frames, "
