@@ -95,6 +95,7 @@ class Bundle:
         self._position = space.start
         self._n_clusters = pricer.reduced.n_clusters
         self._rounding = ROUNDINGS * self._n_clusters * pricer.error(space.multipliers(space.start))
+        self._ascent = float(pricer.reduced.points.size * USUAL_STEPS)  # coordinates it touches
         self._centre = self._position  # the best position so far, by the model
         self._incumbent = [column for _, column in known.own]
         self.mover = self._begin(known)
@@ -126,7 +127,7 @@ class Bundle:
         if not many:
             return LevelMover(self.model)
         cost = sum(column.cost for column in self._incumbent)
-        return SmoothMover(self.model, cost, begun=known.in_a_node)
+        return SmoothMover(self.model, cost, self._ascent, begun=known.in_a_node)
 
     @property
     def ceiling(self) -> float:
@@ -312,8 +313,7 @@ class Bundle:
     def _starts(self, number: int, worth: Vector) -> list[Vector]:
         """Places to climb from: the incumbent's, the best columns of the family, some groups."""
         reduced, family, effort = self.pricer.reduced, self.families[number], self.mover.effort()
-        work = reduced.n_groups * reduced.n_axes * USUAL_STEPS
-        affordable = int(max(effort.work / work, LEAST_STARTS))
+        affordable = int(max(effort.work / self._ascent, LEAST_STARTS))
         n_sampled = min(effort.sampled_starts, affordable, reduced.n_groups)
         n_sampled = 0 if self._familiar else -(-n_sampled // len(self.families))
         n_columns = min(effort.column_starts, max(affordable, LEAST_COLUMN_STARTS))
