@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
+from certikmeans.assignment import assigner_for
+from certikmeans.bounds.base import Setting
 from certikmeans.bounds.cluster.aim import Aim, Outcome
+from certikmeans.bounds.cluster.bound import ClusterBound
 from certikmeans.bounds.cluster.bundle import Bundle, Known
 from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.multipliers import multiplier_space
@@ -15,6 +20,7 @@ from certikmeans.bounds.cluster.pricing_error import lagrangian_below, total_abo
 from certikmeans.bounds.cluster.smooth import SmoothMover
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
+from certikmeans.problem.subproblem import Subproblem
 from certikmeans.stop import StopSignal
 
 N_CLUSTERS = 20
@@ -70,3 +76,19 @@ def test_weights_are_a_mixture_of_columns():
     assert len(weights) == len(bundle.model.columns)
     assert np.all(weights >= 0.0)
     assert 0.9 * N_CLUSTERS <= weights.sum() <= N_CLUSTERS * (1.0 + 1e-9)
+
+
+def test_a_part_with_as_many_clusters_as_groups_costs_nothing():
+    # What a tree on pairs comes to: nothing is left to be raised, and nothing to divide by.
+    points = np.random.default_rng(0).normal(size=(8, 2))
+    problem = Problem.from_data(points, 6, must_link=[(0, 1), (2, 3)])
+    done = presolve(problem, StopSignal())
+    setting = Setting(done.reduced, assigner_for(done.reduced, done.witness))
+    bound = ClusterBound()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = bound.evaluate(
+            bound.prepare(setting), Subproblem.root(done.reduced), 1.0, StopSignal()
+        )
+    assert found.value == 0.0
+    assert np.isfinite(found.restart.multipliers).all()

@@ -22,7 +22,12 @@ from certikmeans.bounds.cluster.columns import column_of
 from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.bounds.cluster.pricing_error import pricing_error
 from certikmeans.bounds.cluster.raising import Manner, raise_at_the_root, raise_in_a_node
-from certikmeans.bounds.cluster.starts import ClusterRestart, start_at_the_root, start_in_a_node
+from certikmeans.bounds.cluster.starts import (
+    ClusterRestart,
+    Start,
+    start_at_the_root,
+    start_in_a_node,
+)
 from certikmeans.bounds.one_centre import cost_about_one_centre
 from certikmeans.execution.blas import one_blas_thread
 from certikmeans.kernels.pricing.ascent import ascend
@@ -119,13 +124,14 @@ class ClusterBound(AbstractBound[ClusterState]):
         if root is None:
             goal, manner = (cutoff, state.gap), Manner(state.gap, state.seed)
             start = start_in_a_node(reduced, state.assigner, part, goal, stop, restart)
+            if start.cost <= self.rounding(reduced):  # as many clusters as groups: it costs nothing
+                return _nothing(reduced, start)
             return raise_in_a_node(state.pricer, part, start, manner, stop)
         start = start_at_the_root(reduced, root.news.labels(), state.gap, state.multipliers)
         start = start.after(restart)
         # What groups cost inside is enough; or there is no time, and a box takes seconds to build.
         if start.aim.goal <= 0.0 or stop.cause() is not None:
-            nothing = ClusterRestart(np.zeros(reduced.n_groups), (), start.centers)
-            return BoundResult(0.0, Leaf("trivial"), nothing)
+            return _nothing(reduced, start)
         manner = Manner(state.gap, state.seed, state.familiar)
         with one_blas_thread():
             pricer = Pricer(reduced, root.executor, root.on_work)
@@ -159,3 +165,9 @@ class ClusterBound(AbstractBound[ClusterState]):
             if whole and members.any() and not (members[tails] & members[heads]).any():
                 columns.append(column_of(after, members))
         return ClusterRestart(lam.values, tuple(columns), centers, restart.places)
+
+
+def _nothing(reduced: ReducedProblem, start: Start) -> BoundResult:
+    """No cost is negative: what is proven without a look."""
+    nothing = ClusterRestart(np.zeros(reduced.n_groups), (), start.centers)
+    return BoundResult(0.0, Leaf("trivial"), nothing)
