@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import warnings
 from collections import Counter
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
@@ -321,6 +322,12 @@ def _check_certificate(problem: Problem, result: Result, sure: Certainty, rng) -
 
 def attacked(seed: int) -> Counter[str]:
     """One instance; returns what was compared. Raises AssertionError at a false statement."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)  # what is no number should not come about
+        return _attacked(seed)
+
+
+def _attacked(seed: int) -> Counter[str]:
     rng = np.random.default_rng([seed, 77])
     problem = drawn(seed)
     way = WAYS[seed % len(WAYS)]
