@@ -173,7 +173,7 @@ def _grow(
     failure, limited = None, False
     try:
         limited = search.run(around.stop)
-    except WorkerError as error:  # the tree is as it was before the round that failed
+    except WorkerError as error:  # the tree is as it was before the node that failed
         failure = error
     proof = None
     if options.keep_proof:
