@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
 import random
 import threading
 import time
@@ -11,14 +13,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from certikmeans import StopSignal, solve
+from certikmeans import Problem, StopSignal, solve
 from certikmeans.checkpoint.file import decode
 from certikmeans.checkpoint.resuming import resume
 from certikmeans.events import IncumbentFound, SafePoint, TreeProgress
-from certikmeans.execution import Crew
+from certikmeans.execution import Crew, Far, accepting
 from certikmeans.options import Options
 from certikmeans.search import ahead as ahead_module
 from certikmeans.search import node as node_module
+from certikmeans.search.node import Node
 from tests.checkpoint.cases import COURSES, KillAt, Killed, clumps, same
 
 WORKERS = 6
@@ -27,10 +30,9 @@ WORKERS = 6
 class Unsteady(Executor):
     """Workers of which nobody knows who is done first; some tasks are tried in vain."""
 
-    _max_workers = WORKERS
-
-    def __init__(self, seed=0, fails=0):
-        self._pool = ThreadPoolExecutor(WORKERS)
+    def __init__(self, seed=0, fails=0, workers=WORKERS):
+        self._max_workers = workers
+        self._pool = ThreadPoolExecutor(workers)
         self._random = random.Random(seed)
         self._fails = fails
         self._lock = threading.Lock()
@@ -121,6 +123,71 @@ def test_workers_are_busy_with_what_comes_next(always_far, monkeypatch):
     assert executor.most_at_once == WORKERS
     # Beyond the last node: at most what waits for a turn.
     assert result.nodes - 1 <= len(seen) <= result.nodes + 64 + 8 * 4 * WORKERS
+
+
+@pytest.mark.parametrize("branching", ["centers", "pairs"])
+def test_data_are_sent_once_however_often_the_incumbent_changes(
+    always_far, poor_heuristics, monkeypatch, branching
+):
+    """A task takes along no more than what it is about."""
+    made, sizes, nodes, changes = [], [], [0], []
+
+    class Counted(Far):  # type: ignore[misc]
+        def __init__(self, *given):
+            super().__init__(*given)
+            made.append(self)
+
+        def submit(self, function, items, shared=None, **named):
+            sizes.extend(len(pickle.dumps(item)) for item in items)
+            return super().submit(function, items, shared, **named)
+
+    def listen(event):
+        if isinstance(event, TreeProgress):
+            nodes.append(event.nodes)
+        elif isinstance(event, IncumbentFound):
+            changes.append(nodes[-1])
+
+    monkeypatch.setattr(accepting, "Far", Counted)
+    one = Unsteady(workers=1)
+    problem = clumps(seed=3)
+    many = Problem.from_data(
+        np.repeat(problem.points, 200, axis=0),
+        4,
+        must_link=[(200 * i, 200 * i + j) for i in range(30) for j in range(1, 200)],
+        cannot_link=200 * problem.cannot_link,
+    )
+    settings = {**BOUND, "branching": branching}
+    solve(many, jobs=1, executor=one, callbacks=[listen], **settings)
+    one.shutdown()
+    assert max(changes) > 1, "it has not changed in the midst of the tree"
+    assert len(sizes) > 60
+    assert made[0].data_sent == 1
+    assert max(sizes) < 4_000  # 6,000 points
+
+
+@pytest.mark.parametrize("selection", ["best", "depth", "mixed"])
+def test_nodes_whose_turn_came_are_forgotten(selection):
+    """One thread never works ahead: what might have been worked on must not pile up."""
+    most = []
+
+    def listen(event):
+        if isinstance(event, TreeProgress) and event.nodes % 100 == 1:
+            gc.collect()
+            alive = sum(isinstance(one, Node) for one in gc.get_objects())
+            most.append((alive, event.open_nodes))
+
+    result = solve(
+        clumps(40),
+        jobs=1,
+        bound="sample",
+        selection=selection,
+        node_limit=2_001,
+        callbacks=[listen],
+    )
+    assert result.nodes > 1_500
+    assert len(most) > 10
+    # Parts of the next node, and what may stay behind for a while.
+    assert all(alive <= 2 * open_nodes + 150 for alive, open_nodes in most), most
 
 
 def evaluations(monkeypatch):
