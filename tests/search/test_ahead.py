@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from certikmeans import Problem, StopSignal, solve
+from certikmeans import Problem, StopReason, StopSignal, solve
 from certikmeans.checkpoint.file import decode
 from certikmeans.checkpoint.resuming import resume
 from certikmeans.events import IncumbentFound, SafePoint, TreeProgress
@@ -263,6 +263,35 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(
         again = solve(problem, jobs=2, resume=path, **settings)
         assert same(again, whole)
         assert again.cost <= first.cost
+
+
+def test_what_was_known_ahead_is_told_at_the_end(always_far):
+    """Stopped with many parts known ahead of their turn: what they prove is in the result."""
+    improved = 0
+    for nodes in (9, 15, 21, 27):
+        stop, executor, told = StopSignal(), Unsteady(nodes), []
+
+        def pull(event, stop=stop, nodes=nodes, told=told):
+            if isinstance(event, TreeProgress) and stop.cause() is None:
+                told.append(event.lower_bound)
+                if event.nodes >= nodes:
+                    stop.interrupt()
+
+        result = solve(
+            clumps(),
+            executor=executor,
+            callbacks=[pull],
+            stop=stop,
+            bound="sample",
+            branching="pairs",
+            node_limit=999,
+            keep_proof=True,
+        )
+        executor.shutdown()
+        assert result.stop_reason is StopReason.INTERRUPTED
+        assert result.lower_bound == result.proof.lower_bound >= told[-1]
+        improved += result.lower_bound > told[-1]
+    assert improved, "nothing was known ahead"
 
 
 def test_after_a_failure_the_rest_is_exact(always_far, tmp_path):
