@@ -23,6 +23,9 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 WAIT_SECONDS = 1.0  # between two looks whether anybody is still there
+# Elsewhere, tasks whose time is up know that by themselves, but cannot be told that somebody has
+# pulled a signal; and a worker may hang. Those that do not come back so soon are done without.
+PATIENCE_SECONDS = 2.0
 # For everybody who works: one to work on, and one to begin with when that is done. Threads that
 # hold the interpreter keep this one from handing out more, for so long.
 EACH = 2

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.execution import Crew, Shared
+from certikmeans.execution.line import PATIENCE_SECONDS
 from certikmeans.search.node import AbstractWorker, Answer, Node, Task, evaluate
 from certikmeans.search.state import Known
 from certikmeans.stop import StopCause, StopSignal
@@ -29,9 +30,6 @@ Part = TypeVar("Part")
 # Answers that wait for their turn take memory, and may be thrown away: at most so many times what
 # keeps everybody busy, and at least a few.
 MOST_AHEAD, FEW_AHEAD = 8, 64
-# Elsewhere, tasks whose time is up know that by themselves; those that do not come back so soon
-# are done without.
-PATIENCE_SECONDS = 2.0
 
 
 @final
