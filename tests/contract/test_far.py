@@ -192,38 +192,6 @@ class Flaky(Immediate):
         return super().submit(function, *arguments, **named)
 
 
-class Silent(Executor):
-    """Takes tasks, and never answers."""
-
-    _max_workers = 2
-
-    def submit(self, function, /, *arguments, **named):
-        future = Future()
-        future.set_running_or_notify_cancel()
-        return future
-
-
-def test_a_stop_does_not_wait_for_parts_that_do_not_come_back(monkeypatch):
-    import threading
-    import time
-
-    import numpy as np
-
-    from certikmeans.bounds.partition.run import partition_bound
-    from certikmeans.execution import line
-    from certikmeans.presolve.pipeline import presolve
-    from certikmeans.stop import StopSignal
-
-    monkeypatch.setattr(Paces, "pays", lambda self, far, count: True)
-    rng = np.random.default_rng(0)
-    reduced = presolve(Problem.from_data(rng.normal(size=(60, 6)), 3), StopSignal()).reduced
-    labels, stop, began = (np.arange(60) % 3).astype(np.int64), StopSignal(), time.monotonic()
-    threading.Timer(0.2, stop.interrupt).start()
-    found = partition_bound(reduced, labels, np.inf, stop, size=20, far=Far(Silent()))
-    assert 0.2 <= time.monotonic() - began < line.PATIENCE_SECONDS + 3.0
-    assert (found.value, found.failures) == (0.0, 0)
-
-
 def test_parts_go_out_and_come_again_when_they_fail(monkeypatch):
     import numpy as np
 

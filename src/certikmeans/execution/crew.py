@@ -11,6 +11,7 @@ from certikmeans.execution.far import Far, failure_of
 from certikmeans.execution.line import Line
 from certikmeans.execution.paces import Paces
 from certikmeans.execution.there import Done, Shared, timed_here
+from certikmeans.stop import StopSignal
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -66,10 +67,13 @@ class Crew:
         items: Sequence[Item],
         on_answer: Callable[[int, Answer], None] = untold,
         shared: Shared | None = None,
+        stop: StopSignal | None = None,
     ) -> list[Answer]:
         """Return ``[function(item) for item in items]``; tell every answer as it comes.
 
-        With ``shared``, ``function(shared.value, item)``: what all tasks need, sent once.
+        With ``shared``, ``function(shared.value, item)``: what all tasks need, sent once. When
+        ``stop`` is pulled, tasks know that by themselves, but those elsewhere may not: they are
+        done here, where they end at once.
         """
         if self._far is None or len(items) < 2:
             return self._map_here(function, items, on_answer, shared)
@@ -79,6 +83,8 @@ class Crew:
             for item in items:
                 line.put(item, shared)
             while len(line.answers) < len(items):
+                if stop is not None and stop.cause() is not None:
+                    line.bring_home()
                 line.advance()
         finally:
             line.drop()

@@ -99,7 +99,7 @@ class Line(Generic[Item, Answer]):
     def advance(self) -> None:
         """Wait until another answer has come, or for a moment."""
         if self._outbox or self._again:
-            self._send(1)
+            self._send(EACH if len(self._outbox) >= self._size else 1)
         try:
             if self._waiting:
                 self._take_in(self._came.get_nowait())
@@ -109,7 +109,7 @@ class Line(Generic[Item, Answer]):
                 self._take_in(self._came.get_nowait())
         except Empty:
             if self._far is not None and self._far.deserted():
-                self._bring_home()
+                self.bring_home()
         if self._waiting:
             self._do(self._waiting.popleft())
 
@@ -252,8 +252,8 @@ class Line(Generic[Item, Answer]):
         self._there[future] = numbers
         future.add_done_callback(self._came.put)
 
-    def _bring_home(self) -> None:
-        """Nobody is left elsewhere: what is out is done here."""
+    def bring_home(self) -> None:
+        """Expect nothing from elsewhere: what is out is done here."""
         lost = [*self._outbox, *self._again]
         for future, numbers in self._there.items():
             future.cancel()
