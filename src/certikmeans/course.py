@@ -96,7 +96,7 @@ class Course:
             self.bounds_left -= 1
 
     def cut_short(self) -> None:
-        """The run is told to stop: whoever goes on begins with the bound that is at work now."""
+        """The run is about to end: whoever goes on begins with the bound that is at work now."""
         self._frozen = self.state()
 
     def essence(self) -> Essence:

@@ -74,6 +74,7 @@ class Far:
         self._since = self._last_seen = time.monotonic()
         self._waking: list[Future[Any]] | None = None
         self._failures = 0
+        self.failure: WorkerError | None = None  # why nothing should be sent any more
         self.sent = 0  # tasks
         self.data_sent = 0  # times that data went along, or were spread
 
@@ -237,17 +238,21 @@ class Far:
         if place is not None and self._client is not None:
             self._avoided |= {place}
         if self._failures > MOST_FAILURES:
-            raise failure_of(error, "too many tasks failed") from error
+            raise self._given_up(error, "too many tasks failed") from error
         if self._client is not None:
             self._spread.clear()  # who had it may be gone
         if isinstance(error, BrokenExecutor):
             self._replace(error)
 
+    def _given_up(self, error: BaseException, what: str) -> WorkerError:
+        self.failure = failure_of(error, what)
+        return self.failure
+
     def _replace(self, error: BrokenExecutor) -> None:
         """Put another pool in the place of a broken one."""
         made = _like(self._executor) if len(self._own) < MOST_POOLS else None
         if made is None:
-            raise failure_of(error) from error
+            raise self._given_up(error, "a pool of workers broke") from error
         self._own.append(made)
         self._executor = made
         self._sent.clear()

@@ -73,8 +73,12 @@ class Hands(Generic[One]):
         self._tasks: dict[Future[Any], tuple[One, PartTask]] = {}
         self._there: set[Future[Any]] = set()  # those of them that were sent
         self._came: SimpleQueue[Future[Any]] = SimpleQueue()
-        self.given_up = False  # too much has failed
         self.tries = 1 if far is None else TRIES  # that a part may fail
+
+    @property
+    def given_up(self) -> bool:
+        """Whether too much has failed elsewhere; who asked for the bound will see it, too."""
+        return self._far is not None and self._far.failure is not None
 
     @property
     def busy(self) -> set[int]:
@@ -177,10 +181,8 @@ class Hands(Generic[One]):
 
     def _note_failure(self, error: BaseException) -> None:
         assert self._far is not None
-        try:
+        with suppress(WorkerError):
             self._far.note_failure(error)
-        except WorkerError:
-            self.given_up = True
 
     def _worthwhile(self, count: int) -> Far | None:
         far = self._far

@@ -293,6 +293,8 @@ class _Run:
             for one, fields in zip(self._all, before.progress, strict=True):
                 for name in FAR:
                     setattr(one, name, fields[name])
+                if one.failures:  # somebody else may do better
+                    one.failures, one.ended = 0, False
             self._tell()
 
     @property
