@@ -62,6 +62,9 @@ class Course:
         self.bounds_left = self.before.bounds_left
         if self.bounds_left is not None:
             policy.skip_to(self.bounds_left)
+        if self.before.under_way is not None:  # not lost before it is asked again
+            name, kept = self.before.under_way
+            self.under_way = name, lambda: kept
 
     def tree_before(self) -> SearchState | None:
         """The tree to go on with."""
