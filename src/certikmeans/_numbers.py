@@ -1,11 +1,26 @@
-"""Numbers for people, rounded in the direction that keeps the claim true."""
+"""Numbers for people, rounded in the direction that keeps the claim true; and from people."""
 
 from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any
 
 DIGITS = 10
+
+
+def plain_number(value: Any) -> float:
+    """What somebody has given as a number; not a number, if it is none.
+
+    >>> plain_number(3), plain_number("3"), plain_number(None)
+    (3.0, nan, nan)
+    """
+    if isinstance(value, str | bytes | bool):  # float() would take them, and hide a slip
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def rounded_up(value: float, digits: int = DIGITS) -> str:

@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass
 from typing import Any, final
 
+from certikmeans._numbers import plain_number
 from certikmeans.bounds.registry import BOUNDS as REGISTERED
 from certikmeans.errors import InputError
 
@@ -66,7 +67,7 @@ class Options:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        gap = _number(self.gap)
+        gap = plain_number(self.gap)
         if not 0.0 <= gap < 1.0:
             raise InputError(
                 f"gap: {self.gap!r} is not a number of at least 0 and below 1",
@@ -74,7 +75,7 @@ class Options:
             )
         put(self, "gap", gap)
         if self.time_limit is not None:
-            limit = _number(self.time_limit)
+            limit = plain_number(self.time_limit)
             if not 0.0 < limit < math.inf:
                 raise InputError(
                     f"time limit: {self.time_limit!r} is not a positive number of seconds",
@@ -112,15 +113,6 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, str | bytes | bool):  # float() would take them, and hide a slip
-        return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan
 
 
 def whole_number(name: str, value: Any, least: int) -> int:

@@ -106,15 +106,21 @@ def test_the_same_tree_whoever_is_done_first(
     assert better, "nothing was thrown away"
 
 
-def test_workers_are_busy_with_what_comes_next(always_far, monkeypatch):
-    """Nothing is bounded twice, and hardly anything in vain."""
-    seen, evaluate = [], node_module.evaluate
+def evaluations(monkeypatch):
+    """Parts, as they are bounded."""
+    done, evaluate = [], node_module.evaluate
 
     def watched(shared, task):
-        seen.append((task.part.together, task.part.apart))
+        done.append((task.part.together, task.part.apart))
         return evaluate(shared, task)
 
     monkeypatch.setattr(ahead_module, "evaluate", watched)
+    return done
+
+
+def test_workers_are_busy_with_what_comes_next(always_far, monkeypatch):
+    """Nothing is bounded twice, and hardly anything in vain."""
+    seen = evaluations(monkeypatch)
     settings = {"bound": "sample", "branching": "pairs", "node_limit": 201}
     executor = Unsteady()
     result = solve(clumps(), jobs=1, executor=executor, **settings)
@@ -188,17 +194,6 @@ def test_nodes_whose_turn_came_are_forgotten(selection):
     assert len(most) > 10
     # Parts of the next node, and what may stay behind for a while.
     assert all(alive <= 2 * open_nodes + 150 for alive, open_nodes in most), most
-
-
-def evaluations(monkeypatch):
-    done, evaluate = [], node_module.evaluate
-
-    def watched(shared, task):
-        done.append((task.part.together, task.part.apart))
-        return evaluate(shared, task)
-
-    monkeypatch.setattr(ahead_module, "evaluate", watched)
-    return done
 
 
 @pytest.mark.parametrize("at", [12, 40, 90])

@@ -6,6 +6,7 @@ import math
 import operator
 from typing import Any
 
+from certikmeans._numbers import plain_number
 from certikmeans.errors import InputError
 
 
@@ -15,7 +16,7 @@ def checked_slack(slack: Any) -> float:
     >>> checked_slack(0.001)
     0.001
     """
-    share = _number(slack)
+    share = plain_number(slack)
     if not 0.0 <= share <= 1.0:
         raise InputError(
             f"slack: {slack!r} is not a share from 0 to 1",
@@ -28,7 +29,7 @@ def checked_seconds(time_limit: Any) -> float | None:
     """Return the time limit as a number; None: there is none."""
     if time_limit is None:
         return None
-    seconds = _number(time_limit)
+    seconds = plain_number(time_limit)
     if not 0.0 < seconds < math.inf:
         raise InputError(
             f"time limit: {time_limit!r} is not a positive number of seconds",
@@ -49,12 +50,3 @@ def checked_count(most: Any) -> int:
             hint="give a whole number: at most so many are returned",
         )
     return number
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, str | bytes | bool):  # float() would take them, and hide a slip
-        return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan

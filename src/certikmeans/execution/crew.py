@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar, final
 
-from certikmeans.errors import CertikmeansError
-from certikmeans.execution.far import Far, failure_of
+from certikmeans.execution.far import Far, failures_told
 from certikmeans.execution.line import Line
 from certikmeans.execution.paces import Paces
 from certikmeans.execution.there import Done, Shared, timed_here
@@ -101,18 +100,15 @@ class Crew:
         running: list[Future[Done]] = []
         answers: list[Answer] = []
         try:
-            if self._executor is not None and len(items) > 1:
-                submit = self._executor.submit
-                running += [submit(timed_here, function, shared, item) for item in items]
-            for place, item in enumerate(items):
-                done = running[place].result() if running else timed_here(function, shared, item)
-                answers.append(done.answer)
-                on_answer(place, answers[-1])
+            with failures_told():
+                if self._executor is not None and len(items) > 1:
+                    submit = self._executor.submit
+                    running += [submit(timed_here, function, shared, item) for item in items]
+                for place, item in enumerate(items):
+                    one = running[place].result() if running else timed_here(function, shared, item)
+                    answers.append(one.answer)
+                    on_answer(place, one.answer)
             return answers
-        except CertikmeansError:
-            raise
-        except Exception as error:
-            raise failure_of(error) from error
         finally:
             for task in running:
                 task.cancel()  # those that wait behind one that failed

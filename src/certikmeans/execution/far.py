@@ -13,8 +13,9 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from typing import Any, final
 
 from certikmeans.errors import CertikmeansError, WorkerError
@@ -265,6 +266,17 @@ class Far:
         for executor in self._own:
             executor.shutdown(wait=False, cancel_futures=True)
         self._spread.clear()
+
+
+@contextmanager
+def failures_told() -> Iterator[None]:
+    """Whatever goes wrong here comes out as a `WorkerError`; our own errors as they are."""
+    try:
+        yield
+    except CertikmeansError:
+        raise
+    except FAILURES as error:
+        raise failure_of(error) from error
 
 
 def failure_of(error: BaseException, what: str = "a worker failed") -> WorkerError:

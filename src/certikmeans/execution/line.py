@@ -14,8 +14,15 @@ from concurrent.futures import Executor, Future
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar, final
 
-from certikmeans.errors import CertikmeansError, WorkerError
-from certikmeans.execution.far import FAILURES, LOOK_SECONDS, TRIES, Far, failure_of
+from certikmeans.errors import CertikmeansError
+from certikmeans.execution.far import (
+    FAILURES,
+    LOOK_SECONDS,
+    TRIES,
+    Far,
+    failure_of,
+    failures_told,
+)
 from certikmeans.execution.paces import Paces
 from certikmeans.execution.there import Done, Parcel, Shared, timed_here
 
@@ -153,21 +160,15 @@ class Line(Generic[Item, Answer]):
             self._waiting.append(number)
             return
         item, shared = self._tasks[number]
-        try:
+        with failures_told():
             future = self._executor.submit(timed_here, self._function, shared, item)
-        except Exception as error:
-            raise failure_of(error) from error
         self._here[future] = number
         future.add_done_callback(self._came.put)
 
     def _do(self, number: int) -> None:
         item, shared = self._tasks[number]
-        try:
+        with failures_told():
             done = timed_here(self._function, shared, item)
-        except CertikmeansError:
-            raise
-        except Exception as error:
-            raise failure_of(error) from error
         self._note(number, done, None)
 
     def _note(self, number: int, done: Done, far: Far | None) -> None:
@@ -179,12 +180,8 @@ class Line(Generic[Item, Answer]):
     def _take_in(self, future: Future[Any]) -> None:
         if future in self._here:
             number = self._here.pop(future)
-            try:
+            with failures_told():
                 done = future.result()
-            except CertikmeansError:
-                raise
-            except FAILURES as error:
-                raise failure_of(error) from error
             self._note(number, done, None)
         elif future in self._there:
             self._open(self._there.pop(future), future)
@@ -205,7 +202,7 @@ class Line(Generic[Item, Answer]):
 
     def _failed(self, far: Far, numbers: Sequence[int], error: BaseException) -> None:
         """Have tasks that failed done by somebody else, unless one has failed too often."""
-        ours = isinstance(error, CertikmeansError | WorkerError)
+        ours = isinstance(error, CertikmeansError)
         for number in numbers:
             self._tries[number] += 1
             if self._tries[number] >= TRIES and not ours:
