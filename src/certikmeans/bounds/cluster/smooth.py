@@ -91,7 +91,7 @@ class SmoothMover(AbstractMover):
         self._n_clusters = float(model.cuts.counts.sum())
         self._share = cost / self._n_clusters
         self._first_step = FIRST_STEP * cost / np.sqrt(len(model.cuts.total))
-        dear = WORK < MOST_NEW * ascent
+        dear = MOST_NEW * ascent > WORK
         self._softest = (SOFT_WHEN_DEAR if dear else SOFT) * self._share
         self._softness = SOFT_IN_A_NODE * self._share if begun else self._softest
         self._excess = 0.0
