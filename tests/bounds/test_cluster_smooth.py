@@ -160,7 +160,7 @@ def test_own_clusters_are_never_forgotten():
 def test_moves_raise_the_model_and_stay_below_the_cost():
     pricer, model, own, space = many(1)
     cost = sum(column.cost for column in own)
-    mover = SmoothMover(model, cost, begun=False)
+    mover = SmoothMover(model, cost, 1.0, begun=False)
     aim = Aim(goal=0.99 * cost, level=cost, unit=0.01 * cost)
     position, values = space.start, []
     for _ in range(60):

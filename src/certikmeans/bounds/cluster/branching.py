@@ -22,6 +22,7 @@ from certikmeans.stop import StopSignal
 Vector = NDArray[np.float64]
 
 CANDIDATES = 12
+MOST_ENTRIES = 2e8  # columns times groups
 STEPS = 20
 SOFT = 1e-4  # as a part of a cluster's share of the cost
 # The multipliers are good already: steps begin shorter than those of a climb from nothing.
@@ -38,9 +39,14 @@ def most_promising_pair(
     cost: float,
     stop: StopSignal,
 ) -> Pair | None:
-    """Pair whose decision gains most in both parts, by the product; None: nothing is in doubt."""
+    """Pair whose decision gains most in both parts, by the product.
+
+    None: nothing is in doubt, there is no time, or so many groups that trees are not on pairs.
+    """
+    if stop.cause() is not None or len(model.columns) * problem.n_groups > MOST_ENTRIES:
+        return None
     pairs = doubtful_pairs(problem, mixture, CANDIDATES)
-    if len(pairs) < 2 or stop.cause() is not None:
+    if len(pairs) < 2:
         return pairs[0] if pairs else None
     softness = SOFT * cost / problem.n_clusters
     first_step = SHORTER * FIRST_STEP * cost / np.sqrt(len(position))

@@ -55,6 +55,7 @@ class Manner:
     gap: float
     seed: int
     familiar: bool = False
+    hopeful: bool = True  # nothing says yet that the gap is out of reach
 
 
 def raise_at_the_root(
@@ -132,7 +133,11 @@ class _AtTheRoot:
             self._pricer,
             self._part,
             self._start,
-            dataclasses.replace(self._manner, familiar=self._manner.familiar and self._hopeful),
+            dataclasses.replace(
+                self._manner,
+                familiar=self._manner.familiar and self._hopeful,
+                hopeful=self._hopeful,
+            ),
             self._best,
             None,
             wider=0.0 if self._hopeful else WIDER,
@@ -194,6 +199,7 @@ def _bundle(
             places=() if start.places is None else tuple(start.places),
             in_a_node=in_a_node,
             familiar=manner.familiar,
+            hopeful=manner.hopeful,
         ),
         manner.seed,
         best.offer,

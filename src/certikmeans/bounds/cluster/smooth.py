@@ -34,8 +34,9 @@ Vector = NDArray[np.float64]
 
 STEPS = 30  # between two rounds of ascents
 FIRST_STEP = 0.05  # as a part of the cost, spread evenly over all groups
-# Softness, as a part of a cluster's share of the cost: at the start, and where a start is known.
-SOFT, SOFT_IN_A_NODE = 3e-3, 1e-4
+# Softness, as a part of a cluster's share of the cost: at the start; where groups are so many that
+# few ascents are affordable, and rounds have to count; and where a start is known.
+SOFT, SOFT_WHEN_DEAR, SOFT_IN_A_NODE = 3e-3, 7e-4, 1e-4
 # It comes down by these factors: where the ascents found hardly more than the model knew, and
 # where they found some, in units of the softness. Where they found much, or the last climb gained
 # more than a part of it, the softness stays; where they found very much, it was too sharp for what
@@ -59,7 +60,7 @@ FAR_BELOW = 1e-3
 MOST_NEW, MOST_STARTS, MOST_SAMPLED = 10, 30, 20
 LEAST_WHEN_SOFT, LEAST_WHEN_SHARP = (5, 2), (15, 10)
 STILL_SOFT = 0.1  # of the softness at the start
-WORK = 2e7  # coordinates that ascents may touch, for every cluster
+WORK = 5e6  # coordinates that ascents may touch, for every cluster
 # Before an exact pricing, which takes longer than hundreds of ascents.
 BOXES_PER_START, MOST_STARTS_BEFORE = 40.0, 1_000
 
@@ -74,6 +75,8 @@ class SmoothMover(AbstractMover):
         What is known. Its weights and who is idle are kept up to date.
     cost : float
         Of the labelling, > 0: units of everything else.
+    ascent : float
+        Coordinates that an ascent touches, about.
     begun : bool
         Whether the multipliers are known to be good nearly everywhere, as in a node.
     """
@@ -82,14 +85,15 @@ class SmoothMover(AbstractMover):
     converged: ClassVar[float] = 0.02
     worth_waiting: ClassVar[float] = 0.05
 
-    def __init__(self, model: CutModel, cost: float, *, begun: bool) -> None:
+    def __init__(self, model: CutModel, cost: float, ascent: float, *, begun: bool) -> None:
         self.ceiling = np.inf
         self._model = model
         self._n_clusters = float(model.cuts.counts.sum())
         self._share = cost / self._n_clusters
         self._first_step = FIRST_STEP * cost / np.sqrt(len(model.cuts.total))
-        self._softest = SOFT * self._share
-        self._softness = (SOFT_IN_A_NODE if begun else SOFT) * self._share
+        dear = MOST_NEW * ascent > WORK
+        self._softest = (SOFT_WHEN_DEAR if dear else SOFT) * self._share
+        self._softness = SOFT_IN_A_NODE * self._share if begun else self._softest
         self._excess = 0.0
         self._found = MOST_NEW * self._n_clusters
         self._gain = np.inf
