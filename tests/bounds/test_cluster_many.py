@@ -8,7 +8,8 @@ from sklearn.cluster import KMeans
 
 from certikmeans.bounds.cluster import bundle as bundle_module
 from certikmeans.bounds.cluster.aim import Aim, Outcome
-from certikmeans.bounds.cluster.bundle import Bundle, Known
+from certikmeans.bounds.cluster.bundle import Bundle
+from certikmeans.bounds.cluster.columns import Known
 from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.level import LevelMover
 from certikmeans.bounds.cluster.multipliers import multiplier_space

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.cluster.aim import Aim, BundleStatistics, Outcome
+from certikmeans.bounds.cluster.columns import Known
 from certikmeans.bounds.cluster.families import Family
 from certikmeans.bounds.cluster.level import LevelMover
 from certikmeans.bounds.cluster.model import CutModel
@@ -52,24 +52,6 @@ RESERVED = 0.7
 # are larger than those of the start.
 ROUNDINGS = 2.5
 GIVEN = ("pricer", "_on_bound")  # not part of the state
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Known:
-    """What a bundle begins with.
-
-    ``own`` has the clusters of a labelling in the part, by the number of their family; ``others``
-    are clusters found before, and ``places`` are centres of more of them, of which the groups are
-    forgotten.
-    """
-
-    own: Sequence[tuple[int, Column]]
-    others: Sequence[Column] = ()
-    places: Sequence[Vector] = ()
-    in_a_node: bool = False
-    familiar: bool = False  # ascents from known clusters were all that exact pricing could find
-    hopeful: bool = True  # the goal may be in reach
 
 
 @final
@@ -227,10 +209,8 @@ class Bundle:
         leash = SHARE_OF_EARLY_BOUNDS * elapsed - self._early_seconds
         worth_it = WORTH_A_BOUND * (aim.goal - self.proven)
         if stop.remaining < 1.5 * (self._round_seconds + self._exact_seconds):
-            leash, worth_it = (
-                stop.remaining,
-                2.0 * self.mover.converged * aim.unit,
-            )  # the last chance
+            leash = stop.remaining  # the last chance
+            worth_it = 2.0 * self.mover.converged * aim.unit
         if leash <= 0.0 or self.model.value(self._centre) - self.proven < worth_it:
             return
         began = time.monotonic()
@@ -369,10 +349,10 @@ class Bundle:
             until = stop.within(leash)
         elif np.isinf(doubt_after):
             # Half of the time left may go into one exact pricing; but something has to end it.
-            limited = stop.remaining < np.inf
-            doubt_after, until = (
-                (np.inf, stop.within(0.5 * stop.remaining)) if limited else (DOUBT_AFTER, stop)
-            )
+            if stop.remaining < np.inf:
+                until = stop.within(0.5 * stop.remaining)
+            else:
+                doubt_after = DOUBT_AFTER
         spent = 0.0
         for number, family in enumerate(self.families):
             priced = self.pricer.exact(

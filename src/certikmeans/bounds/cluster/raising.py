@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from certikmeans.bounds.base import BoundResult, Root
 from certikmeans.bounds.cluster.aim import Outcome
 from certikmeans.bounds.cluster.branching import most_promising_pair
-from certikmeans.bounds.cluster.bundle import FEW_CLUSTERS, MOST_ROUNDS, Bundle, Known
+from certikmeans.bounds.cluster.bundle import FEW_CLUSTERS, MOST_ROUNDS, Bundle
 from certikmeans.bounds.cluster.columns import (
+    Known,
     columns_of,
     columns_to_recombine,
     heaviest_columns,
