@@ -12,9 +12,11 @@ import heapq
 import pickle
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, final
 
 from benchmarks.solvers.base import AbstractSolver, Answer, finite
@@ -157,6 +159,32 @@ def _unpacked(known: Sequence[tuple[bytes, float]]) -> Parcel:
     return Parcel(tuple(Done(pickle.loads(packed), *2 * (busy,)) for packed, busy in known))
 
 
+@contextmanager
+def _changed(module: ModuleType, name: str, value: Any) -> Iterator[None]:
+    """Have something in a module changed for a while."""
+    before = vars(module)[name]
+    vars(module)[name] = value
+    try:
+        yield
+    finally:
+        vars(module)[name] = before
+
+
+@contextmanager
+def _one_look_at_the_clock() -> Iterator[None]:
+    """Parts are sized by a clock; here, all of them by the same look at it."""
+    name = "seconds_per_iteration"
+    measure, speed = vars(partition)[name], list[float]()
+
+    def once(*given: Any) -> float:
+        if not speed:
+            speed.append(measure(*given))
+        return speed[0]
+
+    with _changed(partition, name, once):
+        yield
+
+
 @final
 @dataclass(frozen=True)
 class Emulated(AbstractSolver):
@@ -189,20 +217,13 @@ class Emulated(AbstractSolver):
 
     def run(self, problem: Problem, limit: float, seed: int) -> Answer:
         """Record, then have it done by many."""
+        with _one_look_at_the_clock():
+            return self._run(problem, seed)
+
+    def _run(self, problem: Problem, seed: int) -> Answer:
         recorder = Recorder()
-        speed: list[float] = []
-        measure: Callable[..., float] = vars(partition)["seconds_per_iteration"]
-
-        def once(*given: Any) -> float:
-            """Parts are sized by a clock; here, all of them by the same look at it."""
-            if not speed:
-                speed.append(measure(*given))
-            return speed[0]
-
-        vars(partition)["seconds_per_iteration"] = once
-        wake_after, paces.WAKE_AFTER = paces.WAKE_AFTER, 0.0
-        alone = solve(problem, executor=recorder, jobs=1, seed=seed, **self.options)
-        paces.WAKE_AFTER = wake_after
+        with _changed(paces, "WAKE_AFTER", 0.0):
+            alone = solve(problem, executor=recorder, jobs=1, seed=seed, **self.options)
         times = [seconds for _, seconds in recorder.answers.values()]
         details: dict[str, Any] = {
             "tasks": len(times),

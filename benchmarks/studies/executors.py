@@ -93,6 +93,8 @@ def _emulated_lines(name: str, row: Row) -> Iterator[list[Any]]:
     runs = {int(workers): one for workers, one in found["runs"].items()}
     stage = "search" if row.nodes and row.nodes > 1 else "bounds"
     same = all(one["same"] for one in runs.values())
+    if stage == "search":
+        same = same and all(one["same_bound"] for one in runs.values())
     tasks, seconds = found["tasks"], found["task_seconds"]
     facts = [tasks, f"{1e3 * seconds / max(tasks, 1):.0f}"]
     for what in ("total", stage):
@@ -143,19 +145,22 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
 EMULATION = f"""## Emulated: many workers
 
 How many times as fast as with one worker. There is no cluster here, so workers are emulated. The
-run is done once, on one thread, and every task is recorded: what it found, and the seconds of the
-processor that it took. Then it is done again, by the same program, with workers that do nothing but
-wait for as long as the task took, and hand out what was recorded. A bundle of tasks goes to the
-worker that is free first; its journey takes {1e3 * JOURNEY:.0f} ms, {1e3 * SCHEDULER:.0f} ms of
-the scheduler, which has one after the other, and {1e3 * CLIENT:.1f} ms of the program itself.
+run is done once, on one thread, and every task that would travel is recorded: what it found, and
+the seconds of the processor that it took. Then it is done again, by the same program, with workers
+that do nothing but wait for as long as the task took, and hand out what was recorded. A bundle of
+tasks goes to the worker that is free first. Before that it takes {1e3 * CLIENT:.1f} ms of the
+program itself and {1e3 * SCHEDULER:.0f} ms of the scheduler, which has one bundle after the other;
+its journey takes {1e3 * JOURNEY:.0f} ms, there and back. A task that was not recorded (the run on
+one thread was over before its turn) takes as long as the others on average, and brings nothing.
 Everything else is real: what is sent and when, what is packed and unpacked, the order in which
 answers are taken, what is done here before workers are asked, and how long all of that takes. What
-is left out: that workers may be slower or faster than this machine, that the first task of a worker
-waits for the data, and that networks are shared. `1 worker` is emulated, too. The whole run has
-stages that are not shared (heuristics, presolve, the bound of the whole before a tree); the second
-line of every instance is the stage whose tasks travel. `same answer`: nodes, cost and bound are
-those of the run on one thread; the bounds of parts, which are worked on in the order in which they
-gain, within a thousandth.
+is left out: that workers may be slower or faster than this machine, that they have to load the
+code, that the first task of a worker waits for the data, and that networks are shared. `1 worker`
+is emulated, too. Parts are sized by one look at the clock, the same for all numbers of workers. The
+whole run has stages that are not shared (heuristics, presolve, the bound of the whole before a
+tree); the second line of every instance is the stage whose tasks travel. `same answer`: nodes, cost
+and bound are those of the run on one thread; the bounds of parts, which are worked on in the order
+in which they gain, within a thousandth.
 """
 
 LIMITS = """What limits it: a small tree has not enough open nodes, whoever works on them. In a

@@ -1,4 +1,4 @@
-"""Numbers for people, rounded in the direction that keeps the claim true; and numbers from them."""
+"""Numbers for people, rounded in the direction that keeps the claim true; and from people."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def as_number(value: Any) -> float:
-    """What somebody has given as a number; NaN: it is none.
+def plain_number(value: Any) -> float:
+    """What somebody has given as a number; not a number, if it is none.
 
-    >>> as_number(1), as_number("1")
-    (1.0, nan)
+    >>> plain_number(3), plain_number("3"), plain_number(None)
+    (3.0, nan, nan)
     """
     if isinstance(value, str | bytes | bool):  # float() would take them, and hide a slip
         return math.nan

@@ -62,6 +62,9 @@ class Course:
         self.bounds_left = self.before.bounds_left
         if self.bounds_left is not None:
             policy.skip_to(self.bounds_left)
+        if self.before.under_way is not None:  # not lost before it is asked again
+            name, kept = self.before.under_way
+            self.under_way = name, lambda: kept
 
     def tree_before(self) -> SearchState | None:
         """The tree to go on with."""
@@ -96,7 +99,7 @@ class Course:
             self.bounds_left -= 1
 
     def cut_short(self) -> None:
-        """The run is told to stop: whoever goes on begins with the bound that is at work now."""
+        """The run is about to end: whoever goes on begins with the bound that is at work now."""
         self._frozen = self.state()
 
     def essence(self) -> Essence:

@@ -126,7 +126,7 @@ class HeuristicProgress(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class TreeProgress(Event):
-    """The tree was searched for another round."""
+    """The tree has grown by a node, or a node was closed."""
 
     nodes: int
     open_nodes: int

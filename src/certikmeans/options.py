@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from typing import Any, final
 
-from certikmeans._numbers import as_number, whole_number
+from certikmeans._numbers import plain_number, whole_number
 from certikmeans.bounds.registry import BOUNDS as REGISTERED
 from certikmeans.errors import InputError
 
@@ -66,7 +66,7 @@ class Options:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        gap = as_number(self.gap)
+        gap = plain_number(self.gap)
         if not 0.0 <= gap < 1.0:
             raise InputError(
                 f"gap: {self.gap!r} is not a number of at least 0 and below 1",
@@ -74,7 +74,7 @@ class Options:
             )
         put(self, "gap", gap)
         if self.time_limit is not None:
-            limit = as_number(self.time_limit)
+            limit = plain_number(self.time_limit)
             if not 0.0 < limit < math.inf:
                 raise InputError(
                     f"time limit: {self.time_limit!r} is not a positive number of seconds",

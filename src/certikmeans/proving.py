@@ -50,6 +50,11 @@ class Surroundings:
     course: Course
     ahead: Ahead
 
+    @property
+    def failure(self) -> WorkerError | None:
+        """Why nobody elsewhere can be asked any more."""
+        return None if self.far is None else self.far.failure
+
 
 def look_first(
     presolved: Presolved, setting: Setting, policy: Policy, around: Surroundings
@@ -82,10 +87,15 @@ def prove(
             continue
         course.begin(request.bound.name, policy.left)
         course.mark()
+        failure = None
         try:
             with around.timer.stage("bounds"):
                 _ask(presolved, setting, request, around)
-        except WorkerError as failure:
+            if not board.gap_reached():
+                failure = around.failure  # the bound has done what it could
+        except WorkerError as error:
+            failure = error
+        if failure is not None:
             proof = _proof_without_tree(presolved, around)
             return Ending(failure=failure, proof=proof, attempts=tuple(course.attempts))
     base = policy.for_the_tree(course.asked)
@@ -126,7 +136,7 @@ def _ask(
     found = Crew().map(lambda part: bound.evaluate(state, part, cutoff, stop, None, root), [whole])[
         0
     ]
-    if around.stop.cause() is None:
+    if around.stop.cause() is None and around.failure is None:
         course.ended()
     else:
         course.cut_short()
@@ -174,7 +184,7 @@ def _grow(
     failure, limited = None, False
     try:
         limited = search.run(around.stop)
-    except WorkerError as error:  # the tree is as it was before the round that failed
+    except WorkerError as error:  # the tree is as it was before the node that failed
         failure = error
     proof = None
     if options.keep_proof:

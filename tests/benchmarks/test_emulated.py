@@ -10,6 +10,7 @@ from benchmarks.solvers import emulated
 from benchmarks.solvers.emulated import Emulated, Recorder, Sleepers
 from benchmarks.studies import executors
 
+from certikmeans.bounds.partition import run as partition
 from certikmeans.execution import paces
 from certikmeans.execution.there import run_there
 
@@ -17,9 +18,9 @@ from certikmeans.execution.there import run_there
 def test_the_same_answer_from_what_was_recorded():
     problem = crossed(60, 3, 5, 120, 2).problem
     solver = Emulated(gap=1e-5, node_limit=9, workers=(1, 4))
-    before = paces.WAKE_AFTER
+    before = paces.WAKE_AFTER, partition.seconds_per_iteration
     answer = solver.run(problem, 60.0, 0)
-    assert before == paces.WAKE_AFTER
+    assert before == (paces.WAKE_AFTER, partition.seconds_per_iteration)
     assert answer.nodes > 3
     assert answer.details["tasks"] >= answer.nodes - 3  # the first two are done here
     runs = answer.details["runs"]
@@ -68,9 +69,11 @@ def test_tasks_take_as_long_as_they_did(workers, monkeypatch):
 
 def test_a_row_has_two_lines():
     row = type("Row", (), {})()
-    stages = {"total": 10.0, "search": 8.0}
-    runs = {"1": {"stages": stages, "same": True}, "8": {"stages": {"total": 4.0, "search": 1.0}}}
-    runs["8"]["same"] = True
+    same = {"same": True, "same_bound": True}
+    runs = {
+        "1": {"stages": {"total": 10.0, "search": 8.0}, **same},
+        "8": {"stages": {"total": 4.0, "search": 1.0}, **same},
+    }
     row.details, row.nodes = {"tasks": 80, "task_seconds": 8.0, "runs": runs}, 81
     whole, tree = executors._emulated_lines("name", row)
     assert whole[:5] == ["name", "whole run", 80, "100", "10"]
@@ -78,3 +81,5 @@ def test_a_row_has_two_lines():
     assert tree[1] == "tree"
     assert tree[6] == "8.0"
     assert tree[-1] == "yes"
+    runs["8"]["same_bound"] = False  # of a tree, nearly the same is not the same
+    assert [line[-1] for line in executors._emulated_lines("name", row)] == ["no", "no"]

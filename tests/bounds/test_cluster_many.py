@@ -10,10 +10,13 @@ from sklearn.cluster import KMeans
 
 from certikmeans.assignment import assigner_for
 from certikmeans.bounds.base import Setting
+from certikmeans.bounds.cluster import bundle as bundle_module
 from certikmeans.bounds.cluster.aim import Aim, Outcome
 from certikmeans.bounds.cluster.bound import ClusterBound
-from certikmeans.bounds.cluster.bundle import Bundle, Known
+from certikmeans.bounds.cluster.bundle import Bundle
+from certikmeans.bounds.cluster.columns import Known
 from certikmeans.bounds.cluster.families import Family
+from certikmeans.bounds.cluster.level import LevelMover
 from certikmeans.bounds.cluster.multipliers import multiplier_space
 from certikmeans.bounds.cluster.pricing import Column, Pricer
 from certikmeans.bounds.cluster.pricing_error import lagrangian_below, total_above
@@ -66,6 +69,33 @@ def test_many_clusters_converge(seed):
     spent = total_above(0.0, N_CLUSTERS, priced.upper)
     again = lagrangian_below(bundle.proven_lam, spent)
     assert again == pytest.approx(bundle.proven, abs=0.3 * unit)
+
+
+@pytest.mark.parametrize("projections", [2, 12])
+def test_with_many_groups_projections_are_tried_first(monkeypatch, projections):
+    monkeypatch.setattr(bundle_module, "PROJECTED_FROM", 100)
+    monkeypatch.setattr(bundle_module, "PROJECTIONS", projections)
+    movers = []
+    bundle, cost = bundle_of(0, lambda value: None)
+    unit = 3e-4 * cost
+    aim = Aim(goal=cost - unit, level=cost - 0.25 * unit, unit=unit)
+    bundle.run(aim, StopSignal(), on_round=lambda: movers.append(type(bundle.mover)))
+    assert movers.index(SmoothMover) == projections  # not enough of them: the climb goes on
+    assert set(movers[:projections]) == {LevelMover}
+    assert bundle.proven <= cost
+    assert bundle.ceiling < cost - unit  # out of reach: as high as it gets, or nearly
+    assert bundle.proven >= bundle.ceiling - 0.1 * (cost - bundle.ceiling)
+
+
+def test_where_few_projections_are_enough_nothing_is_climbed(monkeypatch):
+    monkeypatch.setattr(bundle_module, "PROJECTED_FROM", 100)
+    monkeypatch.setattr(bundle_module, "PROJECTIONS", 60)
+    bundle, cost = bundle_of(0, lambda value: None)
+    unit = 0.05 * cost
+    outcome = bundle.run(Aim(cost - unit, cost - 0.25 * unit, unit), StopSignal())
+    assert outcome is Outcome.PROVEN
+    assert isinstance(bundle.mover, LevelMover)
+    assert cost - unit <= bundle.proven <= cost
 
 
 def test_weights_are_a_mixture_of_columns():

@@ -14,6 +14,7 @@ from certikmeans.assignment import Assigner
 from certikmeans.bounds.base import Root, Setting
 from certikmeans.bounds.grouped import GroupedBound
 from certikmeans.bounds.grouped.bound import Restart
+from certikmeans.bounds.grouped.lagrangian import Lagrangian
 from certikmeans.errors import InputError
 from certikmeans.generate import gaussian_clusters, random_pairs
 from certikmeans.news import Unheard
@@ -197,6 +198,27 @@ def test_tasks_and_results_can_be_pickled():
     solve, arguments = pickle.loads(pickle.dumps((compiled.solve_chunk, task)))
     answers = pickle.loads(pickle.dumps(solve(*arguments)))
     assert answers.bounds[0] == compiled.solve_chunk(*task).bounds[0]
+
+
+def test_what_was_cut_short_is_not_kept(monkeypatch):
+    """Stopped in the midst of an evaluation: whoever goes on makes it again."""
+    reduced, evaluate = instance().reduced, Lagrangian.evaluate
+    bound = GroupedBound()
+    state, whole = bound.prepare(Setting(reduced, None)), Subproblem.root(reduced)
+    for number in (1, 2, 3):
+        stop, kept, done = StopSignal(), [], []
+
+        def until(self, *given, stop=stop, done=done, number=number):
+            done.append(evaluate(self, *given))
+            if len(done) == number:
+                stop.interrupt()
+            return done[-1]
+
+        monkeypatch.setattr(Lagrangian, "evaluate", until)
+        root = Root(Unheard(), keep=kept.append)
+        bound.evaluate(state, whole, np.inf, stop, None, root)
+        assert len(done) >= number
+        assert len(kept) == number - 1
 
 
 def test_ends_at_the_cutoff_and_when_stopped():

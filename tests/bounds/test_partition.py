@@ -271,6 +271,34 @@ def test_parts_that_fail_or_are_cut_short_count_with_what_was_proven(monkeypatch
     assert early.value == heard[-1] < full.value
 
 
+@pytest.mark.parametrize("at", [3, 8, 11, 14])
+def test_parts_that_were_cut_short_go_on(monkeypatch, at):
+    """A task that is told to stop before it has begun does not say that its part is done."""
+    done, labels = blobs(90, spread=2.0)
+    problem, stop, calls, kept = done.reduced, StopSignal(), [], []
+    full = partition_bound(problem, labels, np.inf, StopSignal(), size=15)
+
+    def told_to_stop(task):
+        calls.append(task)
+        if len(calls) == at:
+            stop.interrupt()
+        return improve_part(task)
+
+    monkeypatch.setattr(hands, "improve_part", told_to_stop)
+    partition_bound(problem, labels, np.inf, stop, size=15, keep=kept.append)
+    monkeypatch.undo()
+    assert len(calls) == at
+    state, parts = kept[-1](), cut_into_parts(problem, labels, 15)
+    points = calls[-1].problem.points
+    number = next(i for i, part in enumerate(parts) if np.array_equal(part.problem.points, points))
+    left = state.progress[number]
+    assert left["start"] is calls[-1].start
+    assert (left["ended"], left["failures"]) == (False, 0)
+    assert left["tasks"] == sum(task.problem is calls[-1].problem for task in calls[:-1])
+    again = partition_bound(problem, labels, np.inf, StopSignal(), size=15, kept=state)
+    assert again.value == full.value
+
+
 def test_ends_at_the_cutoff():
     done, labels = blobs(90, spread=2.0)
     full = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=30)

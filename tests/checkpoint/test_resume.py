@@ -46,6 +46,21 @@ def test_killed_again_and_again(tmp_path):
     assert same(solve(problem, resume=path, **settings), whole)
 
 
+@pytest.mark.parametrize("name", COURSES)
+def test_killed_again_as_soon_as_it_goes_on(name, tmp_path):
+    """Before the bound that was at work, or the tree, is asked again: its state is still there."""
+    settings, path, problem = {**COURSES[name], "jobs": 1}, tmp_path / "state", clumps()
+    counter = KillAt()
+    whole = solve(problem, callbacks=[counter], **settings)
+    for at in np.linspace(6, counter.seen, 4).astype(int).tolist():
+        for again in (2, 3):
+            killed(problem, path, at, **settings)
+            killed(problem, path, again, resume=path, **settings)
+            later = KillAt()
+            assert same(solve(problem, resume=path, callbacks=[later], **settings), whole), at
+            assert later.seen <= counter.seen - at + 5
+
+
 def test_threads_go_on_where_one_thread_was(tmp_path):
     settings, path, problem = COURSES["cluster, pairs"], tmp_path / "state", clumps()
     whole = solve(problem, jobs=2, **settings)

@@ -192,6 +192,40 @@ class Flaky(Immediate):
         return super().submit(function, *arguments, **named)
 
 
+class Dying(Immediate):
+    """From some task on, all fail."""
+
+    def submit(self, function, /, *arguments, **named):
+        future = super().submit(function, *arguments, **named)
+        if function.__name__ != "run_there" or self.tasks < 12:
+            return future
+        gone = Future()
+        gone.set_exception(ConnectionError("gone"))
+        return gone
+
+
+def test_when_too_many_parts_fail_the_run_ends_with_what_was_proven(monkeypatch, tmp_path):
+    """And whoever goes on tries those again that had failed."""
+    import numpy as np
+
+    from certikmeans import Status, StopReason
+    from certikmeans.bounds.partition import PartitionBound
+
+    monkeypatch.setattr(Paces, "pays", lambda self, far, count: True)
+    monkeypatch.setattr("certikmeans.execution.far.MOST_FAILURES", 2)
+    monkeypatch.setattr(PartitionBound, "__init__", lambda self: setattr(self, "_size", 20))
+    problem = Problem.from_data(np.random.default_rng(0).normal(size=(90, 12)), 3)
+    settings, path = {"bound": "partition", "jobs": 1, "keep_proof": True}, tmp_path / "state"
+    whole = solve(problem, **settings)
+    broken = solve(problem, executor=Dying(), checkpoint=path, **settings)
+    assert broken.status is Status.FEASIBLE
+    assert broken.stop_reason is StopReason.WORKER_FAILED
+    assert "too many tasks failed: ConnectionError: gone" in broken.failure
+    assert 0.0 < broken.lower_bound == broken.proof.lower_bound < whole.lower_bound
+    again = solve(problem, resume=path, **settings)
+    assert again.lower_bound == pytest.approx(whole.lower_bound, rel=1e-3)
+
+
 def test_parts_go_out_and_come_again_when_they_fail(monkeypatch):
     import numpy as np
 

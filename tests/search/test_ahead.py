@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
 import random
 import threading
 import time
@@ -11,14 +13,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from certikmeans import StopSignal, solve
+from certikmeans import Problem, StopReason, StopSignal, solve
 from certikmeans.checkpoint.file import decode
 from certikmeans.checkpoint.resuming import resume
 from certikmeans.events import IncumbentFound, SafePoint, TreeProgress
-from certikmeans.execution import Crew
+from certikmeans.execution import Crew, Far, accepting
 from certikmeans.options import Options
 from certikmeans.search import ahead as ahead_module
 from certikmeans.search import node as node_module
+from certikmeans.search.node import Node
 from tests.checkpoint.cases import COURSES, KillAt, Killed, clumps, same
 
 WORKERS = 6
@@ -27,10 +30,9 @@ WORKERS = 6
 class Unsteady(Executor):
     """Workers of which nobody knows who is done first; some tasks are tried in vain."""
 
-    _max_workers = WORKERS
-
-    def __init__(self, seed=0, fails=0):
-        self._pool = ThreadPoolExecutor(WORKERS)
+    def __init__(self, seed=0, fails=0, workers=WORKERS):
+        self._max_workers = workers
+        self._pool = ThreadPoolExecutor(workers)
         self._random = random.Random(seed)
         self._fails = fails
         self._lock = threading.Lock()
@@ -104,15 +106,21 @@ def test_the_same_tree_whoever_is_done_first(
     assert better, "nothing was thrown away"
 
 
-def test_workers_are_busy_with_what_comes_next(always_far, monkeypatch):
-    """Nothing is bounded twice, and hardly anything in vain."""
-    seen, evaluate = [], node_module.evaluate
+def evaluations(monkeypatch):
+    """Parts, as they are bounded."""
+    done, evaluate = [], node_module.evaluate
 
     def watched(shared, task):
-        seen.append((task.part.together, task.part.apart))
+        done.append((task.part.together, task.part.apart))
         return evaluate(shared, task)
 
     monkeypatch.setattr(ahead_module, "evaluate", watched)
+    return done
+
+
+def test_workers_are_busy_with_what_comes_next(always_far, monkeypatch):
+    """Nothing is bounded twice, and hardly anything in vain."""
+    seen = evaluations(monkeypatch)
     settings = {"bound": "sample", "branching": "pairs", "node_limit": 201}
     executor = Unsteady()
     result = solve(clumps(), jobs=1, executor=executor, **settings)
@@ -123,15 +131,69 @@ def test_workers_are_busy_with_what_comes_next(always_far, monkeypatch):
     assert result.nodes - 1 <= len(seen) <= result.nodes + 64 + 8 * 4 * WORKERS
 
 
-def evaluations(monkeypatch):
-    done, evaluate = [], node_module.evaluate
+@pytest.mark.parametrize("branching", ["centers", "pairs"])
+def test_data_are_sent_once_however_often_the_incumbent_changes(
+    always_far, poor_heuristics, monkeypatch, branching
+):
+    """A task takes along no more than what it is about."""
+    made, sizes, nodes, changes = [], [], [0], []
 
-    def watched(shared, task):
-        done.append((task.part.together, task.part.apart))
-        return evaluate(shared, task)
+    class Counted(Far):  # type: ignore[misc]
+        def __init__(self, *given):
+            super().__init__(*given)
+            made.append(self)
 
-    monkeypatch.setattr(ahead_module, "evaluate", watched)
-    return done
+        def submit(self, function, items, shared=None, **named):
+            sizes.extend(len(pickle.dumps(item)) for item in items)
+            return super().submit(function, items, shared, **named)
+
+    def listen(event):
+        if isinstance(event, TreeProgress):
+            nodes.append(event.nodes)
+        elif isinstance(event, IncumbentFound):
+            changes.append(nodes[-1])
+
+    monkeypatch.setattr(accepting, "Far", Counted)
+    one = Unsteady(workers=1)
+    problem = clumps(seed=3)
+    many = Problem.from_data(
+        np.repeat(problem.points, 200, axis=0),
+        4,
+        must_link=[(200 * i, 200 * i + j) for i in range(30) for j in range(1, 200)],
+        cannot_link=200 * problem.cannot_link,
+    )
+    settings = {**BOUND, "branching": branching}
+    solve(many, jobs=1, executor=one, callbacks=[listen], **settings)
+    one.shutdown()
+    assert max(changes) > 1, "it has not changed in the midst of the tree"
+    assert len(sizes) > 60
+    assert made[0].data_sent == 1
+    assert max(sizes) < 4_000  # 6,000 points
+
+
+@pytest.mark.parametrize("selection", ["best", "depth", "mixed"])
+def test_nodes_whose_turn_came_are_forgotten(selection):
+    """One thread never works ahead: what might have been worked on must not pile up."""
+    most = []
+
+    def listen(event):
+        if isinstance(event, TreeProgress) and event.nodes % 100 == 1:
+            gc.collect()
+            alive = sum(isinstance(one, Node) for one in gc.get_objects())
+            most.append((alive, event.open_nodes))
+
+    result = solve(
+        clumps(40),
+        jobs=1,
+        bound="sample",
+        selection=selection,
+        node_limit=2_001,
+        callbacks=[listen],
+    )
+    assert result.nodes > 1_500
+    assert len(most) > 10
+    # Parts of the next node, and what may stay behind for a while.
+    assert all(alive <= 2 * open_nodes + 150 for alive, open_nodes in most), most
 
 
 @pytest.mark.parametrize("at", [12, 40, 90])
@@ -196,6 +258,35 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(
         again = solve(problem, jobs=2, resume=path, **settings)
         assert same(again, whole)
         assert again.cost <= first.cost
+
+
+def test_what_was_known_ahead_is_told_at_the_end(always_far):
+    """Stopped with many parts known ahead of their turn: what they prove is in the result."""
+    improved = 0
+    for nodes in (9, 15, 21, 27):
+        stop, executor, told = StopSignal(), Unsteady(nodes), []
+
+        def pull(event, stop=stop, nodes=nodes, told=told):
+            if isinstance(event, TreeProgress) and stop.cause() is None:
+                told.append(event.lower_bound)
+                if event.nodes >= nodes:
+                    stop.interrupt()
+
+        result = solve(
+            clumps(),
+            executor=executor,
+            callbacks=[pull],
+            stop=stop,
+            bound="sample",
+            branching="pairs",
+            node_limit=999,
+            keep_proof=True,
+        )
+        executor.shutdown()
+        assert result.stop_reason is StopReason.INTERRUPTED
+        assert result.lower_bound == result.proof.lower_bound >= told[-1]
+        improved += result.lower_bound > told[-1]
+    assert improved, "nothing was known ahead"
 
 
 def test_after_a_failure_the_rest_is_exact(always_far, tmp_path):

@@ -361,7 +361,7 @@ def test_no_part_claims_more_than_its_target():
     part, restart, closed = Subproblem.root(presolved.reduced), None, 0
     target = 0.97 * known.cost
     for depth in range(40):
-        task = Task(part, depth, restart, target, known.labels, StopSignal())
+        task = Task(part, depth, restart, target, worker.needed(known.labels), StopSignal())
         answer = worker.evaluate(task)
         assert answer.bound <= target or answer.bound == np.inf
         closed += answer.bound == target

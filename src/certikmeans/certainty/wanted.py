@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from certikmeans._numbers import as_number
+from certikmeans._numbers import plain_number
 from certikmeans.errors import InputError
 
 
@@ -15,7 +15,7 @@ def checked_slack(slack: Any) -> float:
     >>> checked_slack(0.001)
     0.001
     """
-    share = as_number(slack)
+    share = plain_number(slack)
     if not 0.0 <= share <= 1.0:
         raise InputError(
             f"slack: {slack!r} is not a share from 0 to 1",
@@ -28,7 +28,7 @@ def checked_seconds(time_limit: Any) -> float | None:
     """Return the time limit as a number; None: there is none."""
     if time_limit is None:
         return None
-    seconds = as_number(time_limit)
+    seconds = plain_number(time_limit)
     if not 0.0 < seconds < math.inf:
         raise InputError(
             f"time limit: {time_limit!r} is not a positive number of seconds",

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar, final
 
-from certikmeans.errors import CertikmeansError
-from certikmeans.execution.far import Far, failure_of
+from certikmeans.execution.far import Far, failures_told
 from certikmeans.execution.line import Line
 from certikmeans.execution.paces import Paces
 from certikmeans.execution.there import Done, Shared, timed_here
+from certikmeans.stop import StopSignal
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -66,10 +66,13 @@ class Crew:
         items: Sequence[Item],
         on_answer: Callable[[int, Answer], None] = untold,
         shared: Shared | None = None,
+        stop: StopSignal | None = None,
     ) -> list[Answer]:
         """Return ``[function(item) for item in items]``; tell every answer as it comes.
 
-        With ``shared``, ``function(shared.value, item)``: what all tasks need, sent once.
+        With ``shared``, ``function(shared.value, item)``: what all tasks need, sent once. When
+        ``stop`` is pulled, tasks know that by themselves, but those elsewhere may not: they are
+        done here, where they end at once.
         """
         if self._far is None or len(items) < 2:
             return self._map_here(function, items, on_answer, shared)
@@ -79,6 +82,8 @@ class Crew:
             for item in items:
                 line.put(item, shared)
             while len(line.answers) < len(items):
+                if stop is not None and stop.cause() is not None:
+                    line.bring_home()
                 line.advance()
         finally:
             line.drop()
@@ -95,18 +100,15 @@ class Crew:
         running: list[Future[Done]] = []
         answers: list[Answer] = []
         try:
-            if self._executor is not None and len(items) > 1:
-                submit = self._executor.submit
-                running += [submit(timed_here, function, shared, item) for item in items]
-            for place, item in enumerate(items):
-                done = running[place].result() if running else timed_here(function, shared, item)
-                answers.append(done.answer)
-                on_answer(place, answers[-1])
+            with failures_told():
+                if self._executor is not None and len(items) > 1:
+                    submit = self._executor.submit
+                    running += [submit(timed_here, function, shared, item) for item in items]
+                for place, item in enumerate(items):
+                    one = running[place].result() if running else timed_here(function, shared, item)
+                    answers.append(one.answer)
+                    on_answer(place, one.answer)
             return answers
-        except CertikmeansError:
-            raise
-        except Exception as error:
-            raise failure_of(error) from error
         finally:
             for task in running:
                 task.cancel()  # those that wait behind one that failed

@@ -13,8 +13,9 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from typing import Any, final
 
 from certikmeans.errors import CertikmeansError, WorkerError
@@ -32,13 +33,17 @@ TRIES = 3
 MOST_POOLS = 2
 MOST_FAILURES = 20
 PROBES, BURST = 3, 16  # tasks that measure the journey: one after the other, and all at once
+PROBE_SECONDS = 1.0  # that one of them is waited for: then workers are busy, which is as far away
 REFRESH_SECONDS, LOOK_SECONDS = 5.0, 0.5  # between two looks at who is there, at rest and in doubt
+LEAST_REST = 20.0  # the same, as a multiple of what a look takes: a scheduler may be slow, or gone
+SEEN_SECONDS = 5.0  # for a scheduler to say who is there; else nobody is
 SCATTER_SECONDS = 10.0  # for data to begin their way
 DESERTED_SECONDS = 30.0  # without any worker: then tasks are done here
 HINT = "the labelling and the bound from before are returned"
 # What a worker or its connection may raise; a BaseException of another kind is not about a task.
 FAILURES = (Exception, asyncio.CancelledError)
 _one_at_a_time = threading.Lock()
+_passing_on: list[Future[bool]] = []  # tasks of the last broadcast of this process
 
 
 @final
@@ -59,16 +64,18 @@ class Far:
         self._own: list[Executor] = []  # pools that have taken the place of broken ones
         self._sent: dict[str, int] = {}  # tasks that took this thing with them
         self._spread: dict[str, Any] = {}  # things that Dask or MPI has spread
+        self._first: Future[int] | None = None  # task that was sent to see whether one comes back
         self._journey: float | None = None
         self._each = 0.0
         self._n_workers = 1
         self._places: frozenset[str] = frozenset()  # workers of Dask
         self._avoided: frozenset[str] = frozenset()  # those at which a task has failed
         self._chosen: frozenset[str] = frozenset()  # those that tasks go to; empty: to any
-        self._looked = -float("inf")
+        self._looked, self._look_took = -float("inf"), 0.0
         self._since = self._last_seen = time.monotonic()
         self._waking: list[Future[Any]] | None = None
         self._failures = 0
+        self.failure: WorkerError | None = None  # why nothing should be sent any more
         self.sent = 0  # tasks
         self.data_sent = 0  # times that data went along, or were spread
 
@@ -95,16 +102,17 @@ class Far:
         return self.empty() and time.monotonic() - self._last_seen > DESERTED_SECONDS
 
     def _look(self, every_seconds: float) -> None:
-        now = time.monotonic()
-        if now - self._looked > every_seconds:
-            self._looked = now
+        began = time.monotonic()
+        if began - self._looked > max(every_seconds, LEAST_REST * self._look_took):
             if self._client is not None:
                 self._places, self._n_workers = _seen(self._client)
                 self._choose()
             else:
                 self._n_workers = _count(self._executor)
+            self._looked = time.monotonic()
+            self._look_took = self._looked - began
             if self._n_workers:
-                self._last_seen = now
+                self._last_seen = self._looked
 
     def _choose(self) -> None:
         """Leave out workers at which a task has failed, while there are others."""
@@ -114,8 +122,17 @@ class Far:
             where = {"workers": sorted(others), "allow_other_workers": True} if others else {}
             self._executor = self._client.get_executor(pure=False, **where)
 
+    def reached(self) -> bool:
+        """Whether a task has come back from there; sends one when asked first, and does not wait.
+
+        Workers of a cluster may still stand in a queue, and those of a pool be busy for others.
+        """
+        if self._first is None:
+            self._first = self._taken(echo, bytes(1))
+        return self._first.done()
+
     def journey(self) -> float:
-        """Seconds that a task is on its way, there and back; measured once."""
+        """Seconds that a task is on its way, there and back; measured once, if it was reached."""
         if self._journey is None:
             self._measure()
         assert self._journey is not None
@@ -131,20 +148,28 @@ class Far:
             self._journey = min(self._probe(1) for _ in range(PROBES))
             self._each = max(0.0, self._probe(BURST) - self._journey) / (BURST - 1)
         except FAILURES as error:
-            raise WorkerError(
-                f"the executor takes no tasks: {type(error).__name__}: {error}", hint=HINT
-            ) from error
+            raise _takes_none(error) from error
+
+    def _taken(self, function: Callable[..., Any], argument: Any) -> Future[Any]:
+        try:
+            return self._executor.submit(function, argument)
+        except FAILURES as error:
+            raise _takes_none(error) from error
 
     def _probe(self, count: int) -> float:
         began = time.perf_counter()
-        for future in [self._executor.submit(echo, bytes(1)) for _ in range(count)]:
+        sent = [self._executor.submit(echo, bytes(1)) for _ in range(count)]
+        done, late = wait(sent, PROBE_SECONDS)
+        for future in late:
+            future.cancel()
+        for future in done:
             future.result()
         return time.perf_counter() - began
 
     def awake(self) -> bool:
         """Whether the workers have loaded what they need; asks them to, when asked first."""
         if self._waking is None:
-            self._waking = [self._executor.submit(wake_up, i) for i in range(self.n_workers)]
+            self._waking = [self._taken(wake_up, i) for i in range(self.n_workers)]
         return all(future.done() for future in self._waking)
 
     def submit(
@@ -164,11 +189,9 @@ class Far:
                 self.data_sent += 1
                 self._spread[shared.key] = _spread(self._client, shared.packed())
             packed = self._spread[shared.key]
-        elif self._by_mpi():
-            if shared.key not in self._spread:
-                self.data_sent += 1
-                self._spread[shared.key] = self._broadcast(shared)
+        elif self._is_broadcast(shared):
             packed = shared.packed() if with_data else None
+            self.data_sent += with_data
         else:
             times = self._sent.get(shared.key, 0)
             first = times < self.n_workers  # one for each, if they share them out evenly
@@ -177,24 +200,37 @@ class Far:
             self.data_sent += packed is not None
         return self._executor.submit(run_there, function, items, shared.key, packed)
 
-    def _by_mpi(self) -> bool:
-        """Whether workers of MPI can pass data on to each other."""
-        return type(self._executor).__module__.startswith("mpi4py.") and self.n_workers > 1
+    def _is_broadcast(self, shared: Shared) -> bool:
+        """Whether workers of MPI have passed a thing on to each other; asked first, they do."""
+        by_mpi = type(self._executor).__module__.startswith("mpi4py.") and self.n_workers > 1
+        if by_mpi and shared.key not in self._spread:
+            self._spread[shared.key] = self._broadcast(shared)
+            self.data_sent += bool(self._spread[shared.key])
+        return by_mpi and bool(self._spread[shared.key])
 
     def _broadcast(self, shared: Shared) -> list[Future[bool]]:
-        """Send a thing to one worker, and have it passed on to all.
+        """Send a thing to one worker, and have it passed on to all; empty: it has to go to each.
 
         As many tasks as there are workers: none ends before all have begun, so each has one. What
-        is sent after them finds the thing there; where it does not, it asks for it.
+        is sent after them finds the thing there; where it does not, it asks for it. While another
+        run has its data passed on, some workers would wait for that one and some for this one, for
+        ever.
         """
         loads = [shared.packed(), *[None] * (self.n_workers - 1)]
-        with _one_at_a_time:  # of two runs with the same pool: each would wait for the other
-            return [self._executor.submit(receive_by_mpi, shared.key, load) for load in loads]
+        with _one_at_a_time:
+            if not all(future.done() for future in _passing_on):
+                return []
+            _passing_on[:] = [
+                self._executor.submit(receive_by_mpi, shared.key, load) for load in loads
+            ]
+            return list(_passing_on)
 
     def note_failure(self, error: BaseException) -> None:
         """Make the best of a failure: whoever calls may try again. Raises if that is hopeless."""
         if isinstance(error, CertikmeansError):
             raise error
+        if isinstance(error, BrokenExecutor) and _works(self._executor):
+            return  # all tasks of a pool end with it; the first one has seen to it
         self._looked = -float("inf")
         place = getattr(error, FAILED_AT, None)
         # What had been sent to a worker before it was known to be broken does not count again.
@@ -203,30 +239,44 @@ class Far:
         if place is not None and self._client is not None:
             self._avoided |= {place}
         if self._failures > MOST_FAILURES:
-            raise failure_of(error, "too many tasks failed") from error
+            raise self._given_up(error, "too many tasks failed") from error
         if self._client is not None:
             self._spread.clear()  # who had it may be gone
         if isinstance(error, BrokenExecutor):
             self._replace(error)
 
+    def _given_up(self, error: BaseException, what: str) -> WorkerError:
+        self.failure = failure_of(error, what)
+        return self.failure
+
     def _replace(self, error: BrokenExecutor) -> None:
         """Put another pool in the place of a broken one."""
-        if _works(self._executor):
-            return  # another task has seen to it
         made = _like(self._executor) if len(self._own) < MOST_POOLS else None
         if made is None:
-            raise failure_of(error) from error
+            raise self._given_up(error, "a pool of workers broke") from error
         self._own.append(made)
         self._executor = made
         self._sent.clear()
 
     def close(self) -> None:
         """End what was made for the run; the executor itself belongs to somebody else."""
-        for future in self._waking or ():
-            future.cancel()
+        for future in (self._first, *(self._waking or ())):
+            if future is not None:
+                future.cancel()
         for executor in self._own:
             executor.shutdown(wait=False, cancel_futures=True)
         self._spread.clear()
+
+
+@contextmanager
+def failures_told() -> Iterator[None]:
+    """Whatever goes wrong here comes out as a `WorkerError`; our own errors as they are."""
+    try:
+        yield
+    except CertikmeansError:
+        raise
+    except FAILURES as error:
+        raise failure_of(error) from error
 
 
 def failure_of(error: BaseException, what: str = "a worker failed") -> WorkerError:
@@ -239,6 +289,10 @@ def failure_of(error: BaseException, what: str = "a worker failed") -> WorkerErr
     return WorkerError(f"{what}: {type(error).__name__}: {error}{place}", hint=HINT)
 
 
+def _takes_none(error: BaseException) -> WorkerError:
+    return WorkerError(f"the executor takes no tasks: {type(error).__name__}: {error}", hint=HINT)
+
+
 def _spread(client: Any, packed: bytes) -> Any:
     return client.scatter(packed, broadcast=True, hash=False, timeout=SCATTER_SECONDS)
 
@@ -246,7 +300,7 @@ def _spread(client: Any, packed: bytes) -> Any:
 def _seen(client: Any) -> tuple[frozenset[str], int]:
     """Workers of Dask that are there, and how many tasks they do at a time."""
     try:
-        threads = client.nthreads()
+        threads = client.nthreads(callback_timeout=SEEN_SECONDS)
     except FAILURES:
         return frozenset(), 0
     return frozenset(threads), sum(threads.values())

@@ -14,8 +14,15 @@ from concurrent.futures import Executor, Future
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar, final
 
-from certikmeans.errors import CertikmeansError, WorkerError
-from certikmeans.execution.far import FAILURES, LOOK_SECONDS, TRIES, Far, failure_of
+from certikmeans.errors import CertikmeansError
+from certikmeans.execution.far import (
+    FAILURES,
+    LOOK_SECONDS,
+    TRIES,
+    Far,
+    failure_of,
+    failures_told,
+)
 from certikmeans.execution.paces import Paces
 from certikmeans.execution.there import Done, Parcel, Shared, timed_here
 
@@ -23,6 +30,9 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 WAIT_SECONDS = 1.0  # between two looks whether anybody is still there
+# Elsewhere, tasks whose time is up know that by themselves, but cannot be told that somebody has
+# pulled a signal; and a worker may hang. Those that do not come back so soon are done without.
+PATIENCE_SECONDS = 2.0
 # For everybody who works: one to work on, and one to begin with when that is done. Threads that
 # hold the interpreter keep this one from handing out more, for so long.
 EACH = 2
@@ -96,7 +106,7 @@ class Line(Generic[Item, Answer]):
     def advance(self) -> None:
         """Wait until another answer has come, or for a moment."""
         if self._outbox or self._again:
-            self._send(1)
+            self._send(EACH if len(self._outbox) >= self._size else 1)
         try:
             if self._waiting:
                 self._take_in(self._came.get_nowait())
@@ -106,7 +116,7 @@ class Line(Generic[Item, Answer]):
                 self._take_in(self._came.get_nowait())
         except Empty:
             if self._far is not None and self._far.deserted():
-                self._bring_home()
+                self.bring_home()
         if self._waiting:
             self._do(self._waiting.popleft())
 
@@ -150,21 +160,15 @@ class Line(Generic[Item, Answer]):
             self._waiting.append(number)
             return
         item, shared = self._tasks[number]
-        try:
+        with failures_told():
             future = self._executor.submit(timed_here, self._function, shared, item)
-        except Exception as error:
-            raise failure_of(error) from error
         self._here[future] = number
         future.add_done_callback(self._came.put)
 
     def _do(self, number: int) -> None:
         item, shared = self._tasks[number]
-        try:
+        with failures_told():
             done = timed_here(self._function, shared, item)
-        except CertikmeansError:
-            raise
-        except Exception as error:
-            raise failure_of(error) from error
         self._note(number, done, None)
 
     def _note(self, number: int, done: Done, far: Far | None) -> None:
@@ -176,12 +180,8 @@ class Line(Generic[Item, Answer]):
     def _take_in(self, future: Future[Any]) -> None:
         if future in self._here:
             number = self._here.pop(future)
-            try:
+            with failures_told():
                 done = future.result()
-            except CertikmeansError:
-                raise
-            except FAILURES as error:
-                raise failure_of(error) from error
             self._note(number, done, None)
         elif future in self._there:
             self._open(self._there.pop(future), future)
@@ -202,7 +202,7 @@ class Line(Generic[Item, Answer]):
 
     def _failed(self, far: Far, numbers: Sequence[int], error: BaseException) -> None:
         """Have tasks that failed done by somebody else, unless one has failed too often."""
-        ours = isinstance(error, CertikmeansError | WorkerError)
+        ours = isinstance(error, CertikmeansError)
         for number in numbers:
             self._tries[number] += 1
             if self._tries[number] >= TRIES and not ours:
@@ -249,8 +249,8 @@ class Line(Generic[Item, Answer]):
         self._there[future] = numbers
         future.add_done_callback(self._came.put)
 
-    def _bring_home(self) -> None:
-        """Nobody is left elsewhere: what is out is done here."""
+    def bring_home(self) -> None:
+        """Expect nothing from elsewhere: what is out is done here."""
         lost = [*self._outbox, *self._again]
         for future, numbers in self._there.items():
             future.cancel()

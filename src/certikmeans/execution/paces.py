@@ -121,7 +121,7 @@ class Paces:
         if now < self._stay_until:
             return False
         self._stay_until = now + LOOK_SECONDS
-        if self._promising(far, count) and far.awake():
+        if far.reached() and self._promising(far, count) and far.awake():
             self._out, self._left = True, now
             self._there.speed = None
             self.interrupt()

@@ -13,6 +13,7 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -139,7 +140,12 @@ def receive_by_mpi(key: str, packed: bytes | None) -> bool:
     mine = packed is not None
     root = workers.allgather(mine).index(True)
     size = workers.bcast(len(packed) if packed is not None else 0, root)
-    load = np.frombuffer(packed, np.uint8) if packed is not None else np.empty(size, np.uint8)
+    load = None
+    with suppress(MemoryError):
+        load = np.frombuffer(packed, np.uint8) if packed is not None else np.empty(size, np.uint8)
+    if not all(workers.allgather(load is not None)):  # who left now would be waited for in vain
+        raise MemoryError(f"a worker has no room for {size} bytes")
+    assert load is not None
     for first in range(0, size, MOST_AT_ONCE):
         workers.Bcast(load[first : first + MOST_AT_ONCE], root)
     _keep(key, pickle.loads(load.data))

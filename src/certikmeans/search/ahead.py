@@ -20,19 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.execution import Crew, Shared
+from certikmeans.execution.line import PATIENCE_SECONDS
 from certikmeans.search.node import AbstractWorker, Answer, Node, Task, evaluate
 from certikmeans.search.state import Known
 from certikmeans.stop import StopCause, StopSignal
 
 Part = TypeVar("Part")
 
-NONE = np.empty(0, dtype=np.int64)  # labels do not travel with every task
 # Answers that wait for their turn take memory, and may be thrown away: at most so many times what
 # keeps everybody busy, and at least a few.
 MOST_AHEAD, FEW_AHEAD = 8, 64
-# Elsewhere, tasks whose time is up know that by themselves; those that do not come back so soon
-# are done without.
-PATIENCE_SECONDS = 2.0
 
 
 @final
@@ -82,7 +79,8 @@ class Ahead(Generic[Part]):
         self._untouched: set[Node[Part]] = set()  # of the frontier, those that nobody works on
         self._ties = count()
         self._target = self._cost = np.inf
-        self._shared = Shared((worker, NONE))
+        self._labels: NDArray[np.integer[Any]] = np.empty(0, dtype=np.int64)
+        self._shared = Shared(worker)  # sent once; what changes travels with the tasks
 
     def set_out(
         self, target: float, cost: float, labels: NDArray[np.int64], nodes: Iterable[Node[Part]]
@@ -94,7 +92,7 @@ class Ahead(Generic[Part]):
         self._frontier.clear()
         self._untouched.clear()
         self._target, self._cost = target, cost
-        self._shared = Shared((self._worker, labels))
+        self._labels = self._worker.needed(labels)
         for node in nodes:
             self._expect(node)
 
@@ -154,15 +152,22 @@ class Ahead(Generic[Part]):
 
     def _work_ahead(self) -> None:
         """Keep everybody busy, with what will be asked for next."""
-        self._line.expected = 2 * len(self._frontier)
-        while self._frontier:
+        self._line.expected = 2 * len(self._untouched)
+        self._forget_touched()
+        while self._untouched:
             room = self._line.room()
             under_way = len(self._asked)
             if room <= 0 or 2 * len(self._beyond) > MOST_AHEAD * (room + under_way) + FEW_AHEAD:
                 break
             node = heapq.heappop(self._frontier)[-1]
-            if node in self._untouched and self._worthwhile(node):
+            if node in self._untouched:
                 self._begun(node)
+
+    def _forget_touched(self) -> None:
+        """Let go of nodes whose turn came before anybody was free: there may be very many."""
+        if len(self._frontier) > 2 * len(self._untouched) + FEW_AHEAD:
+            self._frontier = [one for one in self._frontier if one[-1] in self._untouched]
+            heapq.heapify(self._frontier)
 
     def _worthwhile(self, node: Node[Part]) -> bool:
         return node.bound < self._target and node.split is not None
@@ -182,7 +187,7 @@ class Ahead(Generic[Part]):
 
     def _task(self, node: Node[Part], part: Part) -> Task[Part]:
         what = part, node.depth + 1, node.restart
-        return Task(*what, self._target, NONE, self._stop, self._cost)
+        return Task(*what, self._target, self._labels, self._stop, self._cost)
 
     def _note(self, number: int, answer: Answer[Part]) -> None:
         if self._stop.cause() is not None:

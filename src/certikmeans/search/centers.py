@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certikmeans.bounds.base import AbstractBound, BoundResult, Setting
 from certikmeans.bounds.sample import SampleBound
@@ -96,6 +97,10 @@ class CenterWorker(AbstractWorker[Subproblem]):
         if value > sample.value:
             return replace(other, value=value, centers=centers)
         return replace(other, value=sample.value, leaf=sample.leaf, centers=centers)
+
+    def needed(self, labels: NDArray[np.int64]) -> NDArray[np.integer[Any]]:
+        """Nothing: labellings come from the centres that bounds suggest."""
+        return labels[:0]
 
     def parts(self, part: Subproblem, split: Split) -> tuple[Subproblem, Subproblem]:
         """Cut the box of one centre."""

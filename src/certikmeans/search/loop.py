@@ -187,6 +187,7 @@ class Search(Generic[Part]):
             if beyond is not None and len(beyond.answers) == 2 and node in self._store:
                 self._store.remove(node)
                 waiting += self._replace(node, beyond)
+        self._report()
 
     def _freeze(self) -> None:
         """Keep the state as it is now, for others."""
@@ -243,7 +244,7 @@ class Search(Generic[Part]):
         )
 
     def _report(self) -> float:
-        """Tell how far the tree is; returns the bound of the whole."""
+        """Tell how far the tree is, and what that proves; returns the bound of the whole."""
         least = self.lower_bound
         self._board.prove(least, self._worker.name)
         self._emitter.emit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, TypeVar, final
 
@@ -51,7 +51,7 @@ class Task(Generic[Part]):
     depth: int
     restart: Any
     target: float  # a bound of this much, as stated, closes the part
-    labels: NDArray[np.int64]  # (n_points,): the best labelling
+    labels: NDArray[np.integer[Any]]  # `AbstractWorker.needed` of the best labelling
     stop: StopSignal
     cost: float = np.inf  # of the best labelling, as stated: whatever costs more is of no use
 
@@ -83,6 +83,10 @@ class AbstractWorker(ABC, Generic[Part]):
         """Bound a part, suggest labellings, choose how to split it."""
 
     @abstractmethod
+    def needed(self, labels: NDArray[np.int64]) -> NDArray[np.integer[Any]]:
+        """What tasks have to know of the best labelling; small, since it travels with each."""
+
+    @abstractmethod
     def parts(self, part: Part, split: Split) -> tuple[Part, Part]:
         """Split; together the two hold every labelling of the part."""
 
@@ -95,9 +99,6 @@ class AbstractWorker(ABC, Generic[Part]):
         """What proved the bound of a part, in terms of one of its parts."""
 
 
-def evaluate(
-    shared: tuple[AbstractWorker[Part], NDArray[np.int64]], task: Task[Part]
-) -> Answer[Part]:
-    """Bound a part, wherever this is; the worker and the best labelling are there already."""
-    worker, labels = shared
-    return worker.evaluate(replace(task, labels=labels))
+def evaluate(worker: AbstractWorker[Part], task: Task[Part]) -> Answer[Part]:
+    """Bound a part, wherever this is; the worker, with all the data, is there already."""
+    return worker.evaluate(task)

@@ -91,7 +91,7 @@ class PairWorker(AbstractWorker[PairPart]):
             return Answer(0.0, Leaf("trivial"), None, split, (), part)
         assigner = assigner_for(presolved.reduced, presolved.witness)
         run = assigner.lloyd(
-            _means(presolved, task.labels),
+            self._means(presolved, task.labels),
             np.full(presolved.reduced.n_groups, -1, dtype=np.int64),
             LLOYD_STEPS,
             stop=task.stop,
@@ -110,6 +110,19 @@ class PairWorker(AbstractWorker[PairPart]):
             ),
             part=part,
         )
+
+    def needed(self, labels: NDArray[np.int64]) -> NDArray[np.integer[Any]]:
+        """Labels of the groups of the whole, in as few bytes as hold them."""
+        small = np.min_scalar_type(self._presolved.reduced.n_clusters)
+        return self._presolved.reduce_labels(labels).astype(small)
+
+    def _means(self, presolved: Presolved, labels: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+        """Means of a labelling of the groups of the whole that may break the added pairs."""
+        own = labels.astype(np.int64)
+        for step in presolved.steps[len(self._presolved.steps) :]:
+            own = step.reduced_labels(own)
+        sums, masses = presolved.reduced.cluster_sums(own)
+        return sums / np.maximum(masses, 1e-300)[:, None]
 
     def parts(self, part: PairPart, split: Split) -> tuple[PairPart, PairPart]:
         """Add the pair as a must-link, or as a cannot-link."""
@@ -203,9 +216,3 @@ def _restated(presolved: Presolved, pair: Pair | None) -> PairSplit | None:
         return None
     first, second = np.sort(presolved.first_points[list(pair)]).tolist()
     return PairSplit(first, second)
-
-
-def _means(presolved: Presolved, labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Means of a labelling of the points that may break the added pairs."""
-    sums, masses = presolved.reduced.cluster_sums(presolved.reduce_labels(labels))
-    return sums / np.maximum(masses, 1e-300)[:, None]

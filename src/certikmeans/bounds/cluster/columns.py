@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,24 @@ LEAST_WEIGHT = 1e-6
 KEPT_PLACES = 100
 
 Vector = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What a bundle begins with.
+
+    ``own`` has the clusters of a labelling in the part, by the number of their family; ``others``
+    are clusters found before, and ``places`` are centres of more of them, of which the groups are
+    forgotten.
+    """
+
+    own: Sequence[tuple[int, Column]]
+    others: Sequence[Column] = ()
+    places: Sequence[Vector] = ()
+    in_a_node: bool = False
+    familiar: bool = False  # ascents from known clusters were all that exact pricing could find
+    hopeful: bool = True  # the goal may be in reach
 
 
 def columns_of(reduced: ReducedProblem, labels: NDArray[np.int64]) -> list[Column]:

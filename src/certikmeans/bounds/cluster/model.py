@@ -192,8 +192,11 @@ class CutModel:
 
     def forget_oldest(self) -> None:
         """Drop columns when there are too many: those that have been idle for longest."""
-        if len(self.columns) > self._most:
-            self._keep(np.sort(np.argsort(self._idle, kind="stable")[: 2 * self._most // 3]))
+        if len(self.columns) > self._lasting + self._most:
+            idle = self._idle.copy()
+            idle[: self._lasting] = -1
+            kept = self._lasting + 2 * self._most // 3
+            self._keep(np.sort(np.argsort(idle, kind="stable")[:kept]))
 
     def forget_idle(self) -> None:
         """Drop columns that have long been idle, when they are many."""

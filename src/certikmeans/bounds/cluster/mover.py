@@ -24,10 +24,8 @@ class Effort:
     column_starts: int  # from the clusters that are worth most
     sampled_starts: int  # from some of the groups
     work: float  # coordinates that all of them may touch, about
-    boxes_per_start: (
-        float  # before an exact pricing like the last: one start per so many boxes of it
-    )
-    most_starts: int  # of these
+    boxes_per_start: float  # before an exact pricing: one start per so many boxes of the last one,
+    most_starts: int  # but no more than so many
 
 
 @final

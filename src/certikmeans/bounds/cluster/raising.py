@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from certikmeans.bounds.base import BoundResult, Root
 from certikmeans.bounds.cluster.aim import Outcome
 from certikmeans.bounds.cluster.branching import most_promising_pair
-from certikmeans.bounds.cluster.bundle import FEW_CLUSTERS, MOST_ROUNDS, Bundle, Known
+from certikmeans.bounds.cluster.bundle import FEW_CLUSTERS, MOST_ROUNDS, Bundle
 from certikmeans.bounds.cluster.columns import (
+    Known,
     columns_of,
     columns_to_recombine,
     heaviest_columns,
@@ -55,6 +56,7 @@ class Manner:
     gap: float
     seed: int
     familiar: bool = False
+    hopeful: bool = True  # nothing says yet that the gap is out of reach
 
 
 def raise_at_the_root(
@@ -132,7 +134,11 @@ class _AtTheRoot:
             self._pricer,
             self._part,
             self._start,
-            dataclasses.replace(self._manner, familiar=self._manner.familiar and self._hopeful),
+            dataclasses.replace(
+                self._manner,
+                familiar=self._manner.familiar and self._hopeful,
+                hopeful=self._hopeful,
+            ),
             self._best,
             None,
             wider=0.0 if self._hopeful else WIDER,
@@ -194,6 +200,7 @@ def _bundle(
             places=() if start.places is None else tuple(start.places),
             in_a_node=in_a_node,
             familiar=manner.familiar,
+            hopeful=manner.hopeful,
         ),
         manner.seed,
         best.offer,

@@ -137,7 +137,7 @@ class GroupedBound(AbstractBound[Groups]):
             Crew() if root is None else Crew(root.executor, root.far, root.n_threads),
             stop,
         )
-        keep = _keeper(root)
+        keep = _keeper(root, stop)
         if root is not None and isinstance(root.kept, Climb):
             at = copy.deepcopy(root.kept)
             best, history = climb_on(lagrangian, at, cutoff, self._max_evaluations, keep)
@@ -162,11 +162,14 @@ class GroupedBound(AbstractBound[Groups]):
         )
 
 
-def _keeper(root: Root | None) -> Callable[[Climb], None]:
-    """Who is told how far an ascent at the root is: as it is then, since it goes on."""
+def _keeper(root: Root | None, stop: StopSignal) -> Callable[[Climb], None]:
+    """Who is told how far an ascent at the root is: as it is then, since it goes on.
+
+    An evaluation that may have been cut short is made again.
+    """
 
     def keep(at: Climb) -> None:
-        if root is not None:
+        if root is not None and stop.cause() is None:
             snapshot = copy.deepcopy(at)
             root.keep(lambda: snapshot)
 

@@ -74,7 +74,7 @@ class Lagrangian:
             tasks.append((number, nu[first:last], labels[row:end], effort))
             first, row = last, end
         solve = partial(_solve_in_time, solve=self._solve, stop=self._stop)
-        return join(self._crew.map(solve, tasks, shared=self._shared))
+        return join(self._crew.map(solve, tasks, shared=self._shared, stop=self._stop))
 
 
 def _solve_in_time(

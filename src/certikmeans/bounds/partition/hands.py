@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar, final
@@ -22,6 +24,7 @@ from certikmeans.bounds.partition.parts import Part
 from certikmeans.errors import WorkerError
 from certikmeans.execution import Far, Shared
 from certikmeans.execution.far import FAILURES, TRIES
+from certikmeans.execution.line import PATIENCE_SECONDS
 from certikmeans.execution.paces import Paces
 from certikmeans.execution.there import Done, Parcel, timed_here
 
@@ -70,8 +73,12 @@ class Hands(Generic[One]):
         self._tasks: dict[Future[Any], tuple[One, PartTask]] = {}
         self._there: set[Future[Any]] = set()  # those of them that were sent
         self._came: SimpleQueue[Future[Any]] = SimpleQueue()
-        self.given_up = False  # too much has failed
         self.tries = 1 if far is None else TRIES  # that a part may fail
+
+    @property
+    def given_up(self) -> bool:
+        """Whether too much has failed elsewhere; who asked for the bound will see it, too."""
+        return self._far is not None and self._far.failure is not None
 
     @property
     def busy(self) -> set[int]:
@@ -124,12 +131,20 @@ class Hands(Generic[One]):
                 self._bring_home()
 
     def wind_up(self) -> Iterator[tuple[One, PartAnswer | None]]:
-        """Drop what has not begun; what is still under way ends at the stop, or soon."""
+        """Drop what has not begun, and wait for the rest: here to its end, elsewhere not for long.
+
+        What is under way here ends at the stop, or soon.
+        """
         for future in list(self._tasks):
             if future.cancel():
                 self._forget(future)
+        until = time.monotonic() + PATIENCE_SECONDS
         while self._tasks:
-            yield from self._opened(next(iter(self._tasks)), last=True)
+            if len(self._there) == len(self._tasks) and time.monotonic() > until:
+                self._bring_home()
+                break
+            with suppress(Empty):
+                yield from self._opened(self._came.get(timeout=WAIT_SECONDS), last=True)
         self._paces.interrupt()
 
     def _opened(
@@ -142,7 +157,8 @@ class Hands(Generic[One]):
         try:
             came = future.result()
         except FAILURES as error:
-            self._note_failure(error)
+            if there:
+                self._note_failure(error)
             yield one, None
             return
         if isinstance(came, Parcel) and came.missing:
@@ -158,17 +174,15 @@ class Hands(Generic[One]):
         return self._tasks.pop(future)
 
     def _bring_home(self) -> None:
-        """Nobody is left elsewhere: what is out is done here, when its turn comes."""
+        """Expect nothing from elsewhere: what was out may be done here, when its turn comes."""
         for future in list(self._there):
             future.cancel()
             self._forget(future)
 
     def _note_failure(self, error: BaseException) -> None:
-        if self._far is not None:
-            try:
-                self._far.note_failure(error)
-            except WorkerError:
-                self.given_up = True
+        assert self._far is not None
+        with suppress(WorkerError):
+            self._far.note_failure(error)
 
     def _worthwhile(self, count: int) -> Far | None:
         far = self._far

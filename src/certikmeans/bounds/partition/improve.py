@@ -102,6 +102,5 @@ def improve_part(task: PartTask) -> PartAnswer:
             value, proof = found, now
         if not math.isfinite(residual):
             break
-    start = None if now is None else CompactStart.of(admm.state)
-    seconds = CLOCK.now() - began
-    return PartAnswer(value, proof, start, admm.iterations, seconds, ended=start is None)
+    start = task.start if now is None else CompactStart.of(admm.state)
+    return PartAnswer(value, proof, start, admm.iterations, CLOCK.now() - began, ended=False)

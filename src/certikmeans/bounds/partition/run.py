@@ -293,6 +293,8 @@ class _Run:
             for one, fields in zip(self._all, before.progress, strict=True):
                 for name in FAR:
                     setattr(one, name, fields[name])
+                if one.failures:  # somebody else may do better
+                    one.failures, one.ended = 0, False
             self._tell()
 
     @property
@@ -341,25 +343,31 @@ class _Run:
     def _note(self, one: _Progress, answer: PartAnswer | None) -> None:
         if self._on_work is not None:
             self._on_work(**{"rounds" if one.tasks else "parts": 1})
+        over = self._stop.cause() is not None
         if answer is None:
-            # What was proven before stays; without the part the sum is only smaller.
-            one.failures += 1
-            one.ended = one.failures >= self._hands.tries
-            self._failures += int(one.ended)
+            if not over:  # else it may be that nobody waited for it
+                self._note_failure(one)
             return
-        one.tasks += 1
-        one.failures = 0  # those that count are in a row
-        one.iterations += answer.iterations
         gain = answer.value - one.value
-        one.gain, one.last = max(gain, one.last), gain
-        one.rate = gain / max(answer.seconds, 1e-3)
         if answer.proof is not None:
             one.value, one.proof = answer.value, answer.proof
         one.start = answer.start
-        done = one.start is None or one.value >= one.target or one.iterations >= MOST_ITERATIONS
-        one.ended = answer.ended or done
+        one.iterations += answer.iterations
+        if not over:  # else it was cut short: how it went says nothing about how it would go on
+            one.tasks += 1
+            one.failures = 0  # those that count are in a row
+            one.gain, one.last = max(gain, one.last), gain
+            one.rate = gain / max(answer.seconds, 1e-3)
+            reached = one.value >= one.target or one.iterations >= MOST_ITERATIONS
+            one.ended = answer.ended or reached
         self._tell()
         self._on_answer()
+
+    def _note_failure(self, one: _Progress) -> None:
+        """What was proven before stays; without the part the sum is only smaller."""
+        one.failures += 1
+        one.ended = one.failures >= self._hands.tries
+        self._failures += int(one.ended)
 
     def _tell(self) -> None:
         if self.value > self._best:
