@@ -25,9 +25,10 @@ INTRODUCTION = """# Many clusters
 Written by `python -m benchmarks many` from `many.jsonl`. Every row has a target: a gap, (cost - \
 lower bound) / cost, to be proven within its limit. `target after` is when it was, `proven by` the \
 bound that the final value came from, `root gap` what was left before the first branching, and \
-`relaxation` what no multipliers around the labelling can do without, where the root came to know \
-it: more than the target means that the root alone cannot reach it, however long. Costs of other \
-seeds (`--seed`) are compared in the last table.
+`relaxation` about what the best multipliers there are would leave, where the root came to know \
+it: more than the target means that the root alone cannot reach it, however long \
+([why](../concepts/cluster-bound.md#limits)). Costs of other seeds (`--seed`) are compared in the \
+last table.
 """
 PLANE = """Points of TSPLIB without pairs. `CG+DCA` and `SOS-SDP` are the times printed for them \
 in INFORMS Journal on Computing 2024.0938, to a gap of 0.01 %, and for CG+DCA the gap at its root; \
@@ -122,7 +123,7 @@ def _cells(row: Row) -> list[object]:
 
 
 def _relaxation(row: Row) -> float | None:
-    """Gap of the best multipliers in the box, as far as the root came to know it."""
+    """Gap of the best multipliers, about, as far as the root came to know it."""
     known: float | None = row.details.get("statistics", {}).get("gap_at_best")
     return known
 
