@@ -29,8 +29,10 @@ CLOSE = 1.01
 # The whole has local optima that the sample does not: the best centres are also tried slightly
 # moved, by a few per cent of the points' spread.
 JITTERED = 4
-WHOLE = "whole"
 JITTER = 0.05
+# Stages that a search is saved in; and how the seed of the second sample differs.
+ANOTHER, WHOLE = "another sample", "whole"
+ANOTHER_SEED = 1_000_003
 # Local searches are counted, not timed, so that a run repeats; a local search costs
 # about LLOYD_STEPS assignment steps.
 LLOYD_STEPS = 30
@@ -103,14 +105,26 @@ class DefaultSearch(AbstractHeuristic):
         if workshop.was_in(WHOLE):
             starts = workshop.kept.known
         else:
-            sampled = self._centers_from_sample(workshop.within("sample"))
-            starts = (*workshop.starts, *sampled)
+            starts = (*workshop.starts, *self._centers_from_samples(workshop))
         whole = workshop.within(WHOLE, *starts).but(starts=starts)
         if not workshop.was_in(WHOLE):
             whole.keep(None)
         if has_many_clusters(workshop):
             return Exchange(Exertion(0, 0, 0)).search(whole)
         return Population(Budget(0, 0, 0)).search(whole)
+
+    def _centers_from_samples(self, workshop: Workshop) -> list[Centers]:
+        """Of one sample; with many clusters of another, too, which chance has not made the same."""
+        if workshop.was_in(ANOTHER):
+            found = list(workshop.kept.known)
+        else:
+            found = self._centers_from_sample(workshop.within("sample"))
+        if has_many_clusters(workshop):
+            another = workshop.within(ANOTHER, *found).but(seed=workshop.seed + ANOTHER_SEED)
+            if not workshop.was_in(ANOTHER):
+                another.keep(None)
+            found += self._centers_from_sample(another)
+        return found
 
     def _centers_from_sample(self, workshop: Workshop) -> list[Centers]:
         sample = draw_sample(
