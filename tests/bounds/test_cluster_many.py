@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import numpy as np
@@ -85,6 +86,24 @@ def test_with_many_groups_projections_are_tried_first(monkeypatch, projections):
     assert bundle.proven <= cost
     assert bundle.ceiling < cost - unit  # out of reach: as high as it gets, or nearly
     assert bundle.proven >= bundle.ceiling - 0.1 * (cost - bundle.ceiling)
+
+
+def test_who_goes_on_tries_no_more_projections_than_were_left(monkeypatch):
+    monkeypatch.setattr(bundle_module, "PROJECTED_FROM", 100)
+    monkeypatch.setattr(bundle_module, "PROJECTIONS", 12)
+    first, cost = bundle_of(0, lambda value: None)
+    unit = 3e-4 * cost
+    aim, saved = Aim(goal=cost - unit, level=cost - 0.25 * unit, unit=unit), []
+    first.run(
+        aim,
+        StopSignal(),
+        most_rounds=6,
+        on_round=lambda: saved.append(copy.deepcopy(first.kept())),
+    )
+    again, movers = bundle_of(0, lambda value: None)[0], []
+    again.restore(saved[5])
+    again.run(aim, StopSignal(), most_rounds=12, on_round=lambda: movers.append(type(again.mover)))
+    assert movers.index(SmoothMover) == 12 - 5
 
 
 def test_where_few_projections_are_enough_nothing_is_climbed(monkeypatch):

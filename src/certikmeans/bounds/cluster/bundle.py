@@ -93,6 +93,7 @@ class Bundle:
         self._familiar = known.familiar
         self._lost = False  # exact pricing makes no progress here: no use in trying again
         self._patience = Patience()
+        self._projected_until = PROJECTIONS  # round after which the climb begins
         self._going_on = False
 
     def _begin(self, known: Known) -> AbstractMover:
@@ -164,9 +165,9 @@ class Bundle:
         """
         began = time.monotonic()
         reserved, outcome = True, None
-        projections = self.statistics.rounds + PROJECTIONS
         if not self._going_on:
             self._patience = Patience(patience)
+            self._projected_until = self.statistics.rounds + PROJECTIONS
         self._going_on = False
         for _ in range(most_rounds):
             if stop.cause() is not None:
@@ -188,7 +189,7 @@ class Bundle:
             best = self.model.value(self._centre)
             if outcome is None and self._patience.is_over(min(self.ceiling, aim.level) - best):
                 outcome = Outcome.EXHAUSTED
-            tried = outcome is Outcome.EXHAUSTED or self.statistics.rounds >= projections
+            tried = outcome is Outcome.EXHAUSTED or self.statistics.rounds >= self._projected_until
             if tried and self.mover.stays_in_box and self._n_clusters > FEW_CLUSTERS:
                 self.mover, self._position = self._smooth(begun=False), self._centre
                 self._patience, outcome = Patience(patience), None
