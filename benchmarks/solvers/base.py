@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.datasets.base import Sizes
-from certikmeans import Problem
+from certikmeans import Problem, Result
 
 TracePoint = tuple[float, float | None, float | None]
 """Seconds since the start, cost of the best labelling by then, lower bound by then."""
@@ -65,6 +65,18 @@ class AbstractSolver(ABC):
     @abstractmethod
     def run(self, problem: Problem, limit: float, seed: int) -> Answer:
         """Solve within ``limit`` seconds."""
+
+
+def answer_of(result: Result, **more: Any) -> Answer:
+    """What `solve` has returned, and whatever else there is to say."""
+    return Answer(
+        labels=result.labels,
+        lower_bound=finite(result.lower_bound),
+        nodes=result.nodes,
+        seconds=result.seconds["total"],
+        stop_reason=str(result.stop_reason),
+        **more,
+    )
 
 
 def finite(value: float | None) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from benchmarks.environment import peak_gigabytes
-from benchmarks.solvers.base import AbstractSolver, Answer, finite, tiny_problem
+from benchmarks.solvers.base import AbstractSolver, Answer, answer_of, tiny_problem
 from certikmeans import Problem, solve, warm_up
 
 # Short runs are measured so often, the best counts: others may be at work on the machine.
@@ -53,12 +53,8 @@ class Certain(AbstractSolver):
             certainties.append(time.perf_counter() - began)
             spent = result.seconds
             proofs.append(spent.get("bounds", 0.0) + spent.get("search", 0.0))
-        return Answer(
-            labels=result.labels,
-            lower_bound=finite(result.lower_bound),
-            nodes=result.nodes,
-            seconds=result.seconds["total"],
-            stop_reason=str(result.stop_reason),
+        return answer_of(
+            result,
             details={
                 "bound": result.bound,
                 "proof_seconds": min(proofs),

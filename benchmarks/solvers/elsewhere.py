@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from benchmarks.solvers.base import AbstractSolver, Answer, finite
+from benchmarks.solvers.base import AbstractSolver, Answer, answer_of
 from certikmeans import Problem, solve, warm_up
 
 START_SECONDS = 120.0  # for a cluster to be there
@@ -65,12 +65,8 @@ class Elsewhere(AbstractSolver):
                 result = solve(problem, executor=client, jobs=self.workers, **asked)
         else:
             result = solve(problem, jobs=self.workers, **asked)
-        return Answer(
-            labels=result.labels,
-            lower_bound=finite(result.lower_bound),
-            nodes=result.nodes,
-            seconds=result.seconds["total"],
-            stop_reason=str(result.stop_reason),
+        return answer_of(
+            result,
             details=details,
         )
 

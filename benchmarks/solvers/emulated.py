@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, final
 
-from benchmarks.solvers.base import AbstractSolver, Answer, finite
+from benchmarks.solvers.base import AbstractSolver, Answer, answer_of
 from certikmeans import Problem, solve, warm_up
 from certikmeans.bounds.partition import run as partition
 from certikmeans.bounds.partition.improve import PartAnswer
@@ -242,11 +242,7 @@ class Emulated(AbstractSolver):
                 and abs(result.lower_bound - alone.lower_bound) <= 1e-3 * alone.lower_bound,
                 "same_bound": result.lower_bound == alone.lower_bound,
             }
-        return Answer(
-            labels=alone.labels,
-            lower_bound=finite(alone.lower_bound),
-            nodes=alone.nodes,
-            seconds=alone.seconds["total"],
-            stop_reason=str(alone.stop_reason),
+        return answer_of(
+            alone,
             details=details,
         )

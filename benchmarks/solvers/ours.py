@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, final
 
 from benchmarks.environment import peak_gigabytes
-from benchmarks.solvers.base import AbstractSolver, Answer, SkipError, TracePoint, finite
+from benchmarks.solvers.base import AbstractSolver, Answer, SkipError, TracePoint, answer_of, finite
 from certikmeans import InputError, Problem, Result, solve, warm_up
 from certikmeans.certificate import check_certificate
 from certikmeans.certificate.write import certificate_bytes
@@ -126,12 +126,8 @@ class Certikmeans(AbstractSolver):
         }
         if self.certify:
             details["certificate"] = certified(problem, result)
-        return Answer(
-            labels=result.labels,
-            lower_bound=finite(result.lower_bound),
-            nodes=result.nodes,
-            seconds=result.seconds["total"],
-            stop_reason=str(result.stop_reason),
+        return answer_of(
+            result,
             trace=(*recorder.thinned(), end),
             details=details,
             peak_gigabytes=peak,

@@ -122,7 +122,7 @@ class ClusterBound(AbstractBound[ClusterState]):
             value = cost_about_one_centre(reduced.points, reduced.weights)
             return BoundResult(value, Leaf("one cluster"))
         if root is None:
-            goal, manner = (cutoff, state.gap), Manner(state.gap, state.seed)
+            goal, manner = (cutoff, state.gap), Manner(state.gap, state.seed, hopeful=False)
             start = start_in_a_node(reduced, state.assigner, part, goal, stop, restart)
             if start.cost <= self.rounding(reduced):  # as many clusters as groups: it costs nothing
                 return _nothing(reduced, start)

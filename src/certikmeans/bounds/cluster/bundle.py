@@ -112,7 +112,7 @@ class Bundle:
                 found = self.pricer.climb(lam, inside, region=family.region, steps=1)
                 self.model.add(found, number)
         dear = self.pricer.reduced.n_groups >= PROJECTED_FROM
-        if not many or (dear and known.hopeful and not known.in_a_node):
+        if not many or (dear and known.hopeful):
             return LevelMover(self.model)
         return self._smooth(begun=known.in_a_node)
 

@@ -56,7 +56,7 @@ class Manner:
     gap: float
     seed: int
     familiar: bool = False
-    hopeful: bool = True  # nothing says yet that the gap is out of reach
+    hopeful: bool = True  # the box of the labelling may hold what is needed; in a node it does not
 
 
 def raise_at_the_root(
@@ -72,7 +72,7 @@ def raise_in_a_node(
     """Raise the bound of a part; it is not saved before it is done."""
     few = pricer.reduced.n_clusters <= FEW_CLUSTERS
     best = _Best(lambda value: None)
-    bundle = _bundle(pricer, part, start, manner, best, start.centers, wider=WIDER, in_a_node=True)
+    bundle = _bundle(pricer, part, start, manner, best, in_a_node=True)
     bundle.run(
         start.aim,
         stop,
@@ -140,8 +140,6 @@ class _AtTheRoot:
                 hopeful=self._hopeful,
             ),
             self._best,
-            None,
-            wider=0.0 if self._hopeful else WIDER,
             doubt_after=soon if self._root.in_a_hurry else np.inf,
         )
 
@@ -179,20 +177,27 @@ def _bundle(
     start: Start,
     manner: Manner,
     best: _Best,
-    centers: NDArray[np.float64] | None,
     *,
-    wider: float = 0.0,
     doubt_after: float = DOUBT_AFTER,
     in_a_node: bool = False,
 ) -> Bundle:
-    """Set up a bundle with what is known at its start."""
+    """Set up a bundle with what is known at its start.
+
+    In a node clusters are where their boxes allow; at the root, where their means are.
+    """
     reduced, families = pricer.reduced, families_of(pricer.reduced, part)
     family_of = {k: number for number, family in enumerate(families) for k in family.clusters}
     used = np.flatnonzero(np.bincount(start.labels))
     own = columns_of(reduced, start.labels)
     return Bundle(
         pricer,
-        multiplier_space(reduced, start.labels, centers, start.multipliers, wider),
+        multiplier_space(
+            reduced,
+            start.labels,
+            start.centers if in_a_node else None,
+            start.multipliers,
+            wider=0.0 if manner.hopeful else WIDER,
+        ),
         families,
         Known(
             own=[(family_of[int(k)], column) for k, column in zip(used, own, strict=True)],

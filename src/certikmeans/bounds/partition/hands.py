@@ -24,13 +24,11 @@ from certikmeans.bounds.partition.parts import Part
 from certikmeans.errors import WorkerError
 from certikmeans.execution import Far, Shared
 from certikmeans.execution.far import FAILURES, TRIES
-from certikmeans.execution.line import PATIENCE_SECONDS
+from certikmeans.execution.line import EACH, PATIENCE_SECONDS
 from certikmeans.execution.paces import Paces
 from certikmeans.execution.there import Done, Parcel, timed_here
 
 WAIT_SECONDS = 0.2
-# Elsewhere, for every worker: a task to work on, and one to begin with when that is done.
-EACH = 2
 
 
 class HasPart(Protocol):
