@@ -12,47 +12,58 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.datasets.base import AbsentError, Built, Sizes
+from benchmarks.datasets.base import BuiltInstance, MissingDataError, Sizes
 from benchmarks.environment import about, peak_gigabytes
-from benchmarks.objective import recomputed_cost, scores, violated_pairs
-from benchmarks.rows import CRASHED, KILLED, SKIPPED, Request, Row, append, bare, load
+from benchmarks.metrics import recomputed_cost, scores, violated_pairs
+from benchmarks.results import (
+    CRASHED,
+    KILLED,
+    SKIPPED,
+    ResultRow,
+    RunRequest,
+    append,
+    empty_row,
+    load,
+)
 from benchmarks.solvers.base import SkipError
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
 
 GRACE_SECONDS = 5.0
-GRACE_SHARE = 0.5
+GRACE_FRACTION = 0.5
 SETUP_SECONDS = 900.0  # making the instance and compiling, which is not on the clock
 
 
-def answer_here(
-    request: Request, directory: Path | None, started: Callable[[], None] = lambda: None
-) -> Row:
+def run_in_process(
+    request: RunRequest, directory: Path | None, started: Callable[[], None] = lambda: None
+) -> ResultRow:
     """Make the instance, warm up, call ``started``, solve, judge; whatever goes wrong is a row."""
     try:
-        return _answer(request, directory, started)
+        return _run_request(request, directory, started)
     except Exception:
-        return _bare(request, CRASHED, traceback.format_exc(limit=-3))
+        return _empty_row(request, CRASHED, traceback.format_exc(limit=-3))
 
 
-def _answer(request: Request, directory: Path | None, started: Callable[[], None]) -> Row:
+def _run_request(
+    request: RunRequest, directory: Path | None, started: Callable[[], None]
+) -> ResultRow:
     try:
         built = request.instance.build(directory)
-    except AbsentError as absent:
-        return _bare(request, SKIPPED, str(absent))
+    except MissingDataError as absent:
+        return _empty_row(request, SKIPPED, str(absent))
     sizes, solver = Sizes.of(built.problem), request.solver
     why = solver.skip(sizes, request.limit)
     if why is not None:
-        return _bare(request, SKIPPED, why, sizes, built.pairs)
+        return _empty_row(request, SKIPPED, why, sizes, built.pairs)
     solver.warm_up()
     started()
     try:
         answer = solver.run(built.problem, request.limit, request.seed)
     except SkipError as skip:
-        return _bare(request, SKIPPED, str(skip), sizes, built.pairs)
+        return _empty_row(request, SKIPPED, str(skip), sizes, built.pairs)
     labels, peak = answer.labels, answer.peak_gigabytes
-    return Row(
+    return ResultRow(
         instance=request.instance.name,
         solver=solver.name,
         limit=request.limit,
@@ -75,33 +86,33 @@ def _answer(request: Request, directory: Path | None, started: Callable[[], None
     )
 
 
-def _scores(built: Built, labels: object) -> dict[str, float]:
+def _scores(built: BuiltInstance, labels: object) -> dict[str, float]:
     if built.classes is None or labels is None:
         return {}
     return scores(built.classes, labels)  # type: ignore[arg-type]
 
 
-def _bare(
-    request: Request, reason: str, note: str, sizes: Sizes | None = None, pairs: str = ""
-) -> Row:
-    return bare(request, reason, note, sizes=sizes, pairs=pairs, about=about(request.seed))
+def _empty_row(
+    request: RunRequest, reason: str, note: str, sizes: Sizes | None = None, pairs: str = ""
+) -> ResultRow:
+    return empty_row(request, reason, note, sizes=sizes, pairs=pairs, about=about(request.seed))
 
 
 @dataclass
-class Ticker:
+class ProgressPrinter:
     """Tells on stderr which row runs, and for how long if somebody watches."""
 
     total: int
     number: int = 0
     began: float = 0.0
 
-    def start(self, request: Request) -> None:
+    def start(self, request: RunRequest) -> None:
         """Another row begins."""
         self.number += 1
         self.began = self.began or time.perf_counter()
         self._head = f"[{self.number}/{self.total}, {self._minutes()}] {request.title}"
         self._row_began = time.perf_counter()
-        self._say(f"{self._head}, limit {request.limit:g} s ...")
+        self._print_line(f"{self._head}, limit {request.limit:g} s ...")
 
     def tick(self) -> None:
         """Still running."""
@@ -110,19 +121,19 @@ class Ticker:
             sys.stderr.write(f"\r    {spent:.0f} s ")
             sys.stderr.flush()
 
-    def finish(self, row: Row) -> None:
+    def finish(self, row: ResultRow) -> None:
         """The row is known."""
-        self._say("    " + describe(row))
+        self._print_line("    " + describe(row))
 
     def _minutes(self) -> str:
         return f"{(time.perf_counter() - self.began) / 60:.1f} min"
 
-    def _say(self, line: str) -> None:
+    def _print_line(self, line: str) -> None:
         sys.stderr.write(("\r" if sys.stderr.isatty() else "") + line + "\n")
         sys.stderr.flush()
 
 
-def describe(row: Row) -> str:
+def describe(row: ResultRow) -> str:
     """One line about a row."""
     if row.seconds is None:
         return f"{row.stop_reason}: {row.note.strip().splitlines()[-1] if row.note else ''}"
@@ -132,7 +143,7 @@ def describe(row: Row) -> str:
     return f"{cost}{gap}{nodes} in {row.seconds:.2f} s ({row.stop_reason}){_warnings(row)}"
 
 
-def _warnings(row: Row) -> str:
+def _warnings(row: ResultRow) -> str:
     """What nobody should overlook."""
     text = f", {row.pairs_broken} PAIRS BROKEN" if row.pairs_broken else ""
     best, bound = row.facts.get("best_known"), row.lower_bound
@@ -144,7 +155,7 @@ def _warnings(row: Row) -> str:
     return text
 
 
-def measure(request: Request, directory: Path | None, ticker: Ticker) -> Row:
+def measure(request: RunRequest, directory: Path | None, ticker: ProgressPrinter) -> ResultRow:
     """Run a request in a process of its own, which is killed some seconds after the limit."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
@@ -160,13 +171,15 @@ def measure(request: Request, directory: Path | None, ticker: Ticker) -> Row:
         here.close()
 
 
-def _child(request: Request, directory: Path | None, connection: Connection) -> None:
-    connection.send(answer_here(request, directory, lambda: connection.send("started")))
+def _child(request: RunRequest, directory: Path | None, connection: Connection) -> None:
+    connection.send(run_in_process(request, directory, lambda: connection.send("started")))
 
 
-def _wait(request: Request, process: SpawnProcess, here: Connection, ticker: Ticker) -> Row:
+def _wait(
+    request: RunRequest, process: SpawnProcess, here: Connection, ticker: ProgressPrinter
+) -> ResultRow:
     needed = request.solver.seconds_needed(request.limit)
-    patience = max(GRACE_SECONDS, GRACE_SHARE * request.limit)
+    grace_seconds = max(GRACE_SECONDS, GRACE_FRACTION * request.limit)
     deadline, note = time.monotonic() + SETUP_SECONDS, "before its clock started"
     while time.monotonic() < deadline:
         ticker.tick()
@@ -174,22 +187,28 @@ def _wait(request: Request, process: SpawnProcess, here: Connection, ticker: Tic
             if process.is_alive():
                 continue
             if not here.poll(0.0):
-                return _bare(request, CRASHED, f"the process ended with code {process.exitcode}")
+                return _empty_row(
+                    request, CRASHED, f"the process ended with code {process.exitcode}"
+                )
         try:
             message = here.recv()
         except EOFError:
             process.join()
-            return _bare(request, CRASHED, f"the process ended with code {process.exitcode}")
-        if isinstance(message, Row):
+            return _empty_row(request, CRASHED, f"the process ended with code {process.exitcode}")
+        if isinstance(message, ResultRow):
             return message
-        deadline = time.monotonic() + needed + patience
-        note = f"still running {patience:g} s after its limit"
-    return _bare(request, KILLED, note)
+        deadline = time.monotonic() + needed + grace_seconds
+        note = f"still running {grace_seconds:g} s after its limit"
+    return _empty_row(request, KILLED, note)
 
 
 def pending(
-    requests: Iterable[Request], known: Iterable[Row], *, again: bool, commit: str | None = None
-) -> list[Request]:
+    requests: Iterable[RunRequest],
+    known: Iterable[ResultRow],
+    *,
+    again: bool,
+    commit: str | None = None,
+) -> list[RunRequest]:
     """What is not in ``known`` yet; skipped rows are looked at again.
 
     With ``commit``, only rows measured at this very commit count as known; with a plus behind
@@ -205,7 +224,7 @@ def pending(
 
 
 def run_all(
-    requests: Sequence[Request],
+    requests: Sequence[RunRequest],
     results: Path,
     directory: Path | None,
     *,
@@ -234,7 +253,7 @@ def run_all(
     sizes = {row.instance: row.sizes for row in known if row.sizes is not None}
     absent: dict[str, str] = {}
     wanted = pending(requests, known, again=again, commit=commit)
-    ticker = Ticker(len(wanted))
+    ticker = ProgressPrinter(len(wanted))
     for request in wanted:
         ticker.start(request)
         name = request.instance.name
@@ -242,7 +261,7 @@ def run_all(
         if row is None and isolated:
             row = measure(request, directory, ticker)
         elif row is None:
-            row = answer_here(request, directory)
+            row = run_in_process(request, directory)
         ticker.finish(row)
         if row.sizes is not None:
             sizes[name] = row.sizes
@@ -252,16 +271,16 @@ def run_all(
             append(results, row)
 
 
-def _skipped(request: Request, sizes: Sizes | None, absent: str | None) -> Row | None:
+def _skipped(request: RunRequest, sizes: Sizes | None, absent: str | None) -> ResultRow | None:
     """The row of a request that need not be started, if that is known already."""
     if absent is not None:
-        return _bare(request, SKIPPED, absent)
+        return _empty_row(request, SKIPPED, absent)
     if sizes is None:
         return None
     why = request.solver.skip(sizes, request.limit)
-    return None if why is None else _bare(request, SKIPPED, why, sizes)
+    return None if why is None else _empty_row(request, SKIPPED, why, sizes)
 
 
-def unique(requests: Iterable[Request]) -> list[Request]:
+def unique(requests: Iterable[RunRequest]) -> list[RunRequest]:
     """The requests without repetitions, in order."""
     return list({one.key: one for one in requests}.values())

@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.datasets.base import AbstractInstance
 from benchmarks.datasets.published import data_dir
 from benchmarks.environment import commit
-from benchmarks.rows import Request, Row, load
+from benchmarks.results import ResultRow, RunRequest, load
 from benchmarks.runner import pending, run_all, unique
 from benchmarks.solvers.base import AbstractSolver
 
@@ -36,14 +36,14 @@ class Scope:
 
 def product(
     instances: Iterable[AbstractInstance], solvers: Sequence[AbstractSolver], limit: float
-) -> list[Request]:
+) -> list[RunRequest]:
     """Every solver on every instance, solvers of an instance one after the other."""
-    return [Request(one, solver, limit) for one in instances for solver in solvers]
+    return [RunRequest(one, solver, limit) for one in instances for solver in solvers]
 
 
-def at_most(wanted: Sequence[Request]) -> str:
+def worst_case_estimate(requested: Sequence[RunRequest]) -> str:
     """How long the rows take if each uses up its limit."""
-    most = sum(one.limit + OVERHEAD_SECONDS for one in wanted) / 60
+    most = sum(one.limit + OVERHEAD_SECONDS for one in requested) / 60
     return f"at most {most:.0f} minutes"
 
 
@@ -83,15 +83,15 @@ class Study:
 
     name: str
     what: str
-    rows: Callable[[Scope], Iterable[Request]]
-    write: Callable[[Sequence[Row], Path], Path]
+    rows: Callable[[Scope], Iterable[RunRequest]]
+    write: Callable[[Sequence[ResultRow], Path], Path]
     add_options: Callable[[argparse.ArgumentParser], None] = no_options
     small_limit: float = 4.0
     per_commit: bool = True
     isolated: bool = True
     kept: bool = True
     own_limits: bool = False
-    estimate: Callable[[Sequence[Request]], str] = at_most
+    estimate: Callable[[Sequence[RunRequest]], str] = worst_case_estimate
 
     @property
     def results(self) -> Path:
@@ -112,7 +112,7 @@ class Study:
         )
         self.add_options(command)
 
-    def requests(self, scope: Scope) -> list[Request]:
+    def requests(self, scope: Scope) -> list[RunRequest]:
         """The rows asked for, with the limits and the seed asked for."""
         options, found = scope.options, []
         for one in self.rows(scope):
@@ -144,11 +144,11 @@ class Study:
     def _measure(self, scope: Scope, results: Path) -> Path:
         options = scope.options
         if scope.small or not options.report_only:
-            wanted = self.requests(scope)
+            requested = self.requests(scope)
             here = commit() if self.per_commit else None
-            rest = pending(wanted, load(results), again=options.again, commit=here)
+            rest = pending(requested, load(results), again=options.again, commit=here)
             sys.stderr.write(
-                f"{len(rest)} of {len(wanted)} rows to run, {self.estimate(rest)}; "
+                f"{len(rest)} of {len(requested)} rows to run, {self.estimate(rest)}; "
                 "interrupt and run again to go on from there\n"
             )
             run_all(rest, results, scope.directory, again=True, isolated=self.isolated)

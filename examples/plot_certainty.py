@@ -10,25 +10,25 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_iris
 
-from certikmeans import Conversation, Problem
+from certikmeans import ActiveSession, Problem
 from certikmeans.report.plots import plot_clusters
 
 points, species = load_iris(return_X_y=True)
 
 # %%
 # Solve, then ask what is certain.
-talk = Conversation(Problem.from_data(points, n_clusters=3), slack=0.002)
-sure = talk.result.certainty(slack=0.002)
+session = ActiveSession(Problem.from_data(points, n_clusters=3), slack=0.002)
+sure = session.result.certainty(slack=0.002)
 print(sure)
 print("in doubt:", np.flatnonzero(~sure.certain))
 
 # %%
 # Rings mark the points that some labelling within 0.2 % has elsewhere; frames hold the centres.
-plot_clusters(talk.problem, talk.result, certainty=sure)
+plot_clusters(session.problem, session.result, certainty=sure)
 plt.show()
 
 # %%
 # Ask an expert (here: the true species) about the points in doubt, and go on with the answers.
-questions = talk.questions(10)
-talk.answer([(*q.pair, bool(species[q.point] == species[q.example])) for q in questions])
-print(f"after {len(questions)} answers: {talk.result.certainty(slack=0.002)}")
+questions = session.questions(10)
+session.answer([(*q.pair, bool(species[q.point] == species[q.example])) for q in questions])
+print(f"after {len(questions)} answers: {session.result.certainty(slack=0.002)}")

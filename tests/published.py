@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from certikmeans import Problem
-from certikmeans.problem.files import read_links, read_points
+from certikmeans.problem.io import read_links, read_points
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 INSTANCES = Path(os.environ.get("CERTIKMEANS_DATA_DIR", BESIDE)) / "instances"

@@ -66,7 +66,7 @@ DESCRIBED = described()
 
 
 def test_the_sweep_finds_something():
-    assert "certikmeans.interface.solve" in DESCRIBED
+    assert "certikmeans.api.solve" in DESCRIBED
     assert "certikmeans.options.Options" in DESCRIBED
     assert "certikmeans.estimator.ConstrainedKMeans.fit" in DESCRIBED
     assert len(DESCRIBED) > 20

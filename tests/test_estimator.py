@@ -26,10 +26,10 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import certikmeans
-from certikmeans import solver
 from certikmeans.errors import CertikmeansError, InfeasibleError, InputError
 from certikmeans.estimator import ConstrainedKMeans
 from certikmeans.problem import Problem
+from certikmeans.solver import run
 from certikmeans.status import Status, StopReason
 
 # What `fit` warns about is tested in test_estimator_everyday.py.
@@ -383,7 +383,7 @@ def test_infeasible_pairs_raise_with_the_proof():
 
 
 def test_no_labelling_in_time_raises(monkeypatch):
-    solved = solver.solve
+    solved = run.solve
 
     def out_of_time(problem, **options):
         return dataclasses.replace(
@@ -394,7 +394,7 @@ def test_no_labelling_in_time_raises(monkeypatch):
             stop_reason=StopReason.TIME_LIMIT,
         )
 
-    monkeypatch.setattr(solver, "solve", out_of_time)
+    monkeypatch.setattr(run, "solve", out_of_time)
     with pytest.raises(CertikmeansError, match="the time limit was reached") as caught:
         model(2).fit([[0.0], [1.0], [2.0]])
     assert "time_limit" in caught.value.hint

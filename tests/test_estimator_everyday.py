@@ -146,7 +146,7 @@ def test_groups_may_share_a_cluster():
         ({"constraints": Constraints([(0, 40)])}, "names point 40, but there are 36"),
         ({"groups": [0] * 36, "must_link": [(0, 40)]}, r"must_link\[0\]: pair \(0, 40\)"),
         ({"start_labels": [0, 1]}, "start labels: expected 36"),
-        ({"start_centers": [[0.0]]}, "start centers: expected"),
+        ({"initial_centers": [[0.0]]}, "start centers: expected"),
     ],
 )
 def test_bad_lengths_and_kinds(given, message):
@@ -209,7 +209,7 @@ def test_the_answer_is_no_worse_than_the_start():
     fitted = model(callbacks=[listen]).fit(points, start_labels=start)
     assert sources[0] == "start labels"
     assert fitted.status_ is Status.OPTIMAL
-    again = model().fit(points, start_centers=CENTRES)
+    again = model().fit(points, initial_centers=CENTRES)
     assert again.inertia_ == pytest.approx(fitted.inertia_, rel=1e-3)
 
 

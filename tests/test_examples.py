@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.forked import run_forked
+from tests.forkserver import run_in_forkserver
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
@@ -21,7 +21,9 @@ def test_there_are_examples():
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(path, tmp_path):
     pytest.importorskip("matplotlib")
-    run = run_forked(str(path), cwd=tmp_path, environment={**os.environ, "MPLBACKEND": "agg"})
+    run = run_in_forkserver(
+        str(path), cwd=tmp_path, environment={**os.environ, "MPLBACKEND": "agg"}
+    )
     assert run.returncode == 0, run.stderr
     assert run.stdout
     assert not list(tmp_path.iterdir())

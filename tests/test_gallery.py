@@ -23,8 +23,8 @@ def test_page_shows_the_example_as_it_is(name):
     """Text and code; what was printed may differ in its digits from run to run."""
     example = read_example(EXAMPLES / f"{name}.py")
     shown = (GALLERY / f"{name}.md").read_text(encoding="utf-8")
-    assert code_of(shown) == [part.code for part in example.parts if part.code], "make gallery"
-    silent = page(example, [""] * len(example.parts), [])
+    assert code_of(shown) == [part.code for part in example.blocks if part.code], "make gallery"
+    silent = page(example, [""] * len(example.blocks), [])
     assert silent.startswith(f"# {example.title}\n")
     words = re.sub(r"!\[.*\]\(.*\)", "", PRINTED.sub("", shown)).split()
     assert words == silent.split(), "make gallery"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from certikmeans.errors import InputError
 from certikmeans.generate import gaussian_clusters, paper_counts, random_pairs, write_instance
-from certikmeans.problem.files import read_links, read_partial_labels, read_points
+from certikmeans.problem.io import read_links, read_partial_labels, read_points
 
 
 def test_gaussian_clusters_have_the_stated_shape():

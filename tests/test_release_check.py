@@ -10,7 +10,7 @@ import pytest
 from tools import release_check
 
 NEEDED = ["certikmeans/py.typed", "certikmeans/data/iris_pairs.txt"]
-SOURCES = ["README.md", "tests/test_solver.py", "mkdocs.yml", "LICENSE"]
+SOURCES = ["README.md", "tests/solver/test_solve.py", "mkdocs.yml", "LICENSE"]
 
 
 def packed(folder, more_in_wheel=(), more_in_archive=(), without=()):
@@ -41,7 +41,7 @@ def test_lean_files_pass(tmp_path, capsys):
         ({"more_in_wheel": ["certikmeans/kernels/cost.nbi"]}, "do not belong there"),
         ({"more_in_archive": ["docs/benchmarks/paper.jsonl"]}, "do not belong there"),
         ({"more_in_archive": [".venv/bin/python"]}, "do not belong there"),
-        ({"more_in_wheel": ["tests/test_solver.py"]}, "more than the package"),
+        ({"more_in_wheel": ["tests/solver/test_solve.py"]}, "more than the package"),
         ({"without": ["certikmeans/py.typed"]}, "lacks"),
         ({"without": ["LICENSE"]}, "lacks"),
     ],

@@ -11,7 +11,7 @@ import pytest
 from certikmeans.errors import InputError
 from certikmeans.problem import Problem
 from certikmeans.result import Result
-from certikmeans.solver import solve
+from certikmeans.solver.run import solve
 from certikmeans.status import Status
 
 

@@ -13,10 +13,10 @@ from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.format import Reason
 from certikmeans.certificate.write import make_certificate
-from certikmeans.presolve.must_link import must_link_groups
+from certikmeans.presolve.reductions import must_link_groups
 from certikmeans.testing.instances import feasible_problem
 from certikmeans.testing.oracle import brute_force, exact_cost, respects
-from tests.certificate.build import change, verdict
+from tests.certificate.helpers import change, verdict
 from tests.cli.process import run
 
 POINTS = np.array([[0.0], [1.0], [4.0], [9.0], [10.0], [30.0], [-7.0]])

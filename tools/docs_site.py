@@ -36,7 +36,7 @@ SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Decisions": ("decisions", ()),
     "Project": ("project", ("architecture", "contributing", "changelog")),
 }
-ABOUT = {
+ROOT_PAGES = {
     "Guides": "How to do things.",
     "Concepts": "Why what is claimed is true, and what the words mean.",
     "Benchmarks": "What was measured. Each page names the command that measures it again.",
@@ -66,7 +66,7 @@ def site_links(text: str, page: str, source: str) -> str:
     """
     up = "../" * (len(PurePosixPath(page).parts) - 1)
 
-    def turned(match: re.Match[str]) -> str:
+    def rewrite(match: re.Match[str]) -> str:
         opening, target, closing = match.groups()
         path, mark, anchor = target.partition("#")
         if not path or "://" in path:
@@ -80,7 +80,7 @@ def site_links(text: str, page: str, source: str) -> str:
             path = f"{source}/blob/main/{path}"
         return f"{opening}{path}{mark}{anchor}{closing}"
 
-    return _LINK.sub(turned, text)
+    return _LINK.sub(rewrite, text)
 
 
 def title_of(text: str) -> str:
@@ -115,7 +115,7 @@ def contents(section: str, pages: dict[str, str]) -> str:
         f"- [{title_of(text)}]({uri})<br>{opening_of(text)}".removesuffix("<br>")
         for uri, text in pages.items()
     ]
-    return "\n".join([f"# {section}", "", ABOUT.get(section, ""), "", *lines, ""])
+    return "\n".join([f"# {section}", "", ROOT_PAGES.get(section, ""), "", *lines, ""])
 
 
 def ordered(folder: str, first: tuple[str, ...], uris: list[str]) -> list[str]:
@@ -152,14 +152,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             inside.append("certificate-format.md")
         texts = {uri: _text(files, uri) for uri in inside}
         if f"{folder}/index.md" not in uris:
-            content = contents(section, {_beside(u, folder): t for u, t in texts.items()})
+            content = contents(section, {_relative_uri(u, folder): t for u, t in texts.items()})
             files.append(File.generated(config, f"{folder}/index.md", content=content))
         menu.append({section: [f"{folder}/index.md", *inside]})
     config.nav = menu
     return files
 
 
-def _beside(uri: str, folder: str) -> str:
+def _relative_uri(uri: str, folder: str) -> str:
     return uri.removeprefix(f"{folder}/") if uri.startswith(f"{folder}/") else f"../{uri}"
 
 

@@ -23,12 +23,12 @@ from benchmarks.pages import pyplot, wrapped
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 GALLERY = ROOT / "docs" / "gallery"
-FIRST = ("plot_quickstart", "plot_partial_labels", "plot_choosing_k")
+FEATURED = ("plot_quickstart", "plot_partial_labels", "plot_choosing_k")
 LARGEST_PICTURE = 100_000  # bytes
 
 
 @dataclass(frozen=True)
-class Part:
+class Block:
     """A piece of text and the code below it; either may be empty."""
 
     text: str
@@ -42,7 +42,7 @@ class Example:
     name: str
     title: str
     introduction: str
-    parts: tuple[Part, ...]
+    blocks: tuple[Block, ...]
 
     @property
     def summary(self) -> str:
@@ -53,7 +53,7 @@ class Example:
 def names() -> list[str]:
     """The examples, in the order of the gallery."""
     found = sorted(path.stem for path in EXAMPLES.glob("plot_*.py"))
-    return [*FIRST, *(name for name in found if name not in FIRST)]
+    return [*FEATURED, *(name for name in found if name not in FEATURED)]
 
 
 def read_example(path: Path) -> Example:
@@ -62,28 +62,28 @@ def read_example(path: Path) -> Example:
     docstring = ast.get_docstring(ast.parse(source)) or ""
     title, _, introduction = docstring.split("\n", 2)
     body = source.split('"""', 2)[2]
-    parts = tuple(_part(piece) for piece in re.split(r"^# %%.*$", body, flags=re.MULTILINE))
-    return Example(path.stem, title, introduction.strip(), parts)
+    blocks = tuple(_block(piece) for piece in re.split(r"^# %%.*$", body, flags=re.MULTILINE))
+    return Example(path.stem, title, introduction.strip(), blocks)
 
 
-def _part(piece: str) -> Part:
+def _block(piece: str) -> Block:
     """Comments at the top are text.
 
-    >>> _part("\\n# One\\n# two.\\nx = 1\\n")
+    >>> _block("\\n# One\\n# two.\\nx = 1\\n")
     Part(text='One\\ntwo.', code='x = 1')
     """
     lines = piece.strip("\n").split("\n")
     end = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
     text = "\n".join(line.removeprefix("#").strip() for line in lines[:end])
-    return Part(text, "\n".join(lines[end:]).strip("\n"))
+    return Block(text, "\n".join(lines[end:]).strip("\n"))
 
 
-def run_parts(example: Example) -> tuple[list[str], list[int]]:
+def run_blocks(example: Example) -> tuple[list[str], list[int]]:
     """Run part after part in one namespace; what each printed, and which drew a picture."""
     plt = pyplot()
     printed, drew = [], []
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for number, part in enumerate(example.parts):
+    for number, part in enumerate(example.blocks):
         said = io.StringIO()
         with redirect_stdout(said):
             exec(compile(part.code, f"{example.name}.py", "exec"), namespace)
@@ -98,7 +98,7 @@ def run_parts(example: Example) -> tuple[list[str], list[int]]:
 def page(example: Example, printed: list[str], drew: list[int]) -> str:
     """The example as a page."""
     lines = [f"# {example.title}", "", example.introduction, ""]
-    for number, part in enumerate(example.parts):
+    for number, part in enumerate(example.blocks):
         if part.text:
             lines += [part.text, ""]
         if part.code:
@@ -120,10 +120,10 @@ def index(examples: list[Example]) -> str:
     return wrapped("\n".join(lines))
 
 
-def write_up(name: str) -> None:
+def write_example(name: str) -> None:
     """Run one example in this process and write its page."""
     example = read_example(EXAMPLES / f"{name}.py")
-    text = page(example, *run_parts(example))
+    text = page(example, *run_blocks(example))
     (GALLERY / f"{name}.md").write_text(text, encoding="utf-8")
     size = (GALLERY / f"{name}.png").stat().st_size
     if size > LARGEST_PICTURE:
@@ -138,7 +138,7 @@ def main() -> None:
     asked = parser.parse_args()
     GALLERY.mkdir(exist_ok=True)
     if asked.here:
-        write_up(*asked.names)
+        write_example(*asked.names)
         return
     for name in asked.names or names():
         print(name, flush=True)

@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
 PYTHONS = ("3.11", "3.12", "3.13")
-NOT_TO_BE_SHIPPED = re.compile(
+FORBIDDEN_CONTENT = re.compile(
     r"__pycache__|\.py[cod]$|\.nb[ci]$|\.jsonl$|/\.(git|venv|hypothesis|mypy_cache|ruff_cache)/"
 )
 LARGEST_BYTES = {"wheel": 1_000_000, "source archive": 3_000_000}
@@ -72,7 +72,7 @@ def check_contents(wheel: Path, archive: Path) -> None:
     with zipfile.ZipFile(wheel) as packed, tarfile.open(archive) as sources:
         inside = {"wheel": packed.namelist(), "source archive": sources.getnames()}
     for kind, path in (("wheel", wheel), ("source archive", archive)):
-        stray = [name for name in inside[kind] if NOT_TO_BE_SHIPPED.search(name)]
+        stray = [name for name in inside[kind] if FORBIDDEN_CONTENT.search(name)]
         if stray:
             fail(f"the {kind} has {len(stray)} files that do not belong there: {stray[:3]}")
         if path.stat().st_size > LARGEST_BYTES[kind]:
@@ -109,7 +109,7 @@ def check_package_page(wheel: Path, version: str) -> None:
     print(f"package page: {len(links)} links, {len(ours)} of them to files of the sources")
 
 
-def try_install(python: Path, what: Path, version: str) -> None:
+def check_install(python: Path, what: Path, version: str) -> None:
     """Install into a fresh environment and run the demo from an empty directory."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -159,8 +159,8 @@ def main() -> None:
     found = {one: python_named(one) for one in PYTHONS}
     there = [path for path in found.values() if path is not None]
     for python in there:
-        try_install(python, wheels[0], version)
-    try_install(there[0] if there else Path(sys.executable), archives[0], version)
+        check_install(python, wheels[0], version)
+    check_install(there[0] if there else Path(sys.executable), archives[0], version)
     missing = [one for one, path in found.items() if path is None]
     print("passed" + (f"; not here, so not tried: {', '.join(missing)}" if missing else ""))
 

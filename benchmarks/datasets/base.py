@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from certikmeans import Problem
 
 
-class AbsentError(Exception):
+class MissingDataError(Exception):
     """The data set is not on this machine; the message names what is missing."""
 
 
@@ -47,7 +47,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltInstance:
     """An instance with everything the harness needs to judge an answer."""
 
     problem: Problem
@@ -69,8 +69,8 @@ class AbstractInstance(ABC):
         return {}
 
     @abstractmethod
-    def build(self, directory: Path | None) -> Built:
-        """Make it; raises `AbsentError` where its data are not in ``directory``."""
+    def build(self, directory: Path | None) -> BuiltInstance:
+        """Make it; raises `MissingDataError` where its data are not in ``directory``."""
 
 
 @final
@@ -79,7 +79,7 @@ class Recipe(AbstractInstance):
     """A function that makes the instance from the directory of real data, and what is known."""
 
     title: str
-    make: Callable[..., Built]  # called with ``directory``
+    make: Callable[..., BuiltInstance]  # called with ``directory``
     known: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -92,16 +92,16 @@ class Recipe(AbstractInstance):
         """As given."""
         return dict(self.known)
 
-    def build(self, directory: Path | None) -> Built:
+    def build(self, directory: Path | None) -> BuiltInstance:
         """Call the function."""
         return self.make(directory=directory)
 
 
 def required_file(directory: Path | None, name: str) -> Path:
-    """The path of a file of real data; raises `AbsentError` where it is not here."""
+    """The path of a file of real data; raises `MissingDataError` where it is not here."""
     if directory is None:
-        raise AbsentError(f"data set absent: {name} (no data directory)")
+        raise MissingDataError(f"data set absent: {name} (no data directory)")
     path = directory / name
     if not path.is_file():
-        raise AbsentError(f"data set absent: {name} (not in {directory.name}/)")
+        raise MissingDataError(f"data set absent: {name} (not in {directory.name}/)")
     return path

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.datasets.base import Built, Recipe, required_file
+from benchmarks.datasets.base import BuiltInstance, Recipe, required_file
 from benchmarks.datasets.published import published_instances, read_published
 from certikmeans import Problem
 from certikmeans.generate import random_pairs
 
 PAIRS_SEED = 1
 PAIRS_SHARE = 10  # n / 10 pairs of each kind
-WIDER = 2.0  # how much wider the gap may be with pairs
+GAP_FACTOR_WITH_PAIRS = 2.0  # how much wider the gap may be with pairs
 
 Table = tuple[NDArray[np.float64], NDArray[np.int64] | None, int]
 """Points, classes where there are any, and K."""
@@ -33,7 +33,7 @@ class Target:
     name: str
     limit: float  # seconds
     gap: float
-    aim: float | None = None  # better still
+    stretch_gap: float | None = None  # better still
     has_classes: bool = True
     avoc: bool = False  # one of the sets of AVOC's paper
 
@@ -108,37 +108,37 @@ def blobs_table(row: Blobs) -> Table:
     return points, classes.astype(np.int64), row.k
 
 
-def built(table: Table, with_pairs: bool) -> Built:
+def built(table: Table, with_pairs: bool) -> BuiltInstance:
     """The problem without pairs, or with n/10 of each kind drawn from the classes."""
     points, classes, k = table
     if not with_pairs:
-        return Built(Problem.from_data(points, k), classes, "none")
-    return _drawn(table, len(points) // PAIRS_SHARE)
+        return BuiltInstance(Problem.from_data(points, k), classes, "none")
+    return _with_random_pairs(table, len(points) // PAIRS_SHARE)
 
 
-def _drawn(table: Table, n_pairs: int) -> Built:
+def _with_random_pairs(table: Table, n_pairs: int) -> BuiltInstance:
     """With so many pairs of each kind."""
     points, classes, k = table
     assert classes is not None, "pairs are drawn from classes"
     must, cannot = random_pairs(classes, n_pairs, n_pairs, seed=PAIRS_SEED)
     problem = Problem.from_data(points, k, must_link=must, cannot_link=cannot)
-    return Built(problem, classes, "drawn from classes")
+    return BuiltInstance(problem, classes, "drawn from classes")
 
 
-def make_real(name: str, with_pairs: bool, directory: Path | None) -> Built:
+def make_real(name: str, with_pairs: bool, directory: Path | None) -> BuiltInstance:
     """A real data set."""
     return built(real_table(name, directory), with_pairs)
 
 
-def make_blobs_row(row: Blobs, with_pairs: bool, directory: Path | None = None) -> Built:
+def make_blobs_row(row: Blobs, with_pairs: bool, directory: Path | None = None) -> BuiltInstance:
     """A row of blobs."""
     return built(blobs_table(row), with_pairs)
 
 
-def make_wide(d: int, k: int, directory: Path | None = None) -> Built:
+def make_wide(d: int, k: int, directory: Path | None = None) -> BuiltInstance:
     """As many axes as points, about: blobs with 125 pairs of each kind."""
     row = Blobs(WIDE_POINTS, d, k, WIDE_SPREAD, WIDE_LIMIT)
-    return _drawn(blobs_table(row), WIDE_PAIRS // 2)
+    return _with_random_pairs(blobs_table(row), WIDE_PAIRS // 2)
 
 
 def recipes() -> Iterator[Recipe]:
@@ -146,7 +146,7 @@ def recipes() -> Iterator[Recipe]:
     for with_pairs in (False, True):
         suffix = ", n/10 ML+CL" if with_pairs else ""
         group = "pairs" if with_pairs else "free"
-        times = WIDER if with_pairs else 1.0
+        times = GAP_FACTOR_WITH_PAIRS if with_pairs else 1.0
         for one in REAL:
             if with_pairs and not one.has_classes:
                 continue
@@ -154,7 +154,7 @@ def recipes() -> Iterator[Recipe]:
                 "group": group,
                 "limit": one.limit,
                 "gap": times * one.gap,
-                "aim": None if one.aim is None else times * one.aim,
+                "aim": None if one.stretch_gap is None else times * one.stretch_gap,
                 "avoc": one.avoc,
             }
             yield Recipe(one.name + suffix, partial(make_real, one.name, with_pairs), known)

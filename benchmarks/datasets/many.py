@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.datasets.base import Built, Recipe, required_file
+from benchmarks.datasets.base import BuiltInstance, Recipe, required_file
 from certikmeans import InputError, Problem
 from certikmeans.generate import gaussian_clusters, random_pairs
 
@@ -123,30 +123,30 @@ def read_pccc_pairs(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return must, cannot
 
 
-def make_plane(file: str, k: int, directory: Path | None) -> Built:
+def make_plane(file: str, k: int, directory: Path | None) -> BuiltInstance:
     """Points of TSPLIB: the first line has their number and 2."""
     path = required_file(directory, f"plane/{file}.txt")
-    return Built(Problem.from_data(np.loadtxt(path, skiprows=1), k), None, "none")
+    return BuiltInstance(Problem.from_data(np.loadtxt(path, skiprows=1), k), None, "none")
 
 
-def make_published_pairs(n: int, k: int, pairs: int, directory: Path | None) -> Built:
+def make_published_pairs(n: int, k: int, pairs: int, directory: Path | None) -> BuiltInstance:
     """Synthetic points with the pairs published with them; the column ``class`` is no feature."""
     stem = f"many_clusters/synthetic_n{n}_d2_k{k}"
     table = np.loadtxt(required_file(directory, f"{stem}_data.csv"), delimiter=",", skiprows=1)
     links = required_file(directory, f"{stem}_constraints_{pairs}.json")
     must, cannot = read_pccc_pairs(links)
     problem = Problem.from_data(table[:, :2], k, must_link=must, cannot_link=cannot)
-    return Built(problem, table[:, 2].astype(np.int64), f"published, {links.name}")
+    return BuiltInstance(problem, table[:, 2].astype(np.int64), f"published, {links.name}")
 
 
 def make_gaussian(
     n: int, d: int, k: int, spread: float, n_must: int, n_cannot: int, directory: Path | None = None
-) -> Built:
+) -> BuiltInstance:
     """Gaussian clusters in a box of side 20, with pairs drawn from them."""
     points, classes = gaussian_clusters(n, d, k, spread=spread, seed=SEED)
     must, cannot = random_pairs(classes, n_must, n_cannot, seed=SEED)
     problem = Problem.from_data(points, k, must_link=must, cannot_link=cannot)
-    return Built(problem, classes, "drawn from classes" if n_must + n_cannot else "none")
+    return BuiltInstance(problem, classes, "drawn from classes" if n_must + n_cannot else "none")
 
 
 def recipes() -> Iterator[Recipe]:

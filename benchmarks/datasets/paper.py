@@ -1,18 +1,44 @@
-"""The paper's data sets and its way of drawing pairs."""
+"""Data sets and instances of the paper."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.datasets.base import required_file
-from benchmarks.datasets.spnet3d import FILE_NAME, read_spnet3d
-from certikmeans import Problem
+from benchmarks.datasets.base import AbstractInstance, BuiltInstance, required_file
+from benchmarks.datasets.published import read_published
+from certikmeans import InputError, Problem
 from certikmeans.generate import gaussian_clusters, paper_counts, random_pairs
+
+SPNET3D_FILE = "3D_spatial_network.txt"
+_COLUMNS = 4  # road number, longitude, latitude, altitude
+
+
+def read_spnet3d(path: Path) -> NDArray[np.float64]:
+    """Longitude, latitude and altitude: the three features of the paper's SPNET3D.
+
+    The road number in front of them is a name, not a feature.
+    """
+    try:
+        table = np.loadtxt(path, delimiter=",", dtype=np.float64, ndmin=2)
+    except ValueError as error:
+        raise InputError(
+            f"{path}: {error}",
+            hint="expected lines of four numbers with commas between them, as UCI has it",
+        ) from error
+    if table.shape[1] != _COLUMNS:
+        raise InputError(
+            f"{path}: {table.shape[1]} columns instead of {_COLUMNS}",
+            hint="road number, longitude, latitude, altitude",
+        )
+    return np.ascontiguousarray(table[:, 1:])
+
+
+# The paper's data sets and its way of drawing pairs.
 
 PAIRS_SEED = 1
 KINDS = ("ML", "CL", "ML+CL")
@@ -45,12 +71,12 @@ def file_name(name: str) -> str | None:
     if name == "iris":
         return None
     if name.startswith("spnet3D"):
-        return FILE_NAME
+        return SPNET3D_FILE
     return f"{name.removesuffix('_8')}.npz"
 
 
 def real(name: str, directory: Path | None) -> Dataset:
-    """A real data set by name; raises `AbsentError` where its file is absent.
+    """A real data set by name; raises `MissingDataError` where its file is absent.
 
     Where a data set has no class, labels are those of the best of 20 runs of k-means with K = 3.
     "skin_8" and "spnet3D_5" are fixed samples of rows; "rds_cnt" is x, y and count.
@@ -78,7 +104,7 @@ def _read(name: str, directory: Path | None) -> tuple[NDArray[np.float64], Any]:
 
         return load_iris(return_X_y=True)  # type: ignore[no-any-return]
     path = required_file(directory, file)
-    if file == FILE_NAME:
+    if file == SPNET3D_FILE:
         return read_spnet3d(path), None
     with np.load(path) as arrays:
         return arrays["X"].astype(np.float64), arrays.get("y")
@@ -93,3 +119,91 @@ def with_pairs(data: Dataset, kind: str, n_clusters: int = 3, fraction: int = 4)
         data.labels, share if n_must else 0, share if n_cannot else 0, seed=PAIRS_SEED
     )
     return Problem.from_data(data.points, n_clusters, must_link=must, cannot_link=cannot)
+
+
+# The paper's instances by name, so that a row can be made in another process and found again.
+
+UNCONSTRAINED = "none"
+
+FILES = {
+    "Iris": "iris",
+    "Seeds": "seeds",
+    "Hemi": "hemi",
+    "PR2392": "pr2392",
+    "RDS_CNT": "rds_cnt",
+    "HTRU2": "htru2",
+    "SPNET3D_5": "spnet3D_5",
+    "Skin_8": "skin_8",
+    "URBANGB": "urbanGB",
+    "SPNET3D": "spnet3D",
+}
+"""The paper's names of its real data sets, and ours."""
+
+PUBLISHED = {
+    ("Iris", "ML"): "iris/ml_50_cl_0_0",
+    ("Iris", "CL"): "iris/ml_0_cl_50_2",
+    ("Iris", "ML+CL"): "iris/ml_25_cl_25_1",
+    ("Seeds", "ML"): "seeds/ml_50_cl_0_0",
+    ("Seeds", "CL"): "seeds/ml_0_cl_50_0",
+    ("Seeds", "ML+CL"): "seeds/ml_25_cl_25_1",
+}
+"""Rows of the paper whose pairs are public: those of PC-SOS-SDP reproduce its printed objective."""
+
+SYNTHETIC = "Syn-"
+
+
+@final
+@dataclass(frozen=True)
+class Instance(AbstractInstance):
+    """A data set of the paper, a kind of pairs and how many, and K."""
+
+    dataset: str
+    kind: str  # "ML", "CL", "ML+CL" or "none"
+    fraction: int = 4  # n / fraction pairs of each kind
+    n_clusters: int = 3
+
+    @property
+    def name(self) -> str:
+        """Short and unique.
+
+        >>> Instance("Hemi", "CL").name, Instance("Skin_8", "ML", n_clusters=2).name
+        ('Hemi CL', 'Skin_8 ML K=2')
+        """
+        share = "" if self.fraction == 4 else f" n/{self.fraction}"
+        clusters = "" if self.n_clusters == 3 else f" K={self.n_clusters}"
+        return f"{self.dataset} {self.kind}{share}{clusters}"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Which data set and which kind of pairs."""
+        return {"dataset": self.dataset, "kind": self.kind}
+
+    def build(self, directory: Path | None) -> BuiltInstance:
+        """Read or draw; raises `MissingDataError` where the data are not here."""
+        data = _dataset(self, directory)
+        classes = data.labels if data.has_classes else None
+        if self.kind == UNCONSTRAINED:
+            return BuiltInstance(Problem.from_data(data.points, self.n_clusters), classes, "none")
+        published = _published(self, directory)
+        if published is not None:
+            return BuiltInstance(published[0], classes, f"published, {published[1]}")
+        problem = with_pairs(data, self.kind, self.n_clusters, self.fraction)
+        drawn_from = "classes" if data.has_classes else "labels of k-means"
+        return BuiltInstance(problem, classes, f"drawn from {drawn_from}")
+
+
+def _dataset(instance: Instance, directory: Path | None) -> Dataset:
+    if instance.dataset.startswith(SYNTHETIC):
+        return synthetic(int(instance.dataset.removeprefix(SYNTHETIC)))
+    name = FILES[instance.dataset]
+    return real(name, directory)
+
+
+def _published(instance: Instance, directory: Path | None) -> tuple[Problem, str] | None:
+    """The published instance behind a row of the paper, where the user has it."""
+    name = PUBLISHED.get((instance.dataset, instance.kind))
+    if name is None or directory is None or instance.fraction != 4 or instance.n_clusters != 3:
+        return None
+    if not (directory / "instances" / f"{name}.txt").is_file():
+        return None
+    return read_published(name, instance.n_clusters, directory).problem, name

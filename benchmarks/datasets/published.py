@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets.base import Built, Recipe, required_file
+from benchmarks.datasets.base import BuiltInstance, Recipe, required_file
 from certikmeans import Problem
-from certikmeans.problem.files import read_links, read_points
+from certikmeans.problem.io import read_links, read_points
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ def published_instances(directory: Path) -> Iterator[Published]:
             yield Published(name, int(row["k"]), float(row["best_known_sse"]))
 
 
-def read_published(name: str, n_clusters: int, directory: Path | None) -> Built:
+def read_published(name: str, n_clusters: int, directory: Path | None) -> BuiltInstance:
     """Points and pairs of an instance; without a file of pairs (``"iris"``), the points alone."""
     folder, _, pairs = name.partition("/")
     points = read_points(required_file(directory, f"instances/{folder}/data.txt")).points
     if not pairs:
-        return Built(Problem.from_data(points, n_clusters), None, "none")
+        return BuiltInstance(Problem.from_data(points, n_clusters), None, "none")
     links = read_links(required_file(directory, f"instances/{name}.txt"), kind=None)
     problem = Problem.from_data(points, n_clusters, must_link=links.must, cannot_link=links.cannot)
-    return Built(problem, None, f"published, {name}")
+    return BuiltInstance(problem, None, f"published, {name}")

@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from benchmarks.pages import show
 from certikmeans import Problem, StopSignal
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import CannotLinkAssigner
 from certikmeans.generate import gaussian_clusters, random_pairs
-from certikmeans.presolve.pipeline import Presolved, presolve
+from certikmeans.presolve.pipeline import PresolvedProblem, presolve
 
 N_CLUSTERS = 3
 SHORT_RUN, LONG_RUN = 2, 42
@@ -26,7 +26,7 @@ STEPS = 5
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """Milliseconds of one iteration, and how they compare."""
 
     n_points: int
@@ -44,11 +44,13 @@ class Row:
         return self.step_ms / self.sklearn_ms
 
 
-def _assigner(points: np.ndarray, pairs: Any, n_clusters: int) -> tuple[Assigner, Presolved]:
+def _assigner(
+    points: np.ndarray, pairs: Any, n_clusters: int
+) -> tuple[CannotLinkAssigner, PresolvedProblem]:
     reduced = presolve(Problem.from_data(points, n_clusters, cannot_link=pairs), StopSignal())
-    if not isinstance(reduced, Presolved) or reduced.witness is None:
+    if not isinstance(reduced, PresolvedProblem) or reduced.feasible_labels is None:
         raise RuntimeError("the pairs come from labels, so a labelling exists")
-    return Assigner(reduced.reduced, reduced.witness), reduced
+    return CannotLinkAssigner(reduced.reduced, reduced.feasible_labels), reduced
 
 
 def _milliseconds(action: Callable[[], object], repeats: int) -> float:
@@ -66,7 +68,7 @@ def _step_ms(
 ) -> float:
     """One step, on average over the first steps of a Lloyd run."""
     assigner, reduced = _assigner(points, pairs, len(start))
-    first = reduced.reduce_centers(start)
+    first = reduced.presolve_centers(start)
     labels = np.zeros(reduced.reduced.n_groups, dtype=np.int64)
     with ThreadPoolExecutor(threads) as executor:
         pool = executor if threads > 1 else None
@@ -123,14 +125,14 @@ def run(
     threads: int = 2,
     seed: int = 1,
     repeats: int = 30,
-) -> Row:
+) -> ResultRow:
     """Measure steps with ``n_points / 4`` cannot-links against scikit-learn without any."""
     points, labels = gaussian_clusters(n_points, n_features, N_CLUSTERS, seed=seed)
     _, cannot = random_pairs(labels, 0, n_points // 4, seed=seed)
     rng = np.random.default_rng(seed)
     start = points[rng.choice(n_points, N_CLUSTERS, replace=False)]
     crowded = _slow_start(points, rng)
-    return Row(
+    return ResultRow(
         n_points,
         n_features,
         len(cannot),
@@ -166,7 +168,7 @@ def main(arguments: argparse.Namespace) -> None:
     _, cannot = random_pairs(labels, 0, 37, seed=1)
     step = 1e3 * _step_ms(points, cannot, points[:N_CLUSTERS], 1, 2000)
     assigner, reduced = _assigner(points, cannot, N_CLUSTERS)
-    start = reduced.reduce_centers(points[:N_CLUSTERS])
+    start = reduced.presolve_centers(points[:N_CLUSTERS])
     out = np.zeros(reduced.reduced.n_groups, dtype=np.int64)
     iterations = assigner.lloyd(start, out).iterations
     whole = 1e3 * _milliseconds(lambda: assigner.lloyd(start, out), 2000)

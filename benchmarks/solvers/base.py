@@ -22,7 +22,7 @@ class SkipError(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class SolverOutcome:
     """What a solver says. Cost and feasibility are recomputed from ``labels``."""
 
     labels: NDArray[np.int64] | None  # None: it found none
@@ -63,13 +63,13 @@ class AbstractSolver(ABC):
         return limit
 
     @abstractmethod
-    def run(self, problem: Problem, limit: float, seed: int) -> Answer:
+    def run(self, problem: Problem, limit: float, seed: int) -> SolverOutcome:
         """Solve within ``limit`` seconds."""
 
 
-def answer_of(result: Result, **more: Any) -> Answer:
+def outcome_from_result(result: Result, **more: Any) -> SolverOutcome:
     """What `solve` has returned, and whatever else there is to say."""
-    return Answer(
+    return SolverOutcome(
         labels=result.labels,
         lower_bound=finite(result.lower_bound),
         nodes=result.nodes,

@@ -1,15 +1,16 @@
-"""The paper's heuristics, 100 restarts each or as many as there is time for."""
+"""Heuristics without a bound: those of the paper, and scikit-learn's KMeans."""
 
 from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
 from benchmarks.datasets.base import Sizes
-from benchmarks.solvers.base import AbstractSolver, Answer, tiny_problem
+from benchmarks.solvers.base import AbstractSolver, SolverOutcome, tiny_problem
 from certikmeans import Problem
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     )
 
     Baseline = COPKMeans | EncodeKMeansPost | BLPKMCC | PCKMeans | SensitivityCoreset
+
 
 RESTARTS = 100
 
@@ -54,7 +56,7 @@ class Heuristic(AbstractSolver):
         problem = tiny_problem(cannot=self.takes_cannot_links)
         self._fitted(self.make(problem.n_clusters, 20.0, 0), problem)
 
-    def run(self, problem: Problem, limit: float, seed: int) -> Answer:
+    def run(self, problem: Problem, limit: float, seed: int) -> SolverOutcome:
         """Fit."""
         began = time.perf_counter()
         model = self._fitted(self.make(problem.n_clusters, limit, seed), problem)
@@ -62,7 +64,7 @@ class Heuristic(AbstractSolver):
         found = bool(np.isfinite(model.inertia_))
         runs = int(getattr(model, "n_runs_", 1))
         failed = int(getattr(model, "n_failed_", 0))
-        return Answer(
+        return SolverOutcome(
             labels=model.labels_ if found else None,
             lower_bound=None,
             nodes=None,
@@ -151,3 +153,54 @@ class PairsAtAPrice(Heuristic):
         from certikmeans.baselines import PCKMeans
 
         return PCKMeans(n_clusters, w=100.0, n_init=10, time_limit=limit, random_state=seed)
+
+
+# What a careful user spends today for no guarantee: scikit-learn's KMeans, without the pairs.
+
+MAX_SECONDS = 1800.0  # it knows no time limit
+
+
+@final
+@dataclass(frozen=True)
+class KMeansStarts(AbstractSolver):
+    """Many starts, then swaps of a centre for a point; knows no pairs and proves nothing."""
+
+    starts: int = 100
+    swaps: int = 0
+
+    @property
+    def name(self) -> str:
+        """As one calls it."""
+        more = f", then {self.swaps} swaps" if self.swaps else ""
+        return f"KMeans(n_init={self.starts}){more}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The numbers of starts and swaps."""
+        return {"n_init": self.starts} | ({"swaps": self.swaps} if self.swaps else {})
+
+    def warm_up(self) -> None:
+        """Load scikit-learn and start its threads."""
+        self.run(tiny_problem(), 0.0, 0)
+
+    def seconds_needed(self, limit: float) -> float:
+        """As long as it takes."""
+        return MAX_SECONDS
+
+    def run(self, problem: Problem, limit: float, seed: int) -> SolverOutcome:
+        """Fit, then try swaps and keep those that help."""
+        from sklearn.cluster import KMeans
+
+        model = KMeans(problem.n_clusters, n_init=self.starts, random_state=seed)
+        rng = np.random.default_rng(seed)
+        began = time.perf_counter()
+        model.fit(problem.points, sample_weight=problem.weights)
+        for _ in range(self.swaps):
+            centers = model.cluster_centers_.copy()
+            centers[rng.integers(len(centers))] = problem.points[rng.integers(problem.n_points)]
+            other = KMeans(problem.n_clusters, init=centers, n_init=1)
+            other.fit(problem.points, sample_weight=problem.weights)
+            model = min(model, other, key=lambda one: one.inertia_)
+        seconds = time.perf_counter() - began
+        labels = model.labels_.astype("int64")
+        return SolverOutcome(labels, None, None, seconds, "converged")

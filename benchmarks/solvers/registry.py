@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from benchmarks.solvers.base import AbstractSolver
+from benchmarks.solvers.certikmeans_solver import CLUSTER, GROUPED, SAMPLE
+from benchmarks.solvers.exact_baselines import ScipSolver, SdpSolver
 from benchmarks.solvers.heuristics import Blpkm, CopKMeans, Coreset, EncodePost
-from benchmarks.solvers.ours import CLUSTER, GROUPED, SAMPLE
-from benchmarks.solvers.scip import ScipSolver
-from benchmarks.solvers.sdp import SdpSolver
 
 _HEURISTICS = (CopKMeans(), EncodePost(), Blpkm(), Coreset())
 HEURISTICS = tuple(one.name for one in _HEURISTICS)

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets.instances import Instance
-from benchmarks.datasets.paper import KINDS
+from benchmarks.datasets.paper import KINDS, Instance
 from benchmarks.environment import about
 from benchmarks.pages import percent, pyplot, show, write_page
-from benchmarks.rows import Request, Row, latest
-from benchmarks.solvers.ours import CLUSTER, GROUPED, SAMPLE
-from benchmarks.studies.paper.printed_studies import DENSITY, FRACTIONS
+from benchmarks.results import ResultRow, RunRequest, latest
+from benchmarks.solvers.certikmeans_solver import CLUSTER, GROUPED, SAMPLE
+from benchmarks.studies.paper.printed import DENSITY, FRACTIONS
 from benchmarks.studies.paper.verdict import wrong_bounds
 from benchmarks.study import Scope, Study, product
 
@@ -30,14 +29,14 @@ def instances() -> Iterator[Instance]:
             yield Instance(dataset, kind, fraction)
 
 
-def rows(scope: Scope) -> list[Request]:
+def rows(scope: Scope) -> list[RunRequest]:
     """Every bound on every instance; small, on one of them."""
     if scope.small:
         return product([Instance("Syn-1200", "ML", 2)], SOLVERS, LIMIT)
     return product(instances(), SOLVERS, LIMIT)
 
 
-def write_report(rows: Sequence[Row], directory: Path) -> Path:
+def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     """Write ``bounds.md`` and ``bounds.png`` into ``directory``; returns the page."""
     found = latest(rows)
     header = [
@@ -72,7 +71,7 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
     return write_page(directory / "bounds.md", parts)
 
 
-def _cells(row: Row) -> list[object]:
+def _cells(row: ResultRow) -> list[object]:
     solver = row.solver.removeprefix("sdc-gbb/")
     if row.seconds is None or row.sizes is None:
         return [row.instance, "", "", "", solver, *[""] * 6, f"{row.stop_reason} {row.note}"]
@@ -85,7 +84,7 @@ def _cells(row: Row) -> list[object]:
     ]  # fmt: skip
 
 
-def _summary(rows: Sequence[Row]) -> list[str]:
+def _summary(rows: Sequence[ResultRow]) -> list[str]:
     """How many instances each bound closes, at the root and in all."""
     lines: list[list[object]] = []
     for solver in SOLVERS:
@@ -98,7 +97,7 @@ def _summary(rows: Sequence[Row]) -> list[str]:
     return [show(header, lines) + "\n"]
 
 
-def _plot(rows: Sequence[Row], path: Path) -> None:
+def _plot(rows: Sequence[ResultRow], path: Path) -> None:
     plt = pyplot()
     names = list(dict.fromkeys(row.instance for row in rows))
     place = {name: i for i, name in enumerate(names)}

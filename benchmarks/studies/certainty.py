@@ -16,18 +16,18 @@ from benchmarks.datasets.recipes import (
     synthetic_with_pairs,
 )
 from benchmarks.pages import percent, show, write_page
-from benchmarks.rows import Request, Row, commits, latest
-from benchmarks.solvers.certain import Certain
+from benchmarks.results import ResultRow, RunRequest, commits, latest
+from benchmarks.solvers.certainty import CertaintySolver
 from benchmarks.study import Scope, Study
 
 LIMIT = 120.0
 SLACK, GAP = 1e-3, 1e-3
 
 
-def rows(scope: Scope) -> Iterator[Request]:
+def rows(scope: Scope) -> Iterator[RunRequest]:
     """Every instance."""
     for one in _instances(scope):
-        yield Request(one, Certain(SLACK, one.facts.get("gap", GAP)), LIMIT)
+        yield RunRequest(one, CertaintySolver(SLACK, one.facts.get("gap", GAP)), LIMIT)
 
 
 def _instances(scope: Scope) -> Iterator[Recipe]:
@@ -45,7 +45,7 @@ def _instances(scope: Scope) -> Iterator[Recipe]:
             yield Recipe(f"{name} none", partial(make_real, name, False), {"gap": gap})
 
 
-def write_report(rows: Sequence[Row], directory: Path) -> Path:
+def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     """Write ``certainty.md``."""
     found = [row for row in latest(rows).values() if "agreement" in row.details]
     lost = [row for row in latest(rows).values() if "agreement" not in row.details]
@@ -75,22 +75,22 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
     return write_page(directory / "certainty.md", parts)
 
 
-def _proof(row: Row) -> float:
+def _proof(row: ResultRow) -> float:
     return float(row.details["proof_seconds"])
 
 
-def _seconds(row: Row) -> float:
+def _seconds(row: ResultRow) -> float:
     return float(row.details["certainty_seconds"])
 
 
-def _within(found: Sequence[Row]) -> str:
+def _within(found: Sequence[ResultRow]) -> str:
     """How many take no longer than the proof, and how much longer the others take."""
     longer = [_seconds(row) - _proof(row) for row in found if _seconds(row) > _proof(row)]
     said = f"{len(found) - len(longer)} of {len(found)} take no longer than the proof"
     return f"{said}; the others {max(longer):.2f} s more at most." if longer else f"{said}."
 
 
-def _line(row: Row) -> list[object]:
+def _line(row: ResultRow) -> list[object]:
     proof, sure = _proof(row), _seconds(row)
     sizes = row.sizes
     return [

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.datasets.base import Built, Recipe
+from benchmarks.datasets.base import BuiltInstance, Recipe
 from benchmarks.datasets.paper import KINDS
 from benchmarks.datasets.published import published_instances
 from benchmarks.datasets.recipes import (
@@ -16,13 +16,13 @@ from benchmarks.datasets.recipes import (
     synthetic_with_pairs,
 )
 from benchmarks.pages import show, write_page
-from benchmarks.rows import Request, Row, commits, latest
-from benchmarks.solvers.ours import Certikmeans
+from benchmarks.results import ResultRow, RunRequest, commits, latest
+from benchmarks.solvers.certikmeans_solver import CertikmeansSolver
 from benchmarks.study import Scope, Study
 
 TIME_LIMIT = 300.0
 MATRIX_LIMIT = 20.0  # where the semidefinite bound proves: it may have to branch
-SOLVER = Certikmeans(certify=True)
+SOLVER = CertikmeansSolver(certify=True)
 
 
 def _synthetic(n: int, kind: str) -> Recipe:
@@ -30,15 +30,15 @@ def _synthetic(n: int, kind: str) -> Recipe:
     return Recipe(f"synthetic-{n} {kind}", partial(synthetic_with_pairs, n, kind, 2, 3), known)
 
 
-def _matrix(name: str, make: Callable[..., Built]) -> Recipe:
+def _matrix(name: str, make: Callable[..., BuiltInstance]) -> Recipe:
     return Recipe(f"{name} none", make, {"name": name, "kind": "none"})
 
 
-def rows(scope: Scope) -> Iterator[Request]:
+def rows(scope: Scope) -> Iterator[RunRequest]:
     """Every row."""
     for one in _instances(scope.directory, scope.small):
         limit = MATRIX_LIMIT if one.facts["kind"] == "none" else TIME_LIMIT
-        yield Request(one, SOLVER, limit)
+        yield RunRequest(one, SOLVER, limit)
 
 
 def _instances(directory: Path | None, small: bool) -> Iterator[Recipe]:
@@ -60,7 +60,7 @@ def _instances(directory: Path | None, small: bool) -> Iterator[Recipe]:
         yield _matrix("standardised wine", standardised_wine)
 
 
-def write_report(rows: Sequence[Row], directory: Path) -> Path:
+def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     """Write ``certificates.md``; of rows measured twice, the last."""
     found = [row for row in latest(rows).values() if "certificate" in row.details]
     lost = [row for row in latest(rows).values() if row.details.get("certificate") is None]
@@ -77,20 +77,20 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
     return write_page(directory / "certificates.md", parts)
 
 
-def bounds_seconds(row: Row) -> float:
+def bounds_seconds(row: ResultRow) -> float:
     """The solver's own time for bounds and search."""
     stages = row.details["stages"]
     return sum(float(stages.get(stage, 0.0)) for stage in ("bounds", "search"))
 
 
-def _table(rows: Sequence[Row]) -> str:
+def _table(rows: Sequence[ResultRow]) -> str:
     header = ["instance", "pairs", "n", "d", "K", "bound", "leaves", "gap %", "verdict", "bytes",
               "bytes per point beyond multipliers", "solve s", "bounds s", "check s",
               "check / bounds", "boxes"]  # fmt: skip
     return show(header, [_cells(row) for row in rows])
 
 
-def _cells(row: Row) -> list[object]:
+def _cells(row: ResultRow) -> list[object]:
     paper, bound, sizes = row.details["certificate"], row.details["bound"], row.sizes
     assert sizes is not None
     gap, size, proving = paper.get("gap"), paper["size"], bounds_seconds(row)

@@ -10,9 +10,9 @@ from typing import Any
 from benchmarks.datasets.base import Recipe
 from benchmarks.datasets.recipes import blobs, crossed, noise, synthetic_with_pairs
 from benchmarks.pages import show, write_page
-from benchmarks.rows import Request, Row, commits, latest
-from benchmarks.solvers.elsewhere import Elsewhere
-from benchmarks.solvers.emulated import CLIENT, JOURNEY, SCHEDULER, WORKERS, Emulated
+from benchmarks.results import ResultRow, RunRequest, commits, latest
+from benchmarks.solvers.emulated import CLIENT, LATENCY, SCHEDULER, WORKERS, EmulatedClusterSolver
+from benchmarks.solvers.executors import ExecutorSolver
 from benchmarks.study import Scope, Study
 
 LIMIT, EMULATED_LIMIT = 60.0, 900.0
@@ -61,17 +61,17 @@ def emulated(small: bool) -> Iterator[tuple[Recipe, dict[str, Any]]]:
     yield Recipe("many parts: blobs n=60,000 d=16 K=10, to 0.45 %", many), parts
 
 
-def rows(scope: Scope) -> Iterator[Request]:
+def rows(scope: Scope) -> Iterator[RunRequest]:
     """Threads and Dask on each; then those that are emulated."""
     for instance, settings in measured(scope.small):
         for where, workers in RUNS:
-            yield Request(instance, Elsewhere(where, workers, **settings), LIMIT)
+            yield RunRequest(instance, ExecutorSolver(where, workers, **settings), LIMIT)
     for instance, settings in emulated(scope.small):
-        solver = Emulated(**settings, workers=WORKERS[:2] if scope.small else WORKERS)
-        yield Request(instance, solver, EMULATED_LIMIT)
+        solver = EmulatedClusterSolver(**settings, workers=WORKERS[:2] if scope.small else WORKERS)
+        yield RunRequest(instance, solver, EMULATED_LIMIT)
 
 
-def _measured_line(name: str, by_solver: dict[str, Row]) -> list[Any] | None:
+def _measured_line(name: str, by_solver: dict[str, ResultRow]) -> list[Any] | None:
     one, two, dask = (by_solver.get(key) for key in ("threads, 1", "threads, 2", "dask, 2"))
     alone = by_solver.get("dask, 1")
     if not (one and two and dask and one.seconds and two.seconds and dask.seconds):
@@ -87,7 +87,7 @@ def _measured_line(name: str, by_solver: dict[str, Row]) -> list[Any] | None:
     ]  # fmt: skip
 
 
-def _emulated_lines(name: str, row: Row) -> Iterator[list[Any]]:
+def _emulated_lines(name: str, row: ResultRow) -> Iterator[list[Any]]:
     """The whole run, and the stage that has the tasks."""
     found = row.details
     runs = {int(workers): one for workers, one in found["runs"].items()}
@@ -106,7 +106,7 @@ def _emulated_lines(name: str, row: Row) -> Iterator[list[Any]]:
         yield [name, label, *facts, f"{alone:.0f}", *ratios, "yes" if same else "no"]
 
 
-def write_report(rows: Sequence[Row], directory: Path) -> Path:
+def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     """What was measured, what was emulated, and how."""
     found = latest(rows)
     lines: list[list[Any]] = []
@@ -150,7 +150,7 @@ the seconds of the processor that it took. Then it is done again, by the same pr
 that do nothing but wait for as long as the task took, and hand out what was recorded. A bundle of
 tasks goes to the worker that is free first. Before that it takes {1e3 * CLIENT:.1f} ms of the
 program itself and {1e3 * SCHEDULER:.0f} ms of the scheduler, which has one bundle after the other;
-its journey takes {1e3 * JOURNEY:.0f} ms, there and back. A task that was not recorded (the run on
+its journey takes {1e3 * LATENCY:.0f} ms, there and back. A task that was not recorded (the run on
 one thread was over before its turn) takes as long as the others on average, and brings nothing.
 Everything else is real: what is sent and when, what is packed and unpacked, the order in which
 answers are taken, what is done here before workers are asked, and how long all of that takes. What

@@ -9,9 +9,9 @@ from pathlib import Path
 from benchmarks.datasets.base import Recipe
 from benchmarks.datasets.highdim import recipes, small_recipes
 from benchmarks.pages import percent, show, write_page
-from benchmarks.rows import Request, Row, latest
-from benchmarks.solvers.kmeans import KMeansStarts
-from benchmarks.solvers.ours import Certikmeans
+from benchmarks.results import ResultRow, RunRequest, latest
+from benchmarks.solvers.certikmeans_solver import CertikmeansSolver
+from benchmarks.solvers.heuristics import KMeansStarts
 from benchmarks.studies import targets
 from benchmarks.study import Scope, Study
 from certikmeans.options import BOUNDS
@@ -41,13 +41,13 @@ then by a hundred swaps of a centre for a point, kept where they help; both on a
 SWAPS = 100
 
 
-def solver(instance: Recipe, bound: str = "auto") -> Certikmeans:
+def solver(instance: Recipe, bound: str = "auto") -> CertikmeansSolver:
     """`solve` to the target of the instance; the default with a certificate."""
     label = OURS if bound == "auto" else f"{FORCED}{bound}"
-    return Certikmeans(label, instance.facts["gap"], bound, certify=bound == "auto")
+    return CertikmeansSolver(label, instance.facts["gap"], bound, certify=bound == "auto")
 
 
-def rows(scope: Scope) -> Iterator[Request]:
+def rows(scope: Scope) -> Iterator[RunRequest]:
     """The defaults on every instance; on demand every bound by itself."""
     if scope.small:
         yield from _of(next(one for one in recipes() if one.name == "breast cancer"), scope)
@@ -56,12 +56,12 @@ def rows(scope: Scope) -> Iterator[Request]:
         yield from _of(one, scope)
 
 
-def _of(instance: Recipe, scope: Scope) -> Iterator[Request]:
+def _of(instance: Recipe, scope: Scope) -> Iterator[RunRequest]:
     bounds = BOUNDS if scope.options.each_bound else ("auto",)
     for bound in ("auto", *[one for one in bounds if one != "auto"]):
-        yield Request(instance, solver(instance, bound), instance.facts["limit"])
+        yield RunRequest(instance, solver(instance, bound), instance.facts["limit"])
     if scope.options.incumbents and instance.facts["group"] == "free":
-        yield Request(instance, KMeansStarts(swaps=SWAPS), instance.facts["limit"])
+        yield RunRequest(instance, KMeansStarts(swaps=SWAPS), instance.facts["limit"])
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -76,7 +76,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def write_report(rows: Sequence[Row], directory: Path) -> Path:
+def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     """Write ``highdim.md`` and ``highdim.png``."""
     found = latest(rows)
     ours = [row for (_, name), row in found.items() if name == OURS]
@@ -111,7 +111,7 @@ HEADER = [
 ]  # fmt: skip
 
 
-def _cells(row: Row) -> list[object]:
+def _cells(row: ResultRow) -> list[object]:
     sizes = row.sizes
     shape: list[object] = ["", "", ""]
     if sizes is not None:

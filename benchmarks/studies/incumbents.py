@@ -8,22 +8,22 @@ from pathlib import Path
 
 from benchmarks.datasets.published import published_instances
 from benchmarks.pages import show, write_page
-from benchmarks.rows import Request, Row
-from benchmarks.solvers.ours import Certikmeans
+from benchmarks.results import ResultRow, RunRequest
+from benchmarks.solvers.certikmeans_solver import CertikmeansSolver
 from benchmarks.study import Scope, Study
 
 TOLERANCE = 1e-6
 LIMIT = 300.0
 
 
-def rows(scope: Scope) -> Iterator[Request]:
+def rows(scope: Scope) -> Iterator[RunRequest]:
     """The defaults on every published instance."""
     if scope.directory is not None:
         for one in islice(published_instances(scope.directory), 4 if scope.small else None):
-            yield Request(one.recipe(), Certikmeans(), LIMIT)
+            yield RunRequest(one.recipe(), CertikmeansSolver(), LIMIT)
 
 
-def write_report(rows: Sequence[Row], directory: Path) -> Path:
+def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     """A line per instance, and how many reach the best known cost."""
     lines: list[list[object]] = []
     reached = 0

@@ -11,14 +11,13 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from benchmarks.datasets.base import Built, Recipe
+from benchmarks.datasets.base import BuiltInstance, Recipe
 from benchmarks.datasets.recipes import noise
 from benchmarks.pages import percent, show, write_page
-from benchmarks.rows import Request, Row, commits, latest
-from benchmarks.solvers.base import AbstractSolver, Answer
-from benchmarks.solvers.heuristics import PairsAtAPrice
-from benchmarks.solvers.kmeans import KMeansStarts
-from benchmarks.solvers.ours import Certikmeans
+from benchmarks.results import ResultRow, RunRequest, commits, latest
+from benchmarks.solvers.base import AbstractSolver, SolverOutcome
+from benchmarks.solvers.certikmeans_solver import CertikmeansSolver
+from benchmarks.solvers.heuristics import KMeansStarts, PairsAtAPrice
 from benchmarks.study import Scope, Study
 from certikmeans import Constraints, Problem
 from certikmeans.generate import gaussian_clusters, random_pairs
@@ -32,7 +31,7 @@ SECTIONS = {
 }
 
 
-def wrong_pairs(n: int, directory: Path | None = None) -> Built:
+def wrong_pairs(n: int, directory: Path | None = None) -> BuiltInstance:
     """Clusters that overlap a little, n pairs of each kind, the kind of 2 % of them swapped.
 
     >>> wrong_pairs(100).problem.n_points
@@ -47,13 +46,13 @@ def wrong_pairs(n: int, directory: Path | None = None) -> Built:
         must_link=np.concatenate([must[swapped:], cannot[:swapped]]),
         cannot_link=np.concatenate([cannot[swapped:], must[:swapped]]),
     )
-    return Built(problem, classes, "drawn from classes, 2 % swapped")
+    return BuiltInstance(problem, classes, "drawn from classes, 2 % swapped")
 
 
-def plain(n: int, d: int, k: int, directory: Path | None = None) -> Built:
+def plain(n: int, d: int, k: int, directory: Path | None = None) -> BuiltInstance:
     """Clusters that overlap, without pairs."""
     points, classes = gaussian_clusters(n, d, k, spread=2.0, seed=0)
-    return Built(Problem.from_data(points, k), classes, "none")
+    return BuiltInstance(Problem.from_data(points, k), classes, "none")
 
 
 @final
@@ -64,9 +63,9 @@ class Cleaned(AbstractSolver):
 
     def warm_up(self) -> None:
         """As ours."""
-        Certikmeans().warm_up()
+        CertikmeansSolver().warm_up()
 
-    def run(self, problem: Problem, limit: float, seed: int) -> Answer:
+    def run(self, problem: Problem, limit: float, seed: int) -> SolverOutcome:
         """Both on the clock; the bound is one for the pairs that are left."""
         began = time.perf_counter()
         pairs = Constraints(problem.must_link, problem.cannot_link, problem.n_points)
@@ -78,27 +77,27 @@ class Cleaned(AbstractSolver):
             must_link=clean.must_link,
             cannot_link=clean.cannot_link,
         )
-        answer = Certikmeans().run(left, max(limit - cleaning, 1.0), seed)
+        answer = CertikmeansSolver().run(left, max(limit - cleaning, 1.0), seed)
         return dataclasses.replace(answer, seconds=answer.seconds + cleaning)
 
 
-def rows(scope: Scope) -> Iterator[Request]:
+def rows(scope: Scope) -> Iterator[RunRequest]:
     """Ours, and what to take instead."""
     for n, d, k in ((200, 5, 3),) if scope.small else ((1000, 2, 5), (1000, 10, 5), (1000, 50, 5)):
         instance = Recipe(f"{n:,} x {d}, K = {k}", partial(noise, n, d, k), {"section": "noise"})
-        yield Request(instance, Certikmeans(), LIMIT)
+        yield RunRequest(instance, CertikmeansSolver(), LIMIT)
     n = 100 if scope.small else 500
     instance = Recipe(f"{n:,} x 2, K = 3", partial(wrong_pairs, n), {"section": "wrong"})
-    yield Request(instance, Certikmeans(), LIMIT)
-    yield Request(instance, PairsAtAPrice(), LIMIT)
-    yield Request(instance, Cleaned(), LIMIT)
+    yield RunRequest(instance, CertikmeansSolver(), LIMIT)
+    yield RunRequest(instance, PairsAtAPrice(), LIMIT)
+    yield RunRequest(instance, Cleaned(), LIMIT)
     n = 1_000 if scope.small else 100_000
     instance = Recipe(f"{n:,} x 4, K = 10", partial(plain, n, 4, 10), {"section": "plain"})
-    yield Request(instance, Certikmeans(), LARGE_LIMIT)
-    yield Request(instance, KMeansStarts(10), LARGE_LIMIT)
+    yield RunRequest(instance, CertikmeansSolver(), LARGE_LIMIT)
+    yield RunRequest(instance, KMeansStarts(10), LARGE_LIMIT)
 
 
-def _gap(row: Row) -> str:
+def _gap(row: ResultRow) -> str:
     """What is proven; where pairs were removed, about those that are left."""
     if row.cost is None:
         return ""
@@ -107,7 +106,7 @@ def _gap(row: Row) -> str:
     return percent(row.gap, " %") or "no proof"
 
 
-def _line(row: Row) -> list[object]:
+def _line(row: ResultRow) -> list[object]:
     found = "no labelling" if row.cost is None else f"{row.cost:,.2f}"
     broken = "" if row.pairs_broken is None else row.pairs_broken
     agreement = row.scores.get("ARI")
@@ -123,7 +122,7 @@ def _line(row: Row) -> list[object]:
     ]
 
 
-def write_report(rows: Sequence[Row], directory: Path) -> Path:
+def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     """One table per section."""
     header = ["data", "method", "cost", "gap", "pairs broken", "agreement", "time", "ended"]
     found = list(latest(rows).values())

@@ -10,11 +10,10 @@ from pathlib import Path
 from benchmarks.datasets.base import Recipe
 from benchmarks.datasets.many import PRINTED_GAP, make_gaussian, recipes
 from benchmarks.pages import percent, show, write_page
-from benchmarks.rows import Request, Row, latest
+from benchmarks.results import ResultRow, RunRequest, latest
 from benchmarks.solvers.base import AbstractSolver
-from benchmarks.solvers.heuristics import Blpkm, CopKMeans, EncodePost
-from benchmarks.solvers.kmeans import KMeansStarts
-from benchmarks.solvers.ours import Certikmeans
+from benchmarks.solvers.certikmeans_solver import CertikmeansSolver
+from benchmarks.solvers.heuristics import Blpkm, CopKMeans, EncodePost, KMeansStarts
 from benchmarks.studies import targets
 from benchmarks.study import Scope, Study
 
@@ -43,14 +42,14 @@ against our labelling of the same seed. Where it is cheaper than ours the line s
 RUNS = 10
 
 
-def rows(scope: Scope) -> Iterator[Request]:
+def rows(scope: Scope) -> Iterator[RunRequest]:
     """The defaults on every instance; on demand, what costs others find."""
     for one in _small() if scope.small else recipes():
-        solver = Certikmeans(OURS, one.facts["gap"])
-        yield Request(one, solver, one.facts["limit"])
+        solver = CertikmeansSolver(OURS, one.facts["gap"])
+        yield RunRequest(one, solver, one.facts["limit"])
         if scope.small or scope.options.baselines:
             for baseline in _baselines(one):
-                yield Request(one, baseline, one.facts["limit"])
+                yield RunRequest(one, baseline, one.facts["limit"])
 
 
 def _baselines(one: Recipe) -> tuple[AbstractSolver, ...]:
@@ -71,7 +70,7 @@ def _small() -> Iterator[Recipe]:
     yield Recipe("Gaussians 300 x 2 K=10", make, known)
 
 
-def write_report(rows: Sequence[Row], directory: Path) -> Path:
+def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     """Write ``many.md`` and ``many.png``."""
     found = latest(row for row in rows if row.seed == rows[-1].seed)
     shown = [row for row in found.values() if row.solver == OURS]
@@ -104,7 +103,7 @@ HEADER = [
 PLANE_HEADER = [*HEADER, "CG+DCA (s)", "its root gap %", "SOS-SDP (s)", "times faster"]
 
 
-def _cells(row: Row) -> list[object]:
+def _cells(row: ResultRow) -> list[object]:
     sizes = row.sizes
     shape: list[object] = [""] * 5
     if sizes is not None:
@@ -122,13 +121,13 @@ def _cells(row: Row) -> list[object]:
     ]  # fmt: skip
 
 
-def _relaxation(row: Row) -> float | None:
+def _relaxation(row: ResultRow) -> float | None:
     """Gap of the best multipliers, about, as far as the root came to know it."""
     known: float | None = row.details.get("statistics", {}).get("gap_at_best")
     return known
 
 
-def _plane(row: Row) -> list[object]:
+def _plane(row: ResultRow) -> list[object]:
     printed, left = row.facts["printed_seconds"], row.facts["sdp_left"]
     when = targets.seconds_to(row, row.facts["gap"])
     same = row.facts["gap"] <= PRINTED_GAP
@@ -139,7 +138,7 @@ def _plane(row: Row) -> list[object]:
     ]  # fmt: skip
 
 
-def _seeds(rows: Sequence[Row]) -> list[str]:
+def _seeds(rows: Sequence[ResultRow]) -> list[str]:
     """How far the costs of different seeds lie apart, where several were run."""
     costs: dict[str, dict[int, float]] = {}
     for row in rows:

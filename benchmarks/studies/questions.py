@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.datasets.base import AbsentError, Built, Recipe
+from benchmarks.datasets.base import BuiltInstance, MissingDataError, Recipe
 from benchmarks.datasets.paper import real
 from benchmarks.pages import pyplot, show, write_page
-from benchmarks.rows import Request, Row, commits, latest
-from benchmarks.solvers.asking import STRATEGIES, Asking
+from benchmarks.results import ResultRow, RunRequest, commits, latest
+from benchmarks.solvers.active_learning import STRATEGIES, ActiveLearningSolver
 from benchmarks.study import Scope, Study
 from certikmeans import Problem
 
@@ -40,30 +40,32 @@ def classified(name: str, directory: Path | None) -> tuple[NDArray[np.float64], 
     return np.asarray(points, dtype=np.float64), np.asarray(classes, dtype=np.int64)
 
 
-def without_pairs(name: str, directory: Path | None) -> Built:
+def without_pairs(name: str, directory: Path | None) -> BuiltInstance:
     """The problem before anything is asked; K is the number of classes."""
     points, classes = classified(name, directory)
-    return Built(Problem.from_data(points, len(np.unique(classes))), classes, "asked for")
+    return BuiltInstance(Problem.from_data(points, len(np.unique(classes))), classes, "asked for")
 
 
-def rows(scope: Scope) -> Iterator[Request]:
+def rows(scope: Scope) -> Iterator[RunRequest]:
     """Every way of asking on every data set."""
     for name in SETS[:1] if scope.small else SETS:
         try:
             _, classes = classified(name, scope.directory)
-        except AbsentError:
+        except MissingDataError:
             continue
         numbers = np.unique(classes, return_inverse=True)[1].tolist()
         for strategy in STRATEGIES:
             answers = (0, 5) if scope.small else (0, 10, 20, 40, 60, 80, 100)
-            yield Request(
+            yield RunRequest(
                 Recipe(name, partial(without_pairs, name)),
-                Asking(strategy, tuple(numbers), answers, 1.0 if scope.small else 2.0),
+                ActiveLearningSolver(
+                    strategy, tuple(numbers), answers, 1.0 if scope.small else 2.0
+                ),
                 LIMIT,
             )
 
 
-def write_report(rows: Sequence[Row], directory: Path) -> Path:
+def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     """Write ``questions.md`` and its picture."""
     found = [row for row in latest(rows).values() if "curve" in row.details]
     lost = [row for row in latest(rows).values() if "curve" not in row.details]
@@ -104,7 +106,7 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
     return write_page(directory / "questions.md", parts)
 
 
-def _behind(name: str, rows: Sequence[Row]) -> list[str]:
+def _behind(name: str, rows: Sequence[ResultRow]) -> list[str]:
     """A line for every number of answers after which ours is not the highest."""
     curves = {row.solver: [score for _, score in row.details["curve"]] for row in rows}
     ours = curves.pop("certikmeans", None)
@@ -120,12 +122,12 @@ def _behind(name: str, rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _mean(rows: Sequence[Row], solver: str) -> float:
+def _mean(rows: Sequence[ResultRow], solver: str) -> float:
     curves = [row.details["curve"] for row in rows if row.solver == solver]
     return float(np.mean([score for _, score in curves[0]])) if curves else -1.0
 
 
-def _draw(rows: Sequence[Row], names: Sequence[str], path: Path) -> None:
+def _draw(rows: Sequence[ResultRow], names: Sequence[str], path: Path) -> None:
     plt = pyplot()
     figure, axes = plt.subplots(1, len(names), figsize=(3.4 * len(names), 3.4), squeeze=False)
     for axis, name in zip(axes[0], names, strict=True):

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.datasets.base import Recipe
-from benchmarks.datasets.stored import stored_synthetic
+from benchmarks.datasets.recipes import stored_synthetic
 from benchmarks.pages import percent, show, write_page
-from benchmarks.rows import Request, Row, commits, latest
-from benchmarks.solvers.ours import Certikmeans
+from benchmarks.results import ResultRow, RunRequest, commits, latest
+from benchmarks.solvers.certikmeans_solver import CertikmeansSolver
 from benchmarks.study import Scope, Study
 
 SIZES = {
@@ -31,23 +31,23 @@ TARGETS = {
 }
 
 
-def rows(scope: Scope) -> Iterator[Request]:
+def rows(scope: Scope) -> Iterator[RunRequest]:
     """Every size; with a certificate beside it where that was asked for."""
     folder = scope.options.scratch or Path(tempfile.gettempdir()) / "certikmeans-scale"
     for kind, sizes in (SMALL if scope.small else SIZES).items():
         for n in sizes:
             make = partial(stored_synthetic, n, kind, folder)
             recipe = Recipe(f"synthetic-{n} {kind}", make, {"n": n, "kind": kind})
-            yield Request(recipe, Certikmeans(), LIMITS.get(n, LIMIT))
+            yield RunRequest(recipe, CertikmeansSolver(), LIMITS.get(n, LIMIT))
             if kind == "ML" and (scope.small or n == CERTIFIED_UP_TO):
-                yield Request(recipe, Certikmeans("with certificate", certify=True), LIMIT)
+                yield RunRequest(recipe, CertikmeansSolver("with certificate", certify=True), LIMIT)
 
 
 def _options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--scratch", type=Path, default=None, help="where instances are kept")
 
 
-def write_report(rows: Sequence[Row], directory: Path) -> Path:
+def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     """Write ``scale.md`` and its picture."""
     found = [row for row in latest(rows).values() if row.seconds is not None]
     plain = [row for row in found if "certificate" not in row.details]
@@ -78,7 +78,7 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
     return write_page(directory / "scale.md", parts)
 
 
-def _line(row: Row) -> list[object]:
+def _line(row: ResultRow) -> list[object]:
     n, kind, stages = row.facts["n"], row.facts["kind"], row.details["stages"]
     seconds, gigabytes = row.seconds or 0.0, row.peak_gigabytes or 0.0
     asked = ""
@@ -99,7 +99,7 @@ def _line(row: Row) -> list[object]:
     ]
 
 
-def _certificates(sealed: Sequence[Row]) -> str:
+def _certificates(sealed: Sequence[ResultRow]) -> str:
     lines = []
     for row in sealed:
         one = row.details["certificate"]
@@ -118,7 +118,7 @@ def _certificates(sealed: Sequence[Row]) -> str:
     return "## With a certificate\n\n" + show(header, lines) + "\n"
 
 
-def _draw(plain: Sequence[Row], path: Path) -> None:
+def _draw(plain: Sequence[ResultRow], path: Path) -> None:
     """Time against size on logarithmic axes, with a line of slope one."""
     import matplotlib
 

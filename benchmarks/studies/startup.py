@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.datasets.base import Built, Recipe
+from benchmarks.datasets.base import BuiltInstance, Recipe
 from benchmarks.pages import percent, show, write_page
-from benchmarks.rows import Request, Row, commits, latest
-from benchmarks.solvers.fresh import ENTRIES, STARTS, FreshProcess
+from benchmarks.results import ResultRow, RunRequest, commits, latest
+from benchmarks.solvers.startup import ENTRIES, STARTS, NewProcessSolver
 from benchmarks.study import Scope, Study
 from certikmeans import Problem
 from certikmeans.generate import random_pairs
@@ -18,29 +18,29 @@ LIMIT = 300.0
 COLD_AIM, WARM_AIM = 20.0, 1.2  # seconds on two cores
 
 
-def iris(n_pairs: int, directory: Path | None = None) -> Built:
+def iris(n_pairs: int, directory: Path | None = None) -> BuiltInstance:
     """The iris data of scikit-learn with so many pairs of each kind; K = 3."""
     from sklearn.datasets import load_iris
 
     points, classes = load_iris(return_X_y=True)
     must, cannot = random_pairs(classes, n_pairs, n_pairs, seed=0)
     problem = Problem.from_data(points, 3, must_link=must, cannot_link=cannot)
-    return Built(problem, classes, "drawn from classes" if n_pairs else "none")
+    return BuiltInstance(problem, classes, "drawn from classes" if n_pairs else "none")
 
 
-def rows(scope: Scope) -> Iterator[Request]:
+def rows(scope: Scope) -> Iterator[RunRequest]:
     """Every way in, cold and warm, with and without pairs."""
     free = Recipe("iris", partial(iris, 0))
     repeats = 1 if scope.small else 5
     for entry in STARTS:
-        yield Request(free, FreshProcess(entry, repeats=repeats), LIMIT)
+        yield RunRequest(free, NewProcessSolver(entry, repeats=repeats), LIMIT)
     for one in (free, Recipe("iris with 2 x 30 pairs", partial(iris, 30))):
         for entry in ENTRIES:
             for cold in (False,) if scope.small else (False, True):
-                yield Request(one, FreshProcess(entry, cold, repeats), LIMIT)
+                yield RunRequest(one, NewProcessSolver(entry, cold, repeats), LIMIT)
 
 
-def write_report(rows: Sequence[Row], directory: Path) -> Path:
+def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     """A line per way in, and what was aimed at."""
     found = latest(rows)
     lines = [

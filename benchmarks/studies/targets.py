@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.pages import percent, pyplot, show
-from benchmarks.rows import SKIPPED, Found, Row, commits, relative_gap
+from benchmarks.results import SKIPPED, ResultRow, ResultTable, commits, relative_gap
 
-WINDING_UP = 0.5  # seconds that a run may take to end after its limit
-FLOOR = 1e-7  # a proven gap of zero still needs a place on a logarithmic axis
+SHUTDOWN_SECONDS = 0.5  # seconds that a run may take to end after its limit
+MIN_PLOTTED_GAP = 1e-7  # a proven gap of zero still needs a place on a logarithmic axis
 
 
-def measured_on(rows: Sequence[Row]) -> str:
+def measured_on(rows: Sequence[ResultRow]) -> str:
     """Where, with what, and what was checked."""
     if not rows:
         return "Nothing was measured yet.\n"
@@ -30,24 +30,24 @@ def measured_on(rows: Sequence[Row]) -> str:
     )
 
 
-def asked_limit(row: Row) -> str:
+def asked_limit(row: ResultRow) -> str:
     """The limit, and in brackets the one that the target is for, where it is another."""
     asked = row.facts["limit"]
     return f"{row.limit:g}" if row.limit == asked else f"{row.limit:g} ({asked:g})"
 
 
-def proven(row: Row) -> bool:
+def proven(row: ResultRow) -> bool:
     """The gap of the target, by labels that respect every pair."""
     return row.gap is not None and row.gap <= row.facts["gap"] * (1 + 1e-9)
 
 
-def reached(row: Row) -> bool:
+def reached(row: ResultRow) -> bool:
     """Proven, and within the limit of the target (a run may have had longer)."""
     when = seconds_to(row, row.facts["gap"]) or row.seconds
-    return proven(row) and when is not None and when <= row.facts["limit"] + WINDING_UP
+    return proven(row) and when is not None and when <= row.facts["limit"] + SHUTDOWN_SECONDS
 
 
-def seconds_to(row: Row, gap: float) -> float | None:
+def seconds_to(row: ResultRow, gap: float) -> float | None:
     """When the trace first has a gap of at most ``gap``."""
     for seconds, cost, bound in row.trace:
         found = relative_gap(cost, bound)
@@ -56,7 +56,7 @@ def seconds_to(row: Row, gap: float) -> float | None:
     return None
 
 
-def verdict(row: Row) -> str:
+def verdict(row: ResultRow) -> str:
     """Reached or not; for rows without an answer, why."""
     if row.gap is None:
         note = row.note.strip().splitlines()[-1] if row.note else ""
@@ -67,7 +67,7 @@ def verdict(row: Row) -> str:
     return "reached" if aim is None or row.gap > aim else "reached, and the aim"
 
 
-def certificate_cells(row: Row) -> list[object]:
+def certificate_cells(row: ResultRow) -> list[object]:
     """Verdict of the checker, bytes, seconds to check, and these over the seconds to prove."""
     paper = row.details.get("certificate")
     if paper is None:
@@ -83,12 +83,12 @@ def certificate_cells(row: Row) -> list[object]:
     ]
 
 
-def proven_by(row: Row) -> str:
+def proven_by(row: ResultRow) -> str:
     """The bound that the final value came from."""
     return str(row.details.get("bound", ""))
 
 
-def each_bound(rows: Sequence[Row]) -> str:
+def each_bound(rows: Sequence[ResultRow]) -> str:
     """Bounds forced one by one: instance by bound, the gap with the row's own cost."""
     lines = [
         [
@@ -101,13 +101,13 @@ def each_bound(rows: Sequence[Row]) -> str:
     return show(header, lines) + "\n" if lines else ""
 
 
-def _first_and_last(row: Row) -> list[str]:
+def _first_and_last(row: ResultRow) -> list[str]:
     early = seconds_to(row, 0.5)
     end = "" if row.seconds is None else f"{row.seconds:.1f}"
     return ["" if early is None else f"{early:.2f}", end]
 
 
-def summary(rows: Sequence[Row]) -> str:
+def summary(rows: Sequence[ResultRow]) -> str:
     """How many reached their target; whose pairs or certificates are wrong."""
     run = [row for row in rows if row.stop_reason != SKIPPED]
     broken = sum(bool(row.pairs_broken) for row in run)
@@ -119,7 +119,7 @@ def summary(rows: Sequence[Row]) -> str:
     )
 
 
-def curves(rows: Sequence[Row], path: Path, columns: int = 3) -> bool:
+def curves(rows: Sequence[ResultRow], path: Path, columns: int = 3) -> bool:
     """Draw gap against time, a panel per group of rows; False where there is nothing to draw."""
     drawn = [(row, *_curve(row)) for row in rows]
     drawn = [one for one in drawn if one[1]]
@@ -150,19 +150,19 @@ def curves(rows: Sequence[Row], path: Path, columns: int = 3) -> bool:
     return True
 
 
-def _curve(row: Row) -> tuple[list[float], list[float]]:
+def _curve(row: ResultRow) -> tuple[list[float], list[float]]:
     """Times and gaps where both a cost and a bound were known; the gap never rises."""
     times, gaps, least = [], [], float("inf")
     for seconds, cost, bound in row.trace:
         gap = relative_gap(cost, bound)
         if gap is not None:
-            least = min(least, max(gap, FLOOR))
+            least = min(least, max(gap, MIN_PLOTTED_GAP))
             times.append(max(seconds, 1e-3))
             gaps.append(least)
     return times, gaps
 
 
-def of_group(found: Found, group: str, solver: str) -> list[Row]:
+def of_group(found: ResultTable, group: str, solver: str) -> list[ResultRow]:
     """The rows of one solver in one section of a page."""
     return [
         row
@@ -171,7 +171,7 @@ def of_group(found: Found, group: str, solver: str) -> list[Row]:
     ]
 
 
-def against_baselines(found: Found, ours: str, title: str, introduction: str) -> list[str]:
+def against_baselines(found: ResultTable, ours: str, title: str, introduction: str) -> list[str]:
     """What others found, and how far it lies above our labelling."""
     lines: list[list[object]] = []
     for (instance, solver), row in found.items():

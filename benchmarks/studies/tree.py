@@ -9,8 +9,8 @@ from pathlib import Path
 from benchmarks.datasets.base import Recipe
 from benchmarks.datasets.recipes import crossed, noise, real_with_pairs, standardised_wine
 from benchmarks.pages import percent, show, write_page
-from benchmarks.rows import Found, Request, Row, commits, latest, relative_gap
-from benchmarks.solvers.ours import Certikmeans
+from benchmarks.results import ResultRow, ResultTable, RunRequest, commits, latest, relative_gap
+from benchmarks.solvers.certikmeans_solver import CertikmeansSolver
 from benchmarks.study import Scope, Study
 
 LIMIT = 40.0
@@ -23,9 +23,9 @@ SETTINGS: tuple[Setting, ...] = (("cluster", "pairs"), ("cluster", "centers"), D
 the semidefinite bound, but not where centres are branched on."""
 
 
-def solver(setting: Setting, gap: float) -> Certikmeans:
+def solver(setting: Setting, gap: float) -> CertikmeansSolver:
     """`solve` with one bound and one way of branching."""
-    return Certikmeans(" and ".join(setting), gap, *setting)
+    return CertikmeansSolver(" and ".join(setting), gap, *setting)
 
 
 def open_at_the_root(small: bool) -> Iterator[tuple[Recipe, float]]:
@@ -52,14 +52,14 @@ def closed_at_the_root() -> Iterator[tuple[Recipe, float]]:
     yield Recipe("Skin_8 n=80,000 d=3 K=3, n/4 CL", make), TIGHT_GAP
 
 
-def rows(scope: Scope) -> Iterator[Request]:
+def rows(scope: Scope) -> Iterator[RunRequest]:
     """Every setting on what is open, the defaults on the rest."""
     for instance, gap in open_at_the_root(scope.small):
         for setting in SETTINGS:
-            yield Request(instance, solver(setting, gap), LIMIT)
+            yield RunRequest(instance, solver(setting, gap), LIMIT)
     if not scope.small:
         for instance, gap in closed_at_the_root():
-            yield Request(instance, solver(DEFAULTS, gap), LIMIT)
+            yield RunRequest(instance, solver(DEFAULTS, gap), LIMIT)
 
 
 INTRODUCTION = """# The tree
@@ -77,7 +77,7 @@ the benchmark.
 """
 
 
-def write_report(rows: Sequence[Row], directory: Path) -> Path:
+def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     """Write ``tree.md``: the last row of each kind with the last row's limit."""
     timed = [row for row in rows if row.seconds is not None]
     if not timed:
@@ -95,7 +95,7 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
     return write_page(directory / "tree.md", parts)
 
 
-def _table(instances: Sequence[Recipe], settings: Sequence[Setting], found: Found) -> str:
+def _table(instances: Sequence[Recipe], settings: Sequence[Setting], found: ResultTable) -> str:
     header = ["instance", "asked gap", "asked bound", "asked branching", "proven by", "root gap",
               "final gap", "nodes", "seconds", "ended by"]  # fmt: skip
     keys = [(one.name, " and ".join(setting)) for one in instances for setting in settings]
@@ -103,7 +103,7 @@ def _table(instances: Sequence[Recipe], settings: Sequence[Setting], found: Foun
     return show(header, body) + "\n"
 
 
-def _cells(row: Row) -> list[object]:
+def _cells(row: ResultRow) -> list[object]:
     asked = row.options
     root = relative_gap(row.cost, row.details["root"]["lower_bound"])
     return [

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from certikmeans._version import __version__
 
 if TYPE_CHECKING:
-    from certikmeans.asking import Conversation
+    from certikmeans.active import ActiveSession
+    from certikmeans.api import solve
     from certikmeans.certainty import Certainty
     from certikmeans.certificate.check import check_certificate
     from certikmeans.certificate.write import write_certificate
-    from certikmeans.choosing import Elbow, elbow
+    from certikmeans.elbow_curve import Elbow, elbow
     from certikmeans.errors import (
         BoundError,
         CertikmeansError,
@@ -25,16 +26,15 @@ if TYPE_CHECKING:
         MissingExtraError,
     )
     from certikmeans.estimator import ConstrainedKMeans
-    from certikmeans.interface import solve
     from certikmeans.options import Options
     from certikmeans.problem.constraints import Constraints
     from certikmeans.problem.data import Problem
-    from certikmeans.problem.files import read_links, read_partial_labels, read_points, read_weights
+    from certikmeans.problem.io import read_links, read_partial_labels, read_points, read_weights
     from certikmeans.problem.links import Links
     from certikmeans.result import Result
     from certikmeans.status import Status, StopReason
     from certikmeans.stop import StopSignal
-    from certikmeans.warming import warm_up
+    from certikmeans.warmup import warm_up
 
 _HOMES = {
     "BoundError": "errors",
@@ -42,8 +42,9 @@ _HOMES = {
     "CertikmeansError": "errors",
     "ConstrainedKMeans": "estimator",
     "Constraints": "problem.constraints",
-    "Conversation": "asking",
-    "Elbow": "choosing",
+    "ActiveSession": "active",
+    "Conversation": "active",
+    "Elbow": "elbow_curve",
     "InfeasibleError": "errors",
     "InputError": "errors",
     "Links": "problem.links",
@@ -55,17 +56,18 @@ _HOMES = {
     "StopReason": "status",
     "StopSignal": "stop",
     "check_certificate": "certificate.check",
-    "elbow": "choosing",
-    "read_links": "problem.files",
-    "read_partial_labels": "problem.files",
-    "read_points": "problem.files",
-    "read_weights": "problem.files",
-    "solve": "interface",
-    "warm_up": "warming",
+    "elbow": "elbow_curve",
+    "read_links": "problem.io",
+    "read_partial_labels": "problem.io",
+    "read_points": "problem.io",
+    "read_weights": "problem.io",
+    "solve": "api",
+    "warm_up": "warmup",
     "write_certificate": "certificate.write",
 }
 
 __all__ = [
+    "ActiveSession",
     "BoundError",
     "Certainty",
     "CertikmeansError",

@@ -18,23 +18,24 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certikmeans._atomic import write_atomically
-from certikmeans.errors import InputError
-from certikmeans.fitting import (
+from certikmeans._estimator_utils import (
     Run,
+    check_enough_samples,
     checked_weights,
+    collect_constraints,
     in_center_order,
-    labelling,
-    stated_pairs,
-    thread_count,
+    require_labels,
+    resolve_n_jobs,
+    seed_from,
     warn_about_gap,
     warn_about_labels,
 )
+from certikmeans.errors import InputError
 from certikmeans.options import DEFAULT_NODE_LIMIT, Options
 from certikmeans.problem import Problem
+from certikmeans.problem.arrays import squared_distances
 from certikmeans.problem.constraints import Constraints
-from certikmeans.problem.distances import squared_distances
 from certikmeans.stop import StopSignal
-from certikmeans.validation import check_enough_samples, seed_from
 
 if TYPE_CHECKING:  # These bring in numba, which `import certikmeans` must not pay for.
     from matplotlib.axes import Axes
@@ -169,7 +170,7 @@ class ConstrainedKMeans(
         groups: ArrayLike | None = None,
         constraints: Constraints | None = None,
         start_labels: ArrayLike | None = None,
-        start_centers: ArrayLike | None = None,
+        initial_centers: ArrayLike | None = None,
         executor: Any = None,
         stop: StopSignal | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -203,7 +204,7 @@ class ConstrainedKMeans(
             Pairs that know the number of rows they are about.
         start_labels : array-like of shape (n_samples,), optional
             A known labelling that respects every pair: the answer costs no more.
-        start_centers : array-like of shape (n_clusters, n_features), optional
+        initial_centers : array-like of shape (n_clusters, n_features), optional
             Centres to start from, beside the usual starts.
         executor : concurrent.futures.Executor or Dask Client, optional
             Runs bounds and nodes of the tree: processes, machines. By default threads.
@@ -240,7 +241,7 @@ class ConstrainedKMeans(
         check_enough_samples(self.n_clusters, len(points))
         available = len(points) if weights is None else int(np.count_nonzero(weights))
         check_enough_samples(self.n_clusters, available, "samples of positive weight")
-        pairs = stated_pairs(
+        pairs = collect_constraints(
             len(points), must_link, cannot_link, partial_labels, groups, constraints
         )
         problem = Problem.from_data(
@@ -254,7 +255,7 @@ class ConstrainedKMeans(
             problem,
             executor=executor,
             start_labels=start_labels,
-            start_centers=start_centers,
+            initial_centers=initial_centers,
             stop=stop,
             checkpoint=checkpoint,
             resume=resume,
@@ -263,13 +264,13 @@ class ConstrainedKMeans(
         return self
 
     def _solve(self, problem: Problem, **how: Any) -> None:
-        from certikmeans.interface import solve
+        from certikmeans.api import solve
         from certikmeans.report.trace import Trace
 
         options, trace = self._options(), Trace()
         given = () if self.callbacks is None else tuple(self.callbacks)
         result = solve(problem, options, callbacks=(*given, trace), verbose=self.verbose, **how)
-        labels, centers = labelling(result)
+        labels, centers = require_labels(result)
         self._publish(result, labels, centers)
         names = getattr(self, "feature_names_in_", None)
         self._run = Run(problem, options, trace, None if names is None else tuple(map(str, names)))
@@ -281,7 +282,7 @@ class ConstrainedKMeans(
             bound=self.bound,
             branching=self.branching,
             node_limit=self._most_nodes(),
-            jobs=thread_count(self.n_jobs),
+            jobs=resolve_n_jobs(self.n_jobs),
             seed=seed_from(self.random_state),
             keep_proof=bool(self.keep_proof),
         )

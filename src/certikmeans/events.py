@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from certikmeans.compiling.clock import CLOCK
-from certikmeans.compiling.listening import kernels_compiled
+from certikmeans._jit.clock import CLOCK
+from certikmeans._jit.compile_events import kernels_compiled
 from certikmeans.result import Result
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class PresolveDone(Event):
 
     n_points: int
     n_groups: int
-    n_axes: int
+    n_dims: int
     n_components: int
     largest_component: int
 
@@ -63,7 +63,7 @@ class PresolveDone(Event):
             seconds,
             n_points=n_points,
             n_groups=reduced.n_groups,
-            n_axes=reduced.n_axes,
+            n_dims=reduced.n_dims,
             n_components=reduced.graph.n_components,
             largest_component=int(sizes.max(initial=1)),
         )
@@ -139,8 +139,8 @@ class TreeProgress(Event):
 class NodeClosed(Event):
     """A node left the tree by ``door``: ``split``, ``bound``, ``infeasible`` or ``unsplittable``.
 
-    ``part`` is what it stands for: a `PairPart` (pairs of original points), or a `Subproblem`: a
-    box for every centre, in the coordinates ``(x - centre) @ axes`` of `Proof`.
+    ``part`` is what it stands for: a `PairDomain` (pairs of original points), or a `Domain`: a
+    box for every centre, in the coordinates ``(x - center) @ axes`` of `Proof`.
     """
 
     number: int
@@ -153,10 +153,10 @@ class NodeClosed(Event):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class SafePoint(Event):
+class CheckpointOpportunity(Event):
     """The state of the run fits together: it could be saved, and another run go on from it.
 
-    ``essence`` and ``state`` return it, as `certikmeans.course` says, while the event is told.
+    ``essence`` and ``state`` return it, as `certikmeans.solver.snapshot` says, while the event is told.
     ``last`` where nothing more will come: the run is over.
     """
 
@@ -178,7 +178,7 @@ _SECONDS_BETWEEN_NEWS = 0.25
 
 
 @final
-class Emitter:
+class EventBus:
     """Passes events to listeners and keeps their time out of the clock, and that of compiling.
 
     An error raised by a listener ends the run: a certificate or checkpoint that
@@ -206,10 +206,10 @@ class Emitter:
 
 
 @final
-class Meter:
+class ProgressCounter:
     """Adds up what a bound does, and tells it a few times a second."""
 
-    def __init__(self, emitter: Emitter, source: str) -> None:
+    def __init__(self, emitter: EventBus, source: str) -> None:
         self._emitter, self._source = emitter, source
         self._done: dict[str, int] = {}
         self._told = emitter.seconds
@@ -228,7 +228,7 @@ class Meter:
 class Timer:
     """Tells when stages begin and end, and adds up their times."""
 
-    def __init__(self, emitter: Emitter) -> None:
+    def __init__(self, emitter: EventBus) -> None:
         self._emitter = emitter
         self._seconds: dict[str, float] = {}
 
@@ -236,14 +236,14 @@ class Timer:
     def stage(self, name: str) -> Iterator[None]:
         """Time a stage, however it ends."""
         self._emitter.emit(StageStarted(self._emitter.seconds, name))
-        kernels, lost = kernels_compiled(), CLOCK.lost()
+        kernels, excluded = kernels_compiled(), CLOCK.excluded()
         try:
             with self.counted(name):
                 yield
         finally:
-            kernels, lost = kernels_compiled() - kernels, CLOCK.lost() - lost
+            kernels, excluded = kernels_compiled() - kernels, CLOCK.excluded() - excluded
             if kernels:
-                self._emitter.emit(KernelsCompiled(self._emitter.seconds, kernels, lost))
+                self._emitter.emit(KernelsCompiled(self._emitter.seconds, kernels, excluded))
             self._emitter.emit(StageFinished(self._emitter.seconds, name))
 
     @contextmanager

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 class CenterSplit:
     """First part: a coordinate of the centre of ``cluster`` is at most ``value``; second: at least.
 
-    Coordinates are those of `Proof`: ``(x - centre) @ axes``. Clusters are numbered so that the
+    Coordinates are those of `Proof`: ``(x - center) @ axes``. Clusters are numbered so that the
     coordinates of their means along axis 0 ascend; an empty cluster lies where another one does.
     """
 
@@ -49,12 +49,12 @@ class AbstractEvidence(ABC):
     slack : float
         The share of the scatter of the points by which solver and checker may come to different
         values, because they round differently. A certificate claims so much less.
-    says_more_up_to : float
+    certainty_max_groups : float
         Groups up to which certainty can be derived from it, so that it is kept with the result.
     """
 
     slack: ClassVar[float] = 0.0
-    says_more_up_to: ClassVar[float] = 0
+    certainty_max_groups: ClassVar[float] = 0
 
     @abstractmethod
     def renumbered(self, order: NDArray[np.int64]) -> AbstractEvidence:
@@ -80,7 +80,7 @@ class AbstractEvidence(ABC):
 class GroupMultipliers(AbstractEvidence):
     """One multiplier per group: the cluster bound's."""
 
-    says_more_up_to: ClassVar[float] = math.inf
+    certainty_max_groups: ClassVar[float] = math.inf
 
     values: NDArray[np.float64]  # (n_groups,)
 
@@ -105,7 +105,7 @@ class GroupMultipliers(AbstractEvidence):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Leaf:
+class LeafProof:
     """A part that was not split, and why no labelling in it is cheaper than the bound.
 
     ``kind`` says how that is shown, and which checker reads the evidence: the name of a bound, or
@@ -122,6 +122,6 @@ class Proof:
     """Evidence for ``lower_bound``, in terms of the problem as stated."""
 
     lower_bound: float
-    centre: NDArray[np.float64]  # (n_features,)
+    center: NDArray[np.float64]  # (n_features,)
     axes: NDArray[np.float64]  # (n_features, n_axes): nearly orthonormal columns
-    nodes: tuple[CenterSplit | PairSplit | Leaf, ...]  # preorder
+    nodes: tuple[CenterSplit | PairSplit | LeafProof, ...]  # preorder

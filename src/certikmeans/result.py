@@ -28,9 +28,9 @@ from certikmeans.stop import StopSignal
 from certikmeans.tolerances import relative_gap
 
 if TYPE_CHECKING:
-    from certikmeans.certainty import Basis, Certainty
-    from certikmeans.certainty.questions import Question
-    from certikmeans.presolve.infeasible import InfeasibilityProof
+    from certikmeans.certainty import Certainty, SolveArtifacts
+    from certikmeans.certainty.pair_queries import PairQuery
+    from certikmeans.presolve.infeasibility_search import InfeasibilityProof
 
 
 @final
@@ -118,7 +118,7 @@ class Result:
     proof: Proof | None = None  # what a certificate needs, where it was asked for
     attempts: tuple[Attempt, ...] = ()  # the bounds that were asked at the root, in order
     version: str = field(default=__version__)
-    basis: Basis | None = None  # what certainty begins from; never written to files
+    basis: SolveArtifacts | None = None  # what certainty begins from; never written to files
 
     @property
     def gap(self) -> float:
@@ -179,18 +179,18 @@ class Result:
         --------
         >>> from certikmeans import Problem, solve
         >>> points = [[0.0], [1.0], [2.0], [5.6], [9.0], [10.0], [11.0]]
-        >>> sure = solve(Problem.from_data(points, 2)).certainty(slack=0.05)
-        >>> sure.certain
+        >>> certainty = solve(Problem.from_data(points, 2)).certainty(slack=0.05)
+        >>> certainty.certain
         array([ True,  True,  True, False,  True,  True,  True])
-        >>> sure.most_elsewhere
+        >>> certainty.most_elsewhere
         1
         """
-        from certikmeans.certainty.finding import find_certainty
-        from certikmeans.certainty.wanted import checked_seconds, checked_slack
+        from certikmeans.certainty.compute import compute_certainty
+        from certikmeans.certainty.report import validate_slack, validate_time_limit
 
-        share, seconds = checked_slack(slack), checked_seconds(time_limit)
+        share, seconds = validate_slack(slack), validate_time_limit(time_limit)
         basis, labels = self._known()
-        return find_certainty(basis, labels, self.cost, share, stop, seconds)
+        return compute_certainty(basis, labels, self.cost, share, stop, seconds)
 
     def questions(
         self,
@@ -199,21 +199,21 @@ class Result:
         slack: float = 1e-3,
         time_limit: float | None = None,
         stop: StopSignal | None = None,
-    ) -> tuple[Question, ...]:
+    ) -> tuple[PairQuery, ...]:
         """Return the pairs whose answer decides most, best first: what to ask an expert next.
 
         A point that may be elsewhere, in some labelling within ``slack`` of the cost, is paired
-        with a point that stands for a cluster. `Conversation` takes the answers.
+        with a point that stands for a cluster. `ActiveSession` takes the answers.
         """
-        from certikmeans.certainty.questions import find_questions
+        from certikmeans.certainty.pair_queries import select_queries
 
         wanted = whole_number("questions", most, least=0)
-        sure = self.certainty(slack, time_limit=time_limit, stop=stop)
+        certainty = self.certainty(slack, time_limit=time_limit, stop=stop)
         basis, labels = self._known()
         assert self.centers is not None
-        return find_questions(basis.problem, labels, self.centers, sure, wanted)
+        return select_queries(basis.problem, labels, self.centers, certainty, wanted)
 
-    def _known(self) -> tuple[Basis, NDArray[np.int64]]:
+    def _known(self) -> tuple[SolveArtifacts, NDArray[np.int64]]:
         """What certainty needs, or why there is none."""
         if self.labels is None:
             raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from enum import StrEnum
 
-from certikmeans.compiling.clock import CLOCK
+from certikmeans._jit.clock import CLOCK
 
 
 class StopCause(StrEnum):
@@ -18,7 +18,7 @@ class StopCause(StrEnum):
 class StopSignal:
     """A deadline that can also be pulled by hand. Safe to share between threads.
 
-    Long loops ask ``cause()`` often and wind up with the best they have when it is not None.
+    Long loops ask ``reason()`` often and wind up with the best they have when it is not None.
     Compiled kernels do a bounded amount of work per call, so that the loop around them can ask.
     Time in which kernels are compiled does not count.
 
@@ -30,10 +30,10 @@ class StopSignal:
     Examples
     --------
     >>> stop = StopSignal()
-    >>> stop.cause() is None
+    >>> stop.reason() is None
     True
     >>> stop.interrupt()
-    >>> stop.cause()
+    >>> stop.reason()
     <StopCause.INTERRUPTED: 'interrupted'>
     """
 
@@ -46,7 +46,7 @@ class StopSignal:
         """Ask for an early end; takes effect at the next check."""
         self._interrupted.set()
 
-    def cause(self) -> StopCause | None:
+    def reason(self) -> StopCause | None:
         """Why to stop now, or None to go on."""
         if self._interrupted.is_set():
             return StopCause.INTERRUPTED
@@ -70,7 +70,7 @@ class StopSignal:
         """Sent to another process, a signal keeps its deadline; it can no longer be pulled."""
         return StopSignal, (None if self._deadline is None else self.remaining,)
 
-    def within(self, seconds: float) -> StopSignal:
+    def with_time_limit(self, seconds: float) -> StopSignal:
         """Return a shorter leash: ends after ``seconds``, or whenever this one does."""
         child = StopSignal(min(seconds, self.remaining))
         child._interrupted = self._interrupted

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certikmeans.problem import ApartGraph, CannotLinks, ReducedProblem
+from certikmeans.problem import CannotLinkGraph, CannotLinks, ReducedProblem
 
 
 def read_only(values):
@@ -18,7 +18,7 @@ def read_only(values):
 
 
 def build_graph(n_vertices, edges):
-    """Number the vertices as `ApartGraph` wants them. Returns ``(graph, order)``.
+    """Number the vertices as `CannotLinkGraph` wants them. Returns ``(graph, order)``.
 
     ``order[i]`` is the vertex that became number ``i``.
     """
@@ -48,7 +48,7 @@ def build_graph(n_vertices, edges):
     order += [v for v in range(n_vertices) if not near[v]]
     number = {v: i for i, v in enumerate(order)}
     rows = [sorted(number[u] for u in near[v]) for v in order]
-    graph = ApartGraph(
+    graph = CannotLinkGraph(
         n_vertices,
         read_only(np.cumsum([0] + [len(row) for row in rows])),
         read_only([u for row in rows for u in row]),

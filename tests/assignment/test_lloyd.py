@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import CannotLinkAssigner
 from certikmeans.stop import StopSignal
 from tests.assignment.helpers import (
     SHAPES,
@@ -19,19 +19,19 @@ from tests.assignment.helpers import (
     is_proper,
     random_edges,
 )
-from tests.assignment.test_hard import dense_problem
+from tests.assignment.test_dense_components import dense_problem
 
 
 def draw(seed, shape, n=30):
     rng = np.random.default_rng(seed)
-    witness = None
-    while witness is None:
+    feasible_labels = None
+    while feasible_labels is None:
         n_clusters = int(rng.integers(2, 5))
         edges = random_edges(shape, 8, n_clusters, rng)
         points = rng.normal(size=(n, 2))
         problem = build_problem(points, rng.uniform(0.5, 2.0, n), edges, n_clusters)
-        witness = any_proper_labelling(problem.graph, n_clusters, seed)
-    return problem, witness, points[rng.choice(n, n_clusters, replace=False)]
+        feasible_labels = any_proper_labelling(problem.graph, n_clusters, seed)
+    return problem, feasible_labels, points[rng.choice(n, n_clusters, replace=False)]
 
 
 def means(problem, labels, centers):
@@ -58,8 +58,8 @@ def check_run(problem, run):
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_run_ends_in_a_fixed_point(shape, seed):
-    problem, witness, start = draw(seed, shape)
-    assigner = Assigner(problem, witness)
+    problem, feasible_labels, start = draw(seed, shape)
+    assigner = CannotLinkAssigner(problem, feasible_labels)
     labels = np.empty(problem.n_groups, dtype=np.int64)
     run = assigner.lloyd(start, labels)
     assert run.labels is labels
@@ -74,8 +74,11 @@ def test_run_ends_in_a_fixed_point(shape, seed):
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), shape=st.sampled_from(SHAPES))
 def test_compiled_and_stepwise_runs_are_the_same(seed, shape):
-    problem, witness, start = draw(seed, shape)
-    compiled, stepwise = Assigner(problem, witness), Assigner(problem, witness)
+    problem, feasible_labels, start = draw(seed, shape)
+    compiled, stepwise = (
+        CannotLinkAssigner(problem, feasible_labels),
+        CannotLinkAssigner(problem, feasible_labels),
+    )
     stepwise._searches = True
     one, other = np.zeros((2, problem.n_groups), dtype=np.int64)
     for limit in (1, 2, 100):
@@ -87,16 +90,16 @@ def test_compiled_and_stepwise_runs_are_the_same(seed, shape):
 
 
 def test_cost_never_rises_with_more_iterations():
-    problem, witness, start = draw(3, "tree", n=200)
-    assigner = Assigner(problem, witness)
+    problem, feasible_labels, start = draw(3, "tree", n=200)
+    assigner = CannotLinkAssigner(problem, feasible_labels)
     labels = np.empty(problem.n_groups, dtype=np.int64)
     costs = [assigner.lloyd(start, labels, limit).cost for limit in range(1, 15)]
     assert all(b <= a * (1 + 1e-12) for a, b in itertools.pairwise(costs))
 
 
 def test_tolerance_stops_earlier():
-    problem, witness, start = draw(5, "tree", n=400)
-    assigner = Assigner(problem, witness)
+    problem, feasible_labels, start = draw(5, "tree", n=400)
+    assigner = CannotLinkAssigner(problem, feasible_labels)
     labels = np.empty(problem.n_groups, dtype=np.int64)
     full, rough = assigner.lloyd(start, labels), assigner.lloyd(start, labels, tolerance=0.05)
     assert rough.iterations < full.iterations
@@ -107,7 +110,7 @@ def test_empty_cluster_gets_the_worst_placed_group():
     points = np.array([[0.0], [1.0], [10.0], [11.0], [30.0]])
     problem = build_problem(points, np.ones(5), [], 3)
     labels = np.empty(5, dtype=np.int64)
-    run = Assigner(problem, np.zeros(5)).lloyd([[0.5], [10.5], [1e6]], labels)
+    run = CannotLinkAssigner(problem, np.zeros(5)).lloyd([[0.5], [10.5], [1e6]], labels)
     assert run.labels.tolist() == [0, 0, 1, 1, 2]
     assert run.cost == 1.0
 
@@ -116,17 +119,17 @@ def test_empty_cluster_prefers_weight_and_then_the_lowest_number():
     points = np.array([[-1.0], [1.0], [-1.0], [1.0]])
     problem = build_problem(points, [1.0, 1.0, 1.0, 1.0], [], 2)
     labels = np.empty(4, dtype=np.int64)
-    once = Assigner(problem, np.zeros(4)).lloyd([[0.0], [50.0]], labels, 1)
+    once = CannotLinkAssigner(problem, np.zeros(4)).lloyd([[0.0], [50.0]], labels, 1)
     assert once.labels.tolist() == [1, 0, 0, 0]
 
 
 def test_several_empty_clusters_are_filled_one_by_one():
     rng = np.random.default_rng(0)
     problem = build_problem(rng.normal(size=(12, 2)), np.ones(12), [(0, 1), (1, 2)], 5)
-    witness = any_proper_labelling(problem.graph, 5)
+    feasible_labels = any_proper_labelling(problem.graph, 5)
     labels = np.empty(12, dtype=np.int64)
     start = np.full((5, 2), 100.0) + np.arange(5)[:, None]
-    run = Assigner(problem, witness).lloyd(start, labels)
+    run = CannotLinkAssigner(problem, feasible_labels).lloyd(start, labels)
     assert len(set(run.labels.tolist())) == 5
     check_run(problem, run)
 
@@ -134,7 +137,9 @@ def test_several_empty_clusters_are_filled_one_by_one():
 def test_more_clusters_than_places_leaves_them_empty():
     problem = build_problem(np.zeros((4, 2)), np.ones(4), [], 3)
     labels = np.empty(4, dtype=np.int64)
-    run = Assigner(problem, np.zeros(4)).lloyd([[0.0, 0.0], [5.0, 5.0], [6.0, 6.0]], labels)
+    run = CannotLinkAssigner(problem, np.zeros(4)).lloyd(
+        [[0.0, 0.0], [5.0, 5.0], [6.0, 6.0]], labels
+    )
     assert run.cost == 0.0
     assert run.labels.tolist() == [0, 0, 0, 0]
     np.testing.assert_array_equal(run.centers, [[0.0, 0.0], [5.0, 5.0], [6.0, 6.0]])
@@ -146,7 +151,7 @@ def test_a_lone_group_does_not_wander_because_its_mean_is_rounded():
     )
     problem = build_problem([[place]], [weight], [], 2)
     labels = np.empty(1, dtype=np.int64)
-    run = Assigner(problem, [0]).lloyd([[place], [9.0]], labels)
+    run = CannotLinkAssigner(problem, [0]).lloyd([[place], [9.0]], labels)
     assert run.labels.tolist() == [0]
     assert run.centers[1, 0] == 9.0
 
@@ -155,27 +160,29 @@ def test_linked_twins_fill_a_cluster_at_no_cost():
     # Two groups on one spot that may not be together need two clusters.
     problem = build_problem(np.zeros((2, 1)), np.ones(2), [(0, 1)], 2)
     labels = np.empty(2, dtype=np.int64)
-    run = Assigner(problem, [0, 1]).lloyd([[0.0], [9.0]], labels)
+    run = CannotLinkAssigner(problem, [0, 1]).lloyd([[0.0], [9.0]], labels)
     assert sorted(run.labels.tolist()) == [0, 1]
     assert run.cost == 0.0
 
 
 def test_hard_components_never_make_a_run_worse():
-    problem, witness, start = dense_problem(60, 5, 300, 2)
-    labels = witness.copy()
-    quick = Assigner(problem, witness, hard_seconds=0.0).lloyd(start, labels)
+    problem, feasible_labels, start = dense_problem(60, 5, 300, 2)
+    labels = feasible_labels.copy()
+    quick = CannotLinkAssigner(problem, feasible_labels, exact_time_limit=0.0).lloyd(start, labels)
     check_run(problem, quick)
-    labels = witness.copy()
-    thorough = Assigner(problem, witness, hard_seconds=0.5).lloyd(start, labels, 30)
+    labels = feasible_labels.copy()
+    thorough = CannotLinkAssigner(problem, feasible_labels, exact_time_limit=0.5).lloyd(
+        start, labels, 30
+    )
     check_run(problem, thorough)
     assert thorough.cost <= quick.cost * (1 + 1e-9)
 
 
 def test_stopped_run_returns_what_it_has():
-    problem, witness, start = dense_problem(60, 5, 300, 3)
+    problem, feasible_labels, start = dense_problem(60, 5, 300, 3)
     stop = StopSignal()
     stop.interrupt()
     labels = np.empty(60, dtype=np.int64)
-    run = Assigner(problem, witness).lloyd(start, labels, stop=stop)
+    run = CannotLinkAssigner(problem, feasible_labels).lloyd(start, labels, stop=stop)
     assert run.iterations == 1
     check_run(problem, run)

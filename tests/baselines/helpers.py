@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from certikmeans import Problem
-from certikmeans.baselines._groups import Groups
+from certikmeans.baselines._groups import MustLinkGroups
 
 # Pairs that COP-k-means cannot satisfy in the given order, whatever the start: the first two
 # points take a centre each, and the third may join neither. Yet {0, 1} | {2} is feasible.
@@ -40,14 +40,14 @@ def instance(seed, n_per_cluster=15):
     return Problem.from_data(points, 3, must_link=must, cannot_link=cannot)
 
 
-def least_total(costs, groups: Groups, fill=False):
+def least_total(costs, groups: MustLinkGroups, fill=False):
     """Cheapest total over every labelling that respects the pairs; None if there is none."""
     n_groups, n_clusters = costs.shape
     best = None
     for labels in itertools.product(range(n_clusters), repeat=n_groups):
-        if any(labels[u] == labels[v] for u, v in groups.apart):
+        if any(labels[u] == labels[v] for u, v in groups.cannot_links):
             continue
-        if len(groups.contradicted) or (fill and len(set(labels)) < n_clusters):
+        if len(groups.conflicting) or (fill and len(set(labels)) < n_clusters):
             continue
         total = sum(costs[g, k] for g, k in enumerate(labels))
         best = total if best is None else min(best, total)

@@ -7,7 +7,7 @@ import pytest
 
 from certikmeans import Problem
 from certikmeans.baselines import COPKMeans
-from certikmeans.baselines._groups import Groups
+from certikmeans.baselines._groups import MustLinkGroups
 from certikmeans.baselines._kernels import cop_pass
 from certikmeans.testing.instances import random_problem
 from certikmeans.testing.oracle import respects
@@ -17,16 +17,16 @@ from tests.clock import timed, within
 
 def closure(problem):
     """Every must-link and cannot-link that follows from the stated ones."""
-    groups = Groups.of(problem)
-    apart = {tuple(pair) for pair in groups.apart.tolist()}
-    apart |= {(g, g) for g in groups.contradicted.tolist()}
+    groups = MustLinkGroups.of(problem)
+    cannot_links = {tuple(pair) for pair in groups.cannot_links.tolist()}
+    cannot_links |= {(g, g) for g in groups.conflicting.tolist()}
     must, cannot = [], []
     for i in range(problem.n_points):
         for j in range(i):
             a, b = sorted((int(groups.of_point[i]), int(groups.of_point[j])))
             if a == b:
                 must.append((i, j))
-            if (a, b) in apart:
+            if (a, b) in cannot_links:
                 cannot.append((i, j))
     return must, cannot
 
@@ -56,13 +56,13 @@ def test_a_pass_is_the_published_one(seed):
     order = rng.permutation(problem.n_points)
     shape = (problem.n_clusters, problem.n_features)
     centers = problem.points.mean(axis=0) + problem.points.std(axis=0) * rng.normal(size=shape)
-    groups = Groups.of(problem)
+    groups = MustLinkGroups.of(problem)
     _, turn = np.unique(groups.of_point[order], return_index=True)
     labels = np.empty(groups.n_groups, dtype=np.int64)
     links = groups.neighbors(loops=True)
     stuck = cop_pass(problem.points, order[turn], np.argsort(turn), *links, centers, labels)
     expected = published_pass(problem, centers, order)
-    if len(groups.contradicted):
+    if len(groups.conflicting):
         # The group is stuck at its first member, the published pass at a later one.
         assert stuck >= 0
         assert expected is None

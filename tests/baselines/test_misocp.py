@@ -11,7 +11,7 @@ import pytest
 
 from certikmeans import Problem
 from certikmeans.baselines import MISOCP
-from certikmeans.baselines._conic import ConicModel
+from certikmeans.baselines.misocp import ConicModel
 from certikmeans.errors import InfeasibleError, MissingExtraError
 from certikmeans.testing.oracle import brute_force
 from tests.baselines.helpers import blobs, pairs_from
@@ -109,10 +109,10 @@ def test_big_m_reaches_every_corner_and_no_farther():
     rng = np.random.default_rng(0)
     none = np.empty((0, 2), dtype=np.int64)
     model = ConicModel(rng.normal(size=(9, 2)), np.ones(9), 2, none, none, False)
-    (a, b), (c, d) = model.corners
-    corners = np.array([[a, b], [a, d], [c, b], [c, d]])
-    farthest = ((model.points[:, None] - corners) ** 2).sum(axis=2).max(axis=1)
-    assert np.allclose(model.reaches, farthest)
+    (a, b), (c, d) = model.bounding_box
+    bounding_box = np.array([[a, b], [a, d], [c, b], [c, d]])
+    farthest = ((model.points[:, None] - bounding_box) ** 2).sum(axis=2).max(axis=1)
+    assert np.allclose(model.big_m, farthest)
 
 
 @timed(6.0)

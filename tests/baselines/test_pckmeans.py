@@ -9,8 +9,8 @@ import pytest
 
 from certikmeans import Problem
 from certikmeans.baselines import PCKMeans
-from certikmeans.baselines._groups import Groups
-from certikmeans.baselines.pckmeans import _start
+from certikmeans.baselines._groups import MustLinkGroups
+from certikmeans.baselines.pckmeans import _neighborhood_centers
 from tests.baselines.helpers import blobs, instance
 from tests.baselines.test_cop_kmeans import closure
 from tests.clock import timed, within
@@ -76,7 +76,7 @@ def test_starts_at_the_largest_neighbourhoods():
     points = np.arange(9.0)[:, None]
     must = [(0, 1), (2, 3), (3, 4), (5, 6)]
     problem = Problem.from_data(points, 2, must_link=must)
-    start = _start(problem, Groups.of(problem), np.random.default_rng(0))
+    start = _neighborhood_centers(problem, MustLinkGroups.of(problem), np.random.default_rng(0))
     assert start.ravel().tolist() == [3.0, 0.5]
 
 
@@ -84,7 +84,7 @@ def test_starts_at_a_point_apart_from_all_neighbourhoods():
     points = np.arange(9.0)[:, None]
     pairs = {"must_link": [(0, 1), (2, 3)], "cannot_link": [(7, 0), (7, 2), (8, 0)]}
     problem = Problem.from_data(points, 4, **pairs)
-    start = _start(problem, Groups.of(problem), np.random.default_rng(0))
+    start = _neighborhood_centers(problem, MustLinkGroups.of(problem), np.random.default_rng(0))
     assert start[:3].ravel().tolist() == [0.5, 2.5, 7.0]
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from certikmeans.baselines import SensitivityCoreset
-from certikmeans.baselines._lloyd import best_kmeans
+from certikmeans.baselines._kmeans import best_kmeans
 from certikmeans.errors import InputError
 from certikmeans.generate import gaussian_clusters, random_pairs
-from certikmeans.presolve.must_link import collapse, must_link_groups
-from certikmeans.problem.distances import squared_distances
+from certikmeans.presolve.reductions import aggregate, must_link_groups
+from certikmeans.problem.arrays import squared_distances
 from certikmeans.stop import StopSignal
 
 
@@ -29,7 +29,7 @@ def clustered():
 
 def test_cost_within_eps_of_kmeans_on_everything(clustered):
     points, must = clustered
-    whole = collapse(points, np.ones(len(points)), must_link_groups(len(points), must))
+    whole = aggregate(points, np.ones(len(points)), must_link_groups(len(points), must))
     full = best_kmeans(
         whole.means,
         whole.weights,
@@ -48,7 +48,7 @@ def test_cost_within_eps_of_kmeans_on_everything(clustered):
 
 def test_costs_of_any_centres_are_kept_within_eps(clustered):
     points, must = clustered
-    whole = collapse(points, np.ones(len(points)), must_link_groups(len(points), must))
+    whole = aggregate(points, np.ones(len(points)), must_link_groups(len(points), must))
     rng = np.random.default_rng(1)
     model = SensitivityCoreset(3, random_state=0).fit(points, must_link=must)
     sample, masses = whole.means[model.coreset_indices_], model.coreset_weights_

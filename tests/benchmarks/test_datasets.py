@@ -5,18 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from benchmarks.datasets import highdim, many
-from benchmarks.datasets.base import AbsentError, Sizes
-from benchmarks.datasets.instances import Instance
-from benchmarks.datasets.paper import SAMPLES, real
+from benchmarks.datasets.base import MissingDataError, Sizes
+from benchmarks.datasets.paper import SPNET3D_FILE, SAMPLES, Instance, read_spnet3d, real
 from benchmarks.datasets.published import data_dir
-from benchmarks.datasets.spnet3d import FILE_NAME, read_spnet3d
-from benchmarks.objective import recomputed_cost, scores, violated_pairs
+from benchmarks.metrics import recomputed_cost, scores, violated_pairs
 
 from certikmeans.errors import InputError
 
 
 def test_the_uci_file_gives_three_features_without_the_road_number(tmp_path):
-    path = tmp_path / FILE_NAME
+    path = tmp_path / SPNET3D_FILE
     path.write_text("144552912,9.3498486,56.7408757,17.0527715677876\n144552912,9.35,56.74,17.6\n")
     points = read_spnet3d(path)
     assert points.tolist() == [[9.3498486, 56.7408757, 17.0527715677876], [9.35, 56.74, 17.6]]
@@ -24,16 +22,16 @@ def test_the_uci_file_gives_three_features_without_the_road_number(tmp_path):
 
 @pytest.mark.parametrize("text", ["1,2,3\n", "1,2,x,4\n"])
 def test_another_file_of_that_name_is_refused(tmp_path, text):
-    (tmp_path / FILE_NAME).write_text(text)
-    with pytest.raises(InputError, match=FILE_NAME):
-        read_spnet3d(tmp_path / FILE_NAME)
+    (tmp_path / SPNET3D_FILE).write_text(text)
+    with pytest.raises(InputError, match=SPNET3D_FILE):
+        read_spnet3d(tmp_path / SPNET3D_FILE)
 
 
 def test_the_sample_of_the_road_network_is_fixed_and_without_repetition(tmp_path, monkeypatch):
     monkeypatch.setitem(SAMPLES, "spnet3D_5", 20)
     rng = np.random.default_rng(3)
     rows = np.column_stack([np.arange(60), rng.normal(size=(60, 3))])
-    np.savetxt(tmp_path / FILE_NAME, rows, delimiter=",")
+    np.savetxt(tmp_path / SPNET3D_FILE, rows, delimiter=",")
     one, other = real("spnet3D_5", tmp_path), real("spnet3D_5", tmp_path)
     assert len(np.unique(one.points, axis=0)) == 20
     assert np.array_equal(one.points, other.points)
@@ -41,9 +39,9 @@ def test_the_sample_of_the_road_network_is_fixed_and_without_repetition(tmp_path
 
 
 def test_absent_data_are_named(tmp_path):
-    with pytest.raises(AbsentError, match=FILE_NAME):
+    with pytest.raises(MissingDataError, match=SPNET3D_FILE):
         Instance("SPNET3D", "ML").build(tmp_path)
-    with pytest.raises(AbsentError, match=r"hemi\.npz"):
+    with pytest.raises(MissingDataError, match=r"hemi\.npz"):
         Instance("Hemi", "CL").build(None)
 
 
@@ -191,7 +189,7 @@ def test_soft_pairs_are_refused(tmp_path):
 
 
 def test_absent_files_of_the_new_sets_are_named(tmp_path):
-    with pytest.raises(AbsentError, match=r"plane/u1060\.txt"):
+    with pytest.raises(MissingDataError, match=r"plane/u1060\.txt"):
         many.make_plane("u1060", 10, tmp_path)
-    with pytest.raises(AbsentError, match=r"highdim/mnist10k\.npz"):
+    with pytest.raises(MissingDataError, match=r"highdim/mnist10k\.npz"):
         highdim.make_real("mnist10k", False, None)

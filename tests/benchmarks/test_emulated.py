@@ -7,20 +7,20 @@ from concurrent.futures import wait
 import pytest
 from benchmarks.datasets.recipes import crossed
 from benchmarks.solvers import emulated
-from benchmarks.solvers.emulated import Emulated, Recorder, Sleepers
+from benchmarks.solvers.emulated import EmulatedClusterSolver, EmulatedWorkers, Recorder
 from benchmarks.studies import executors
 
 from certikmeans.bounds.partition import run as partition
-from certikmeans.execution import paces
-from certikmeans.execution.there import run_there
+from certikmeans.parallel import dispatch_policy
+from certikmeans.parallel.worker import run_batch
 
 
 def test_the_same_answer_from_what_was_recorded():
     problem = crossed(60, 3, 5, 120, 2).problem
-    solver = Emulated(gap=1e-5, node_limit=9, workers=(1, 4))
-    before = paces.WAKE_AFTER, partition.seconds_per_iteration
+    solver = EmulatedClusterSolver(gap=1e-5, node_limit=9, workers=(1, 4))
+    before = dispatch_policy.OFFLOAD_AFTER_SECONDS, partition.seconds_per_iteration
     answer = solver.run(problem, 60.0, 0)
-    assert before == (paces.WAKE_AFTER, partition.seconds_per_iteration)
+    assert before == (dispatch_policy.OFFLOAD_AFTER_SECONDS, partition.seconds_per_iteration)
     assert answer.nodes > 3
     assert answer.details["tasks"] >= answer.nodes - 3  # the first two are done here
     runs = answer.details["runs"]
@@ -53,13 +53,13 @@ def number_of(task):
 @pytest.mark.parametrize("workers", [1, 4])
 def test_tasks_take_as_long_as_they_did(workers, monkeypatch):
     """Eight tasks of 0.1 s each."""
-    monkeypatch.setattr(emulated, "JOURNEY", 0.0)
+    monkeypatch.setattr(emulated, "LATENCY", 0.0)
     recorder, tasks = Recorder(), [Task(i) for i in range(8)]
-    found = [recorder.submit(run_there, number_of, [task]).result() for task in tasks]
+    found = [recorder.submit(run_batch, number_of, [task]).result() for task in tasks]
     assert [one.done[0].answer for one in found] == list(range(8))
     slow = {key: (packed, 0.1) for key, (packed, _) in recorder.answers.items()}
-    sleepers = Sleepers(workers, slow)
-    running = [sleepers.submit(run_there, number_of, [task]) for task in tasks]
+    sleepers = EmulatedWorkers(workers, slow)
+    running = [sleepers.submit(run_batch, number_of, [task]) for task in tasks]
     early = wait(running, timeout=0.5 * 0.8 / workers).done
     assert len(early) < 8
     assert [one.result().done[0].answer for one in running] == list(range(8))

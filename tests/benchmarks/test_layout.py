@@ -21,7 +21,7 @@ PUBLIC = {
     "certikmeans.events",
     "certikmeans.generate",
     "certikmeans.options",
-    "certikmeans.problem.files",
+    "certikmeans.problem.io",
 }
 
 
@@ -61,11 +61,11 @@ def test_studies_use_public_names(path):
     elif path.name == "emulated.py":  # it takes the place of workers, and knows what they do
         assert _imported(path) <= PUBLIC | {
             "certikmeans.bounds.partition",
-            "certikmeans.bounds.partition.improve",
-            "certikmeans.execution",
-            "certikmeans.execution.there",
+            "certikmeans.bounds.partition.part_task",
+            "certikmeans.parallel",
+            "certikmeans.parallel.worker",
             "certikmeans.proof",
-            "certikmeans.search.node",
+            "certikmeans.tree.node",
         }
     else:
         assert _imported(path) <= PUBLIC

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 from benchmarks.datasets.base import Sizes
-from benchmarks.rows import Row
-from benchmarks.runner import answer_here
+from benchmarks.results import ResultRow
+from benchmarks.runner import run_in_process
 from benchmarks.studies import certificates, highdim, many, targets, tree
 
 from benchmarks import __main__ as command
@@ -21,7 +21,7 @@ def _tree_row(name, asked, gap, **other):
     """A row with this gap, as a share."""
     solver = tree.solver(asked, 1e-3)
     proven = {"bound": other.pop("bound", "cluster"), "root": {"lower_bound": 0.8}}
-    row = Row(
+    row = ResultRow(
         name, solver.name, 25.0, 0, "time_limit", options=solver.options, sizes=SIZES, cost=2.0,
         pairs_broken=0, lower_bound=2.0 * (1 - gap), nodes=7, seconds=3.0, details=proven,
         about=HERE,
@@ -64,7 +64,7 @@ def _certificate_row(name, kind, bound, size):
     }  # fmt: skip
     details = {"bound": bound, "stages": {"bounds": 1.0}, "certificate": paper}
     solver = certificates.SOLVER
-    return Row(
+    return ResultRow(
         f"{name} {kind}", solver.name, 300.0, 0, "gap_reached", options=solver.options,
         facts={"name": name, "kind": kind}, sizes=SIZES, seconds=1.0, details=details, about=HERE,
     )  # fmt: skip
@@ -94,7 +94,7 @@ def _small(name):
 
 def test_the_semidefinite_evidence_is_accepted():
     request = next(one for one in _small("certificates") if one.instance.facts["kind"] == "none")
-    row = answer_here(request, None)
+    row = run_in_process(request, None)
     assert (row.details["bound"], row.details["certificate"]["accepted"]) == ("sdp", True)
 
 
@@ -147,7 +147,7 @@ def _target_row(name, gap, *, target, solver="certikmeans", seed=0, cost=2.0, **
     known = {"group": "free", "limit": 10.0, "gap": target, **facts}
     paper = {"accepted": True, "reason": "", "size": 1234, "check_seconds": 0.5}
     details = {"bound": "sdp", "stages": {"bounds": 1.0, "heuristics": 0.2}, "certificate": paper}
-    return Row(
+    return ResultRow(
         name, solver, 10.0, seed, "gap_reached", options={"bound": "sdp"}, facts=known, sizes=SIZES,
         cost=cost, pairs_broken=0, lower_bound=cost * (1 - gap), nodes=1, seconds=2.0, trace=trace,
         peak_gigabytes=0.5, details=details, about=HERE,

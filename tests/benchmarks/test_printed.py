@@ -6,14 +6,17 @@ import doctest
 from importlib import import_module
 
 import pytest
-from benchmarks.studies.paper.printed import CLOSED, METHODS, NONE, TABLES
-from benchmarks.studies.paper.printed_studies import (
+from benchmarks.studies.paper.printed import (
+    CLOSED,
     DENSITY,
     FRACTIONS,
     HEURISTIC_NAMES,
     HEURISTICS,
+    METHODS,
     METRIC_SETS,
     METRICS,
+    NONE,
+    TABLES,
 )
 
 

@@ -11,14 +11,24 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from benchmarks.datasets.base import Sizes
-from benchmarks.datasets.instances import Instance
-from benchmarks.objective import recomputed_cost
-from benchmarks.rows import CRASHED, KILLED, SKIPPED, Request, Row, append, bare, latest, load
-from benchmarks.solvers import ours
-from benchmarks.solvers.base import AbstractSolver, Answer, SkipError
-from benchmarks.solvers.curve import seconds_with_curve, with_curve
-from benchmarks.solvers.kmeans import KMeansStarts
-from benchmarks.solvers.ours import CLUSTER, GROUPED, Certikmeans, Recorder
+from benchmarks.datasets.paper import Instance
+from benchmarks.metrics import recomputed_cost
+from benchmarks.results import (
+    CRASHED,
+    KILLED,
+    SKIPPED,
+    ResultRow,
+    RunRequest,
+    append,
+    empty_row,
+    latest,
+    load,
+)
+from benchmarks.solvers import certikmeans_solver
+from benchmarks.solvers.base import AbstractSolver, SkipError, SolverOutcome
+from benchmarks.solvers.certikmeans_solver import CLUSTER, GROUPED, CertikmeansSolver, Recorder
+from benchmarks.solvers.exact_baselines import run_with_curve, total_curve_seconds
+from benchmarks.solvers.heuristics import KMeansStarts
 from benchmarks.solvers.registry import SOLVERS
 from benchmarks.studies.paper.experiments import (
     EXPERIMENTS,
@@ -54,20 +64,20 @@ class Liar(AbstractSolver):
         if seed == 3:
             raise RuntimeError("no such luck")
         labels = np.zeros(problem.n_points, dtype=np.int64)
-        return Answer(labels, 1e9, 1, 0.1, "optimal")
+        return SolverOutcome(labels, 1e9, 1, 0.1, "optimal")
 
 
 @pytest.fixture
 def in_thread(monkeypatch):
     """Run the child's code here: the process is tested separately, and takes seconds to start."""
     monkeypatch.setattr(
-        runner, "measure", lambda request, directory, _: runner.answer_here(request, directory)
+        runner, "measure", lambda request, directory, _: runner.run_in_process(request, directory)
     )
 
 
 def test_no_claim_is_believed(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
-    runner.run_all([Request(SMALL, Liar(), 1.0)], results, None)
+    runner.run_all([RunRequest(SMALL, Liar(), 1.0)], results, None)
     (row,) = load(results)
     problem = SMALL.build(None).problem
     assert row.cost == pytest.approx(float(np.sum((problem.points - problem.points.mean(0)) ** 2)))
@@ -81,7 +91,7 @@ def test_a_bound_above_a_known_cost_is_reported(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
     instance = Instance("Iris", "none")
     runner.run_all(
-        [Request(instance, CLUSTER, 10.0), Request(instance, Liar(), 1.0)],
+        [RunRequest(instance, CLUSTER, 10.0), RunRequest(instance, Liar(), 1.0)],
         results,
         None,
     )
@@ -94,11 +104,11 @@ def test_a_bound_above_a_known_cost_is_reported(in_thread, tmp_path):
 
 def test_rows_that_are_there_are_not_run_again_unless_asked(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
-    asked = [Request(SMALL, Liar(), 1.0), Request(SMALL, Liar(), 1.0)]
+    asked = [RunRequest(SMALL, Liar(), 1.0), RunRequest(SMALL, Liar(), 1.0)]
     for again, expected in ((False, 1), (False, 1), (True, 2)):
         runner.run_all(asked, results, None, again=again)
         assert len(load(results)) == expected
-    runner.run_all([Request(SMALL, Liar(), 2.0)], results, None)  # another limit: another row
+    runner.run_all([RunRequest(SMALL, Liar(), 2.0)], results, None)  # another limit: another row
     assert len(load(results)) == 3
     assert len(latest(load(results))) == 1
 
@@ -106,8 +116,8 @@ def test_rows_that_are_there_are_not_run_again_unless_asked(in_thread, tmp_path)
 def test_skips_are_recorded_once_and_looked_at_again(in_thread, tmp_path, monkeypatch):
     results = tmp_path / "rows.jsonl"
     asked = [
-        Request(Instance("Syn-1200", "ML"), Liar(), 1.0),
-        Request(Instance("SPNET3D", "ML"), Liar(), 1.0),
+        RunRequest(Instance("Syn-1200", "ML"), Liar(), 1.0),
+        RunRequest(Instance("SPNET3D", "ML"), Liar(), 1.0),
     ]
     for _ in range(2):
         runner.run_all(asked, results, tmp_path)
@@ -122,7 +132,7 @@ def test_skips_are_recorded_once_and_looked_at_again(in_thread, tmp_path, monkey
 
 def test_an_error_in_a_solver_is_a_row(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
-    runner.run_all([Request(SMALL, Liar(), 1.0, seed=3)], results, None)
+    runner.run_all([RunRequest(SMALL, Liar(), 1.0, seed=3)], results, None)
     (row,) = load(results)
     assert row.stop_reason == CRASHED
     assert "no such luck" in row.note
@@ -132,8 +142,8 @@ def test_an_error_in_a_solver_is_a_row(in_thread, tmp_path):
 def test_a_process_that_ignores_its_limit_or_dies_is_a_row(monkeypatch, seed, reason):
     monkeypatch.setattr(runner, "GRACE_SECONDS", 0.5)
     began = time.monotonic()
-    ticker = runner.Ticker(1)
-    request = Request(SMALL, Liar(), 0.5, seed)
+    ticker = runner.ProgressPrinter(1)
+    request = RunRequest(SMALL, Liar(), 0.5, seed)
     ticker.start(request)
     row = runner.measure(request, None, ticker)
     assert row.stop_reason == reason
@@ -160,12 +170,12 @@ def test_shorter_runs_become_points_of_the_curve():
 
     def once(problem, limit):
         asked.append(limit)
-        return Answer(None, 1.0, 1, limit, "time_limit", ((limit, None, limit),))
+        return SolverOutcome(None, 1.0, 1, limit, "time_limit", ((limit, None, limit),))
 
-    answer = with_curve(once, SMALL.build(None).problem, 16.0)
+    answer = run_with_curve(once, SMALL.build(None).problem, 16.0)
     assert asked == [16.0, 1.0, 2.0, 4.0, 8.0]
     assert [point[0] for point in answer.trace] == [1.0, 2.0, 4.0, 8.0, 16.0]
-    assert sum(asked) <= seconds_with_curve(16.0)
+    assert sum(asked) <= total_curve_seconds(16.0)
 
 
 @pytest.mark.parametrize("solver", ["scip", "sdp"])
@@ -195,7 +205,7 @@ def test_no_labelling_at_all_gives_a_row_that_can_be_written(tmp_path):
     problem = Problem.from_data([[0.0], [1.0], [2.0]], 2, cannot_link=[(0, 1), (1, 2), (2, 0)])
     answer = CLUSTER.run(problem, 5.0, 0)
     assert (answer.labels, answer.lower_bound) == (None, None)
-    row = Row(SMALL.name, CLUSTER.name, 5.0, 0, answer.stop_reason,
+    row = ResultRow(SMALL.name, CLUSTER.name, 5.0, 0, answer.stop_reason,
               lower_bound=answer.lower_bound, trace=answer.trace, details=answer.details,
     )  # fmt: skip
     append(tmp_path / "rows.jsonl", row)
@@ -240,7 +250,7 @@ def test_a_limit_of_nobody_or_nothing_is_refused(text, capsys):
 
 
 def test_the_estimate_leaves_out_what_the_solver_would_skip():
-    small, large = (Request(Instance(name, "ML"), Liar(), 60.0) for name in ("Iris", "Hemi"))
+    small, large = (RunRequest(Instance(name, "ML"), Liar(), 60.0) for name in ("Iris", "Hemi"))
     assert estimate_minutes([small])[1] > 1.0
     assert estimate_minutes([large]) == (0.0, 0.0)
 
@@ -266,11 +276,11 @@ def test_the_page_is_written_from_the_rows_alone(tmp_path):
     trace = ((0.01, 90.0, 10.0), (0.05, 80.3, 80.25))
     shared = {"limit": 5.0, "seed": 0, "sizes": sizes, "about": here, "pairs_broken": 0}
     rows = [
-        Row(SMALL.name, "sdc-gbb/cluster", stop_reason="gap_reached", cost=80.3, lower_bound=80.25,
+        ResultRow(SMALL.name, "sdc-gbb/cluster", stop_reason="gap_reached", cost=80.3, lower_bound=80.25,
             nodes=1, seconds=0.1, trace=trace, pairs="published, iris/x", **shared),
-        Row(SMALL.name, "blpkm-cc", stop_reason="converged", cost=80.2, seconds=0.05,
+        ResultRow(SMALL.name, "blpkm-cc", stop_reason="converged", cost=80.2, seconds=0.05,
             details={"runs": 7}, **shared),
-        Row(SMALL.name, "scip", stop_reason=KILLED, note="late", **shared),
+        ResultRow(SMALL.name, "scip", stop_reason=KILLED, note="late", **shared),
     ]  # fmt: skip
     path = tmp_path / "paper.jsonl"
     for row in rows:
@@ -295,7 +305,7 @@ class Picky(AbstractSolver):
 
 def test_a_solver_may_skip_once_it_has_seen_the_problem(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
-    runner.run_all([Request(SMALL, Picky(), 1.0)], results, None)
+    runner.run_all([RunRequest(SMALL, Picky(), 1.0)], results, None)
     (row,) = load(results)
     assert (row.stop_reason, row.note) == (SKIPPED, "not this one")
     assert row.sizes is not None
@@ -305,32 +315,32 @@ def test_a_bound_that_does_not_fit_is_a_skip(monkeypatch):
     def refuse(*_, **__):
         raise InputError("bound: too many groups for it", hint="ask for another")
 
-    monkeypatch.setattr(ours, "solve", refuse)
+    monkeypatch.setattr(certikmeans_solver, "solve", refuse)
     with pytest.raises(SkipError, match="too many groups"):
-        Certikmeans(bound="sdp").run(Problem.from_data([[0.0], [1.0]], 2), 5.0, 0)
+        CertikmeansSolver(bound="sdp").run(Problem.from_data([[0.0], [1.0]], 2), 5.0, 0)
 
 
 def test_rows_of_another_commit_are_measured_again_where_the_study_says_so():
-    request = Request(SMALL, Liar(), 1.0)
-    row = bare(request, "optimal", "", about={"commit": "abc"})
+    request = RunRequest(SMALL, Liar(), 1.0)
+    row = empty_row(request, "optimal", "", about={"commit": "abc"})
     for commit, missing in ((None, []), ("abc", []), ("abd", [request]), ("abc+", [request])):
         assert runner.pending([request], [row], again=False, commit=commit) == missing
-    changing = bare(request, "optimal", "", about={"commit": "abc+"})
+    changing = empty_row(request, "optimal", "", about={"commit": "abc+"})
     assert runner.pending([request], [changing], again=False, commit="abc+") == [request]
     assert runner.pending([request], [row], again=True) == [request]
 
 
 def test_other_options_are_another_question():
-    keys = {Request(SMALL, Certikmeans(gap=gap), 1.0).key for gap in (1e-3, 1e-6)}
+    keys = {RunRequest(SMALL, CertikmeansSolver(gap=gap), 1.0).key for gap in (1e-3, 1e-6)}
     assert len(keys) == 2
-    request = Request(SMALL, Certikmeans(), 1.0)
-    assert bare(request, KILLED, "").key == request.key
+    request = RunRequest(SMALL, CertikmeansSolver(), 1.0)
+    assert empty_row(request, KILLED, "").key == request.key
 
 
 def test_kmeans_knows_no_pairs_and_the_harness_says_so(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
     apart = Instance("Syn-1200", "CL", 2)
-    runner.run_all([Request(apart, KMeansStarts(2), 1.0)], results, None)
+    runner.run_all([RunRequest(apart, KMeansStarts(2), 1.0)], results, None)
     (row,) = load(results)
     assert row.cost is not None
     assert row.gap is None
@@ -339,7 +349,7 @@ def test_kmeans_knows_no_pairs_and_the_harness_says_so(in_thread, tmp_path):
 
 def test_our_rows_tell_what_each_bound_reached_and_certify():
     problem = Problem.from_data([[0.0], [1.0], [9.0], [10.0], [4.0]], 2, cannot_link=[(0, 3)])
-    answer = Certikmeans(certify=True).run(problem, 20.0, 0)
+    answer = CertikmeansSolver(certify=True).run(problem, 20.0, 0)
     assert answer.details["certificate"]["accepted"]
     assert answer.details["certificate"]["size"] > 0
     reached = [one["lower_bound"] for one in answer.details["bounds"].values()]

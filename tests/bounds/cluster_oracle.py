@@ -7,8 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
-from certikmeans.graphs import build_apart_graph
 from certikmeans.problem import CannotLinks, ReducedProblem
+from certikmeans.problem.graph_builder import build_cannot_link_graph
 
 
 def random_pairs(rng, n):
@@ -72,11 +72,11 @@ def feasible_reduced(seed, *, largest=8, most_axes=6, linked=None):
 def make_reduced(points, weights, pairs, n_clusters):
     """Reduced problem with its groups in the order that the graph asks for."""
     pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    graph, order = build_apart_graph(len(points), pairs)
+    graph, order = build_cannot_link_graph(len(points), pairs)
     return ReducedProblem(
         points=np.ascontiguousarray(points[order]),
         weights=np.ascontiguousarray(weights[order]),
-        rules=CannotLinks(graph),
+        label_constraints=CannotLinks(graph),
         n_clusters=n_clusters,
         offset=0.0,
     )
@@ -93,7 +93,7 @@ def clustered(seed, n=400, d=3, spread=4.0):
         labels = np.argmin(((points[:, None] - centres) ** 2).sum(axis=2), axis=1)
     pairs = [(i, j) for i, j in rng.integers(n, size=(2 * n, 2)) if labels[i] != labels[j]]
     graph_pairs = np.array(pairs[: n // 4], dtype=np.int64)
-    _, order = build_apart_graph(n, graph_pairs)
+    _, order = build_cannot_link_graph(n, graph_pairs)
     return make_reduced(points, np.ones(n), graph_pairs, 3), labels[order]
 
 
@@ -172,7 +172,7 @@ def exact_optimum(reduced, costs=None):
 
 
 def exact_sigma_within(reduced, lam, region):
-    """Largest ``sum lam - cost about the best centre in the region`` over sets allowed there."""
+    """Largest ``sum lam - cost about the best center in the region`` over sets allowed there."""
     n, d = reduced.points.shape
     rows = [[Fraction(float(v)) for v in row] for row in reduced.points]
     masses = [Fraction(float(w)) for w in reduced.weights]

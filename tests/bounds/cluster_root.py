@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certikmeans.assignment import Assigner
-from certikmeans.bounds.base import Root, Setting
+from certikmeans.assignment import CannotLinkAssigner
+from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.bounds.cluster import ClusterBound
-from certikmeans.bounds.cluster.columns import columns_of
-from certikmeans.news import Unheard
-from certikmeans.problem.subproblem import Subproblem
+from certikmeans.bounds.cluster.initial_point import columns_of
+from certikmeans.incumbent import NullIncumbent
+from certikmeans.problem.domain import Domain
 
 
-class Known(Unheard):
+class FixedIncumbent(NullIncumbent):
     """News that begin with given labels."""
 
     def __init__(self, labels, on_bound):
@@ -24,16 +24,16 @@ class Known(Unheard):
     def labels(self):
         return self._labels
 
-    def offer(self, labels, source, iterations=0):
+    def update_incumbent(self, labels, source, iterations=0):
         self._labels = labels
 
-    def prove(self, value, source):
+    def update_bound(self, value, source):
         assert source == "cluster"
         self._on_bound(value)
 
 
 @dataclass
-class AtRoot:
+class RootBound:
     value: float
     multipliers: np.ndarray
     labels: np.ndarray  # the best labelling known at the end
@@ -52,19 +52,21 @@ def cluster_bound(
 ):
     """Bound the whole; ``improve`` is given the columns where the goal is out of reach."""
     labels = np.asarray(labels)
-    news = Known(labels, on_bound)
+    incumbent = FixedIncumbent(labels, on_bound)
 
-    def recombine(columns):
+    def improve_incumbent(columns):
         if improve is not None:
-            news.offer(improve(columns), "test")
+            incumbent.update_incumbent(improve(columns), "test")
 
     bound = ClusterBound()
-    state = bound.prepare(Setting(reduced, Assigner(reduced, labels), target_gap))
-    root = Root(news, executor, recombine)
-    whole = Subproblem.root(reduced)
-    found = bound.evaluate(state, whole, np.inf, stop, None, root)
-    cost = sum(column.cost for column in columns_of(reduced, news.labels()))
-    goal = cost - target_gap * (cost + reduced.offset)
+    state = bound.setup(BoundInput(reduced, CannotLinkAssigner(reduced, labels), target_gap))
+    ctx = BoundContext(incumbent, executor, improve_incumbent)
+    whole = Domain.root(reduced)
+    found = bound.compute(state, whole, np.inf, stop, None, ctx)
+    cost = sum(column.cost for column in columns_of(reduced, incumbent.labels()))
+    required = cost - target_gap * (cost + reduced.offset)
     evidence = found.leaf.evidence
     multipliers = np.zeros(reduced.n_groups) if evidence is None else evidence.values
-    return AtRoot(found.value, multipliers, news.labels(), found.value >= goal - 1e-12 * cost)
+    return RootBound(
+        found.value, multipliers, incumbent.labels(), found.value >= required - 1e-12 * cost
+    )

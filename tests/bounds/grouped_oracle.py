@@ -7,8 +7,8 @@ from itertools import combinations, product
 
 import numpy as np
 
-from certikmeans.bounds.grouped.chunks import Chunk
-from certikmeans.kernels.grouped.viable import distance_ranges, narrow
+from certikmeans.bounds.grouped.tasks import Chunk
+from certikmeans.kernels.grouped.preprocessing import distance_ranges, reduce_allowed
 
 
 def random_group(seed, largest=6):
@@ -22,7 +22,7 @@ def random_group(seed, largest=6):
     weights = rng.choice([np.ones(m), rng.uniform(0.1, 3.0, size=m)])
     density = rng.choice([0.0, 0.2, 0.6])
     edges = [pair for pair in combinations(range(m), 2) if rng.random() < density]
-    viable = rng.random((m, n_clusters)) < rng.choice([1.0, 0.8])
+    allowed = rng.random((m, n_clusters)) < rng.choice([1.0, 0.8])
     middle = points.mean(axis=0)
     ends = middle + rng.uniform(-2.5, 2.5, size=(2, n_clusters, d))
     lower, upper = ends.min(axis=0), ends.max(axis=0)
@@ -31,10 +31,10 @@ def random_group(seed, largest=6):
     nu = rng.normal(size=(n_clusters, d)) * rng.choice([0.0, 1.0, 8.0])
     if rng.random() < 0.3:
         nu[:] = nu[0]
-    return make_chunk(points, weights, edges, viable, lower, upper), nu, viable
+    return make_chunk(points, weights, edges, allowed, lower, upper), nu, allowed
 
 
-def make_chunk(points, weights, edges, viable, lower, upper):
+def make_chunk(points, weights, edges, allowed, lower, upper):
     """A chunk of one group, narrowed as the bound does it."""
     m = len(points)
     neighbours = [
@@ -42,18 +42,18 @@ def make_chunk(points, weights, edges, viable, lower, upper):
     ]
     link_start = np.cumsum([0] + [len(row) for row in neighbours]).astype(np.int64)
     link = np.array([j for row in neighbours for j in row], dtype=np.int64)
-    nearest, farthest = np.empty(viable.shape), np.empty(viable.shape)
+    nearest, farthest = np.empty(allowed.shape), np.empty(allowed.shape)
     distance_ranges(points, lower, upper, nearest, farthest)
-    narrowed = viable.copy()
-    if not narrow(nearest, farthest, link_start, link, narrowed):
+    narrowed = allowed.copy()
+    if not reduce_allowed(nearest, farthest, link_start, link, narrowed):
         narrowed[:] = False
     starts = np.array([0, m])
     return Chunk(starts, points, weights, link_start, link, narrowed, nearest, lower, upper)
 
 
-def exact_minimum(chunk, nu, viable):
+def exact_minimum(chunk, nu, allowed):
     """The minimum over labels and centres in the boxes; None if there is no labelling."""
-    m, n_clusters = viable.shape
+    m, n_clusters = allowed.shape
     x = [[Fraction(float(v)) for v in row] for row in chunk.points]
     w = [Fraction(float(v)) for v in chunk.weights]
     links = [
@@ -64,7 +64,7 @@ def exact_minimum(chunk, nu, viable):
     best = None
     for labels in product(range(n_clusters), repeat=m):
         proper = not any(labels[i] == labels[j] for i, j in links)
-        if not proper or not all(viable[i, k] for i, k in enumerate(labels)):
+        if not proper or not all(allowed[i, k] for i, k in enumerate(labels)):
             continue
         cost = sum(
             _exact_cluster(chunk, nu, x, w, k, [i for i in range(m) if labels[i] == k])
@@ -81,9 +81,9 @@ def _exact_cluster(chunk, nu, x, w, k, members):
         low, high = Fraction(float(chunk.lower[k, j])), Fraction(float(chunk.upper[k, j]))
         pull = Fraction(float(nu[k, j]))
         if mass:
-            centre = (sum(w[i] * x[i][j] for i in members) - pull / 2) / mass
-            centre = min(max(centre, low), high)
+            center = (sum(w[i] * x[i][j] for i in members) - pull / 2) / mass
+            center = min(max(center, low), high)
         else:
-            centre = high if pull < 0 else low
-        total += sum(w[i] * (x[i][j] - centre) ** 2 for i in members) + pull * centre
+            center = high if pull < 0 else low
+        total += sum(w[i] * (x[i][j] - center) ** 2 for i in members) + pull * center
     return total

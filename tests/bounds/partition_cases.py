@@ -9,14 +9,14 @@ from certikmeans.testing.oracle import exact_cost
 from tests.bounds.sdp_cases import exact_costs, reduced_of
 
 
-def drawn(seed, least_groups=3, largest=7):
+def random_instance(seed, least_groups=3, largest=7):
     """A random problem that has a labelling and enough groups, its reduction, its least cost."""
     for attempt in range(1000):
         problem = feasible_problem(
-            seed + 10_000 * attempt, largest=largest, least_clusters=1 + seed % 2
+            seed + 10_000 * attempt, largest=largest, min_clusters=1 + seed % 2
         )
         done = reduced_of(problem)
-        if done.reduced.n_groups < least_groups or done.witness is None:
+        if done.reduced.n_groups < least_groups or done.feasible_labels is None:
             continue
         costs = exact_costs(problem, done)
         if costs:
@@ -34,7 +34,7 @@ def weights_add_up(reduced, parts):
     return all(a <= Fraction(b) for a, b in zip(totals, reduced.weights.tolist(), strict=True))
 
 
-def proper_labellings(reduced):
+def feasible_group_labels(reduced):
     """Every labelling of the groups that respects the pairs, up to names."""
     edges = reduced.graph.edges().tolist()
     stack = [()]
@@ -52,12 +52,13 @@ def proper_labellings(reduced):
 def least_cost(reduced):
     """The optimum, exactly."""
     return min(
-        exact_cost(reduced.points, reduced.weights, labels) for labels in proper_labellings(reduced)
+        exact_cost(reduced.points, reduced.weights, labels)
+        for labels in feasible_group_labels(reduced)
     )
 
 
 def some_labels(done, rng):
     """The witness, or any labels at all: parts are valid whatever they come from."""
     if rng.random() < 0.5:
-        return done.witness
+        return done.feasible_labels
     return rng.integers(done.reduced.n_clusters, size=done.reduced.n_groups)

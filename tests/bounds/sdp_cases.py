@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from certikmeans import Problem
-from certikmeans.presolve.infeasible import InfeasibilityProof
+from certikmeans.presolve.infeasibility_search import InfeasibilityProof
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.stop import StopSignal
 from certikmeans.testing.oracle import exact_cost, feasible_labellings
@@ -20,7 +20,7 @@ def reduced_of(problem):
 def exact_costs(problem, done):
     reduced = done.reduced
     return [
-        exact_cost(reduced.points, reduced.weights, done.reduce_labels(np.array(labels)))
+        exact_cost(reduced.points, reduced.weights, done.presolve_labels(np.array(labels)))
         for labels in feasible_labellings(problem)
     ]
 
@@ -33,7 +33,7 @@ def separated(rng, shift):
     return Problem.from_data(points, k, weights=10.0 ** rng.uniform(-6, 6, size=n))
 
 
-def lying_eigensolver(rng):
+def inaccurate_eigensolver(rng):
     """Stand-in for `numpy.linalg.eigh` whose answers are wrong in one way or another."""
     right = np.linalg.eigh
 

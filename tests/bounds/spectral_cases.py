@@ -5,15 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from certikmeans import Problem
-from certikmeans.bounds.spectral import SpectralEvidence
+from certikmeans.bounds.sdp.model import MatrixMultipliers
+from certikmeans.bounds.spectral.dual_bound import coefficient_matrix, valid_multipliers
+from certikmeans.bounds.spectral.gram import Frame, all_columns
+from certikmeans.bounds.spectral.multipliers import SpectralMultipliers
+from certikmeans.problem import ReducedProblem
 from certikmeans.testing.instances import feasible_problem
 from tests.bounds.sdp_cases import exact_costs, reduced_of
 
 
-def drawn(seed, *, least_groups=2):
+def random_instance(seed, *, least_groups=2):
     """The first feasible instance from this seed on with something to prove: problem, presolved."""
     for step in range(1000):
-        problem = feasible_problem(1000 * seed + step, largest=6, least_clusters=1 + step % 2)
+        problem = feasible_problem(1000 * seed + step, largest=6, min_clusters=1 + step % 2)
         done = reduced_of(problem)
         if done.reduced.n_groups >= least_groups:
             return problem, done
@@ -48,15 +52,17 @@ def random_evidence(rng, reduced, size):
     if rng.random() < 0.7:
         nodes.sort(axis=2)
     unit = size / max(float(reduced.weights.sum()), 1e-300) * 10.0 ** rng.integers(-4, 3)
-    gains = unit * rng.normal(size=(p, q, q))
+    coefficients = unit * rng.normal(size=(p, q, q))
     if rng.random() < 0.5:
-        gains = np.abs(gains)
+        coefficients = np.abs(coefficients)
     edges = reduced.graph.edges()
-    spikes = np.concatenate([edges, rng.integers(n, size=(int(rng.integers(0, 4)), 2))])
-    spikes = spikes[rng.random(len(spikes)) < 0.7].astype(np.int64)
+    link_pairs = np.concatenate([edges, rng.integers(n, size=(int(rng.integers(0, 4)), 2))])
+    link_pairs = link_pairs[rng.random(len(link_pairs)) < 0.7].astype(np.int64)
     # Against points of weight w, a spike of the matrix M is w times a multiplier.
-    amounts = size * 10.0 ** rng.integers(-4, 2) * rng.normal(size=len(spikes))
-    return SpectralEvidence(labels, pairs.reshape(-1, 2), nodes, gains, spikes, amounts)
+    link_multipliers = size * 10.0 ** rng.integers(-4, 2) * rng.normal(size=len(link_pairs))
+    return SpectralMultipliers(
+        labels, pairs.reshape(-1, 2), nodes, coefficients, link_pairs, link_multipliers
+    )
 
 
 def least_cost(problem, done):
@@ -75,4 +81,26 @@ def with_pairs(rng, n, d, k, spread):
         weights=rng.uniform(0.5, 3.0, size=n),
     )  # fmt: skip
     done = reduced_of(problem)
-    return done, done.reduce_labels(truth)
+    return done, done.presolve_labels(truth)
+
+
+# The multipliers of the spectral bound one by one: where a larger method starts from.
+
+
+def dense_multipliers(problem: ReducedProblem, evidence: SpectralMultipliers) -> MatrixMultipliers:
+    """The same for the semidefinite bound: an n x n matrix, so for a few thousand groups at most.
+
+    ``Lambda`` belongs to M, that of the semidefinite bound to Z: ``L_st = v_s v_t Lambda_st``.
+    """
+    usable = valid_multipliers(problem, evidence)
+    zeros = MatrixMultipliers.zeros(problem.n_groups)
+    if usable is None:
+        return zeros
+    frame = Frame.of(problem)
+    gram, columns = all_columns(problem, frame, usable)
+    d = gram.n_dims
+    middle = coefficient_matrix(gram, frame, usable)[d:, d:]
+    entries = columns @ middle @ columns.T
+    sqrt_weights = np.sqrt(problem.weights)
+    entries *= np.ldexp(sqrt_weights[:, None] * sqrt_weights, 2 * frame.exponent)
+    return MatrixMultipliers(0.5 * (entries + entries.T), zeros.cuts, zeros.cut_multipliers)

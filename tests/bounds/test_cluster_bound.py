@@ -7,12 +7,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from certikmeans import Problem, Status, solve
-from certikmeans.bounds.cluster import multipliers
+from certikmeans.assignment import CannotLinkAssigner
+from certikmeans.bounds.cluster import dual_box
 from certikmeans.bounds.cluster.pricing import Pricer
-from certikmeans.bounds.cluster.pricing_error import lagrangian_below
+from certikmeans.bounds.cluster.pricing_error import lagrangian_lower_bound
+from certikmeans.heuristics.base import HeuristicContext
+from certikmeans.heuristics.default import DefaultSearch
+from certikmeans.presolve.pipeline import PresolvedProblem, presolve
 from certikmeans.stop import StopSignal
+from tests.published import published, stated
 
 from .cluster_oracle import (
     clustered,
@@ -36,10 +42,10 @@ def test_bound_is_below_the_optimum(start):
         # The multipliers are the evidence: the same value follows from them alone.
         if bound.value > 0.0:
             proven += 1
-            priced = Pricer(reduced).exact(
+            priced = Pricer(reduced).price_exact(
                 bound.multipliers, 0.0, StopSignal(), tolerance=1e-6 * float(cost)
             )
-            again = lagrangian_below(bound.multipliers, reduced.n_clusters * priced.upper)
+            again = lagrangian_lower_bound(bound.multipliers, reduced.n_clusters * priced.upper)
             assert again >= bound.value - 1e-5 * reduced.n_clusters * float(cost)
     assert proven > 20
 
@@ -113,8 +119,8 @@ def test_threads_change_nothing():
 
 
 def test_shared_multipliers_still_bound(monkeypatch):
-    monkeypatch.setattr(multipliers, "LARGE", 100)
-    monkeypatch.setattr(multipliers, "CELLS", 60)
+    monkeypatch.setattr(dual_box, "SHARED_VARIABLES_MIN_GROUPS", 100)
+    monkeypatch.setattr(dual_box, "N_CELLS", 60)
     reduced, labels = clustered(3)
     bound = cluster_bound(reduced, labels, target_gap=1e-2, stop=StopSignal(60.0))
     assert bound.reached
@@ -169,3 +175,82 @@ def test_what_rounding_takes_off_is_asked_for_beforehand(seed):
     result = solve(Problem.from_data(points, 3), gap=1e-8, bound="cluster", node_limit=1)
     assert result.status is Status.OPTIMAL
     assert result.gap <= 1e-8
+
+
+# The bundle against the linear program whose dual it climbs, on cases small enough to list.
+
+GAP = 1e-4
+
+
+def relaxed_cost(problem: Problem) -> float:
+    """Cheapest mixture of clusters that holds every point once, at most K in all: by listing."""
+    n = problem.n_points
+    inside = ((np.arange(1, 2**n)[:, None] >> np.arange(n)) & 1).astype(float)
+    first, second = problem.cannot_link.T
+    inside = inside[~(inside[:, first] * inside[:, second]).any(axis=1)]
+    sizes = inside.sum(axis=1)
+    means = inside @ problem.points / sizes[:, None]
+    squares = (problem.points**2).sum(axis=1)
+    costs = inside @ squares - sizes * (means**2).sum(axis=1)
+    found = linprog(
+        costs,
+        A_eq=inside.T,
+        b_eq=np.ones(n),
+        A_ub=np.ones((1, len(costs))),
+        b_ub=[problem.n_clusters],
+    )
+    return float(found.fun)
+
+
+@pytest.mark.parametrize("n_pairs", [0, 6, 14])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_root_reaches_the_optimum_of_the_relaxation(seed, n_pairs):
+    rng = np.random.default_rng([seed, n_pairs])
+    points = rng.uniform(size=(11, 2))
+    pairs = np.stack(np.triu_indices(11, 1), axis=1)
+    apart = pairs[rng.choice(len(pairs), n_pairs, replace=False)]
+    problem = Problem.from_data(points, 6, cannot_link=apart)
+    relaxed = relaxed_cost(problem)
+
+    result = solve(problem, gap=GAP, bound="cluster", node_limit=1)
+
+    assert result.lower_bound <= relaxed * (1.0 + 1e-9)
+    assert result.lower_bound >= relaxed * (1.0 - GAP)
+
+
+# Published instances: the bound closes the gap and never passes the best known value.
+
+
+def check(row):
+    best_known = float(row["best_known_sse"])
+    done = presolve(stated(row), StopSignal())
+    assert isinstance(done, PresolvedProblem)
+    assert done.feasible_labels is not None
+    workshop = HeuristicContext(
+        done.reduced,
+        CannotLinkAssigner(done.reduced, done.feasible_labels),
+        done.feasible_labels,
+        StopSignal(20.0),
+    )
+    labels = DefaultSearch().search(workshop)
+
+    bound = cluster_bound(done.reduced, labels, target_gap=1e-3, stop=StopSignal(20.0))
+
+    lower = done.postsolve_bound(bound.value)
+    assert lower <= best_known * (1.0 + 1e-9)
+    assert bound.reached
+    assert lower >= best_known * (1.0 - 1.1e-3)
+
+
+@pytest.mark.skipif(not published(), reason="the published instances are not here")
+@pytest.mark.parametrize("start", range(0, 8))
+def test_published_instances_close_at_the_root(start):
+    for row in published()[start::24]:
+        check(row)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not published(), reason="the published instances are not here")
+def test_all_published_instances_close_at_the_root():
+    for row in published():
+        check(row)

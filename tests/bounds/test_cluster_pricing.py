@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certikmeans.bounds.cluster.pricing import Pricer, Region
-from certikmeans.bounds.cluster.pricing_error import lagrangian_below, pricing_error
+from certikmeans.bounds.cluster.pricing import Pricer, PricingRegion
+from certikmeans.bounds.cluster.pricing_error import lagrangian_lower_bound, pricing_error
 from certikmeans.stop import StopSignal
 
 from .cluster_oracle import (
@@ -32,13 +32,13 @@ def check_against_oracle(seed):
         sigma = exact_sigma(reduced, lam, costs)
         tolerance = 1e-6 * float(sigma) + 1e-12
 
-        priced = pricer.exact(lam, 0.0, StopSignal(), tolerance=tolerance)
+        priced = pricer.price_exact(lam, 0.0, StopSignal(), tolerance=tolerance)
 
         error = pricing_error(reduced.points, reduced.weights, lam)
         assert Fraction(priced.upper) >= sigma
         assert Fraction(priced.upper) <= sigma + Fraction(2 * tolerance + 8 * error)
         assert priced.complete
-        bound = lagrangian_below(lam, reduced.n_clusters * priced.upper)
+        bound = lagrangian_lower_bound(lam, reduced.n_clusters * priced.upper)
         if optimum is not None:
             assert Fraction(bound) <= optimum[0]
 
@@ -53,8 +53,8 @@ def test_sigma_is_bounded_and_met(start):
 def random_region(reduced, rng):
     """A box that often cuts through the points, sometimes flat, sometimes with groups left out."""
     low, high = reduced.points.min(axis=0), reduced.points.max(axis=0)
-    ends = np.sort(rng.uniform(low, high, size=(2, reduced.n_axes)), axis=0)
-    for j in range(reduced.n_axes):
+    ends = np.sort(rng.uniform(low, high, size=(2, reduced.n_dims)), axis=0)
+    for j in range(reduced.n_dims):
         kind = rng.integers(6)
         if kind == 0:
             ends[:, j] = low[j], high[j]
@@ -63,7 +63,7 @@ def random_region(reduced, rng):
         elif kind == 2:
             ends[0, j] = low[j]
     allowed = rng.random(reduced.n_groups) < 0.7 if rng.random() < 0.4 else None
-    return Region.of(reduced, ends[0], ends[1], allowed)
+    return PricingRegion.of(reduced, ends[0], ends[1], allowed)
 
 
 def check_region(seed):
@@ -76,14 +76,16 @@ def check_region(seed):
         sigma = exact_sigma_within(reduced, lam, region)
         tolerance = 1e-6 * float(sigma) + 1e-12
 
-        priced = pricer.exact(lam, 0.0, StopSignal(), tolerance=tolerance, region=region)
-        columns = pricer.climb(lam, [region.clamp(p) for p in reduced.points], region=region)
+        priced = pricer.price_exact(lam, 0.0, StopSignal(), tolerance=tolerance, region=region)
+        columns = pricer.price_heuristic(
+            lam, [region.clamp(p) for p in reduced.points], region=region
+        )
 
         error = pricing_error(reduced.points, reduced.weights, lam)
         assert Fraction(priced.upper) >= sigma
         assert Fraction(priced.upper) <= sigma + Fraction(2 * tolerance + 8 * error)
         for column in columns:
-            worth = float(column.members @ lam) - column.cost_within(region)
+            worth = float(column.members @ lam) - column.cost_in_region(region)
             assert column.value == pytest.approx(worth, abs=8 * error + 1e-9 * abs(worth))
             assert Fraction(column.value) <= sigma + Fraction(8 * error)
             if region.allowed is not None:
@@ -104,21 +106,21 @@ def test_several_regions_at_once_are_bounded_to_a_tolerance(seed):
     rng = np.random.default_rng(seed + 11)
     pricer, lam = Pricer(reduced), random_multipliers(reduced, seed)
     ends = np.sort(
-        rng.uniform(reduced.points.min(axis=0), reduced.points.max(axis=0), (6, 2, reduced.n_axes)),
+        rng.uniform(reduced.points.min(axis=0), reduced.points.max(axis=0), (6, 2, reduced.n_dims)),
         axis=1,
     )
-    regions = [pricer.everywhere.part(low, high) for low, high in ends]
+    regions = [pricer.full_region.subregion(low, high) for low, high in ends]
     sigmas = [exact_sigma_within(reduced, lam, region) for region in regions]
     error = Fraction(pricing_error(reduced.points, reduced.weights, lam))
     for cutoff in sorted({float(sigma) for sigma in sigmas}):
         tolerance = float(rng.choice([0.0, 1e-3, 0.1])) * cutoff
-        priced = pricer.exact_in(lam, 0.9 * cutoff, StopSignal(), regions, tolerance)
+        priced = pricer.price_regions(lam, 0.9 * cutoff, StopSignal(), regions, tolerance)
         most = max(Fraction(0.9 * cutoff), max(sigmas), Fraction(0))
 
         assert Fraction(priced.upper) >= max(sigmas)
         assert Fraction(priced.upper) <= most + Fraction(tolerance) + 8 * error
         # Something above is found wherever something clearly is.
-        assert priced.centres or max(sigmas) <= Fraction(0.9 * cutoff) + 8 * error
+        assert priced.centers or max(sigmas) <= Fraction(0.9 * cutoff) + 8 * error
 
 
 def test_a_forbidden_group_at_the_centre_is_no_member():
@@ -146,15 +148,15 @@ def test_cutoff_is_confirmed_or_refuted(seed):
     sigma = exact_sigma(reduced, lam)
     pricer = Pricer(reduced)
 
-    above = pricer.exact(lam, 1.01 * float(sigma), StopSignal())
-    below = pricer.exact(lam, 0.99 * float(sigma), StopSignal())
+    above = pricer.price_exact(lam, 1.01 * float(sigma), StopSignal())
+    below = pricer.price_exact(lam, 0.99 * float(sigma), StopSignal())
 
     assert above.complete
-    assert not above.centres
+    assert not above.centers
     assert Fraction(above.upper) >= sigma
     assert Fraction(below.upper) >= sigma
     if sigma > 0:
-        assert below.centres
+        assert below.centers
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -164,7 +166,7 @@ def test_interrupted_search_is_valid(seed):
     stop = StopSignal()
     stop.interrupt()
 
-    priced = Pricer(reduced).exact(lam, 0.0, stop, tolerance=0.0)
+    priced = Pricer(reduced).price_exact(lam, 0.0, stop, tolerance=0.0)
 
     assert priced.upper >= exact_sigma(reduced, lam)
 
@@ -177,14 +179,16 @@ def test_climbed_columns_are_clusters_and_never_beat_sigma(seed):
     sigma = exact_sigma(reduced, lam, costs)
     error = pricing_error(reduced.points, reduced.weights, lam)
 
-    columns = Pricer(reduced).climb(lam, list(reduced.points))
+    columns = Pricer(reduced).price_heuristic(lam, list(reduced.points))
 
     for column in columns:
         bits = sum(1 << int(s) for s in np.flatnonzero(column.members))
         assert bits in costs  # no cannot-link inside
         assert column.value <= sigma + Fraction(error)
-        exact = sum(Fraction(float(lam[s])) for s in np.flatnonzero(column.members)) - costs[bits]
-        assert abs(Fraction(column.value) - exact) <= Fraction(error)
+        price_exact = (
+            sum(Fraction(float(lam[s])) for s in np.flatnonzero(column.members)) - costs[bits]
+        )
+        assert abs(Fraction(column.value) - price_exact) <= Fraction(error)
     values = [column.value for column in columns]
     assert values == sorted(values, reverse=True)
 
@@ -214,7 +218,7 @@ def test_sigma_is_above_a_dense_grid_and_close_to_it(seed):
     reduced, labels = clustered(seed, n=120, d=2)
     means = np.array([reduced.points[labels == k].mean(axis=0) for k in range(3)])
     lam = 1.5 * np.sum((reduced.points - means[labels]) ** 2, axis=1) + 0.3
-    priced = Pricer(reduced).exact(lam, 0.0, StopSignal(), tolerance=0.01)
+    priced = Pricer(reduced).price_exact(lam, 0.0, StopSignal(), tolerance=0.01)
 
     axes = [np.linspace(*np.percentile(column, [1, 99]), 40) for column in reduced.points.T]
     grid = [(x, y) for x in axes[0] for y in axes[1]]
@@ -222,30 +226,30 @@ def test_sigma_is_above_a_dense_grid_and_close_to_it(seed):
     start = np.array(grid[int(np.argmax(values))])
 
     assert priced.upper >= max(values)
-    top = Pricer(reduced).climb(lam, [start, *means])[0]
+    top = Pricer(reduced).price_heuristic(lam, [start, *means])[0]
     assert top.value <= priced.upper <= top.value + 0.03
 
 
 def test_threads_change_nothing():
     reduced, _ = clustered(0)
     lam = np.full(reduced.n_groups, 6.0)
-    one = Pricer(reduced).exact(lam, 0.0, StopSignal(), tolerance=1.0)
+    one = Pricer(reduced).price_exact(lam, 0.0, StopSignal(), tolerance=1.0)
     with ThreadPoolExecutor(3) as executor:
-        three = Pricer(reduced, executor).exact(lam, 0.0, StopSignal(), tolerance=1.0)
+        three = Pricer(reduced, executor).price_exact(lam, 0.0, StopSignal(), tolerance=1.0)
     assert (one.upper, one.boxes) == (three.upper, three.boxes)
-    assert all(np.array_equal(a, b) for a, b in zip(one.centres, three.centres, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(one.centers, three.centers, strict=True))
 
 
 def test_longer_search_is_never_worse():
     reduced, _ = clustered(1)
     lam = np.full(reduced.n_groups, 6.0)
-    full = Pricer(reduced).exact(lam, 0.0, StopSignal(), tolerance=1.0)
-    brief = Pricer(reduced).exact(lam, 0.0, StopSignal(0.002), tolerance=1.0)
+    full = Pricer(reduced).price_exact(lam, 0.0, StopSignal(), tolerance=1.0)
+    brief = Pricer(reduced).price_exact(lam, 0.0, StopSignal(0.002), tolerance=1.0)
     assert brief.upper >= full.upper - 1.0
 
 
 def test_no_positive_multiplier_means_nothing_to_gain():
     reduced, _ = clustered(2, n=20)
-    priced = Pricer(reduced).exact(np.zeros(20), 0.0, StopSignal())
+    priced = Pricer(reduced).price_exact(np.zeros(20), 0.0, StopSignal())
     assert priced.complete
     assert 0.0 <= priced.upper <= 1e-9

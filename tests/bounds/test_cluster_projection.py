@@ -101,7 +101,7 @@ def test_few_variables_have_the_least_that_the_library_finds(n, seed):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n, n + 3))
     matrix, linear = rows @ rows.T + 1e-3 * np.eye(n), rng.normal(size=n)
-    found = projection._least_of_few(matrix, linear)
+    found = projection._block_pivoting(matrix, linear)
     factor = np.linalg.cholesky(matrix)
     expected, _ = nnls(factor.T, np.linalg.solve(factor, linear))
     assert found is not None

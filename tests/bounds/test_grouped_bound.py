@@ -10,22 +10,22 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from certikmeans.assignment import Assigner
-from certikmeans.bounds.base import Root, Setting
+from certikmeans.assignment import CannotLinkAssigner
+from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.bounds.grouped import GroupedBound
-from certikmeans.bounds.grouped.bound import Restart
-from certikmeans.bounds.grouped.lagrangian import Lagrangian
+from certikmeans.bounds.grouped.bound import GroupedWarmStart
+from certikmeans.bounds.grouped.bundle import LagrangianDual
 from certikmeans.errors import InputError
 from certikmeans.generate import gaussian_clusters, random_pairs
-from certikmeans.news import Unheard
+from certikmeans.incumbent import NullIncumbent
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
-from certikmeans.problem.subproblem import Subproblem
+from certikmeans.problem.domain import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.contracts import check_bound
 from certikmeans.testing.instances import feasible_problem
 from certikmeans.testing.oracle import feasible_labellings
-from tests.bounds.plain_sample import plain_sample
+from tests.bounds.box_bound import box_bound_value
 from tests.clock import timed, within
 from tests.contract.test_bounds import box_around, exact_clusters, exact_cost_if_inside
 
@@ -36,38 +36,40 @@ def reduced_of(seed, largest=6):
     return problem, presolve(problem, StopSignal())
 
 
-def value_of(bound, reduced, part, cutoff=np.inf, restart=None, root=None):
-    state = bound.prepare(Setting(reduced, None))
-    return bound.evaluate(state, part, cutoff, StopSignal(), restart, root)
+def value_of(bound, reduced, domain, cutoff=np.inf, warm_start=None, root=None):
+    state = bound.setup(BoundInput(reduced, None))
+    return bound.compute(state, domain, cutoff, StopSignal(), warm_start, root)
 
 
 def random_part(done, rng):
     """A part that holds a random labelling: boxes around its means, sometimes a viable table."""
     reduced = done.reduced
-    labels = rng.permutation(reduced.n_clusters)[done.witness]
+    labels = rng.permutation(reduced.n_clusters)[done.feasible_labels]
     lower, upper = box_around(rng, reduced, labels)
-    viable = None
+    allowed = None
     if rng.random() < 0.4:
-        viable = rng.random((reduced.n_groups, reduced.n_clusters)) < 0.85
-        viable[np.arange(reduced.n_groups), labels] = True
-    return Subproblem(lower, upper, viable)
+        allowed = rng.random((reduced.n_groups, reduced.n_clusters)) < 0.85
+        allowed[np.arange(reduced.n_groups), labels] = True
+    return Domain(lower, upper, allowed)
 
 
-def check_below(value, problem, done, part):
-    costs = list(labellings_in(problem, done, part))
+def check_below(value, problem, done, domain):
+    costs = list(labellings_in(problem, done, domain))
     assert costs, "nothing to compare with"
     assert Fraction(value) <= min(costs)
 
 
-def labellings_in(problem, done, part):
+def labellings_in(problem, done, domain):
     """Exact costs of all labellings in the part, under every numbering of the clusters."""
     for labels in feasible_labellings(problem):
-        groups = done.reduce_labels(np.array(labels))
+        groups = done.presolve_labels(np.array(labels))
         clusters = exact_clusters(done.reduced, groups)
         for order in permutations(range(problem.n_clusters)):
             renamed = np.array(order)[groups]
-            viable = part.viable is None or part.viable[np.arange(len(renamed)), renamed].all()
-            cost = exact_cost_if_inside(clusters, order, part) if viable else None
+            allowed = (
+                domain.allowed is None or domain.allowed[np.arange(len(renamed)), renamed].all()
+            )
+            cost = exact_cost_if_inside(clusters, order, domain) if allowed else None
             if cost is not None:
                 yield cost
 
@@ -83,13 +85,13 @@ def test_root(seed):
 def test_random_boxes_and_viable_tables(seed):
     problem, done = reduced_of(seed, largest=5)
     rng = np.random.default_rng(seed)
-    part = random_part(done, rng)
+    domain = random_part(done, rng)
     bound = GroupedBound(
         max_group_size=int(rng.integers(1, 4)),
         node_limit=int(rng.choice([0, 2, 10_000])),
         quick_limit=int(rng.choice([0, 50])),
     )
-    check_below(value_of(bound, done.reduced, part).value, problem, done, part)
+    check_below(value_of(bound, done.reduced, domain).value, problem, done, domain)
 
 
 @pytest.mark.parametrize("seed", range(80))
@@ -97,16 +99,16 @@ def test_any_multipliers_are_valid(seed):
     # Multipliers of a size that makes rounding of their sum visible.
     problem, done = reduced_of(seed, largest=5)
     rng = np.random.default_rng(seed)
-    part = random_part(done, rng)
+    domain = random_part(done, rng)
     bound = GroupedBound(max_group_size=1, max_evaluations=1)
-    groups = bound.prepare(Setting(done.reduced, None))
+    groups = bound.setup(BoundInput(done.reduced, None))
     spread = np.ptp(done.reduced.points) * done.reduced.weights.max()
-    nu = rng.normal(size=(groups.n_sets, *part.lower.shape)) * spread
+    nu = rng.normal(size=(groups.n_sets, *domain.lower.shape)) * spread
     nu *= rng.choice([1e-2, 1.0, 1e6])
     nu -= nu.mean(axis=0)
-    restart = Restart(nu, np.full(done.reduced.n_groups, -1))
-    value = bound.evaluate(groups, part, np.inf, StopSignal(), restart).value
-    check_below(value, problem, done, part)
+    warm_start = GroupedWarmStart(nu, np.full(done.reduced.n_groups, -1))
+    value = bound.compute(groups, domain, np.inf, StopSignal(), warm_start).value
+    check_below(value, problem, done, domain)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -114,11 +116,11 @@ def test_not_below_the_sample_bound(seed):
     # The paper's inequality. With zero multipliers and a group for each sample it is the sample
     # bound; larger groups and better multipliers only raise it.
     _, done = reduced_of(seed, largest=9)
-    part = random_part(done, np.random.default_rng(seed))
-    assigner = Assigner(done.reduced, done.witness)
-    sample = plain_sample(done.reduced, assigner, part)
-    plain = value_of(GroupedBound(max_group_size=1, max_evaluations=1), done.reduced, part).value
-    full = value_of(GroupedBound(), done.reduced, part).value
+    domain = random_part(done, np.random.default_rng(seed))
+    assigner = CannotLinkAssigner(done.reduced, done.feasible_labels)
+    sample = box_bound_value(done.reduced, assigner, domain)
+    plain = value_of(GroupedBound(max_group_size=1, max_evaluations=1), done.reduced, domain).value
+    full = value_of(GroupedBound(), done.reduced, domain).value
     assert np.isfinite(full)  # the part holds a labelling
     slack = 1e-6 * sample + 1e-11 * np.sum(done.reduced.weights @ done.reduced.points**2)
     assert plain >= sample - slack
@@ -136,7 +138,7 @@ def instance(n_points=120, n_pairs=20, n_features=2, seed=3):
 
 def test_bound_never_falls_from_one_evaluation_to_the_next():
     reduced = instance().reduced
-    root = Subproblem.root(reduced)
+    root = Domain.root(reduced)
     values = [
         value_of(GroupedBound(max_evaluations=count), reduced, root).value for count in (1, 2, 5, 9)
     ]
@@ -148,12 +150,12 @@ def test_bound_never_falls_from_one_evaluation_to_the_next():
 
 def test_restart_keeps_what_the_parent_reached():
     reduced = instance().reduced
-    root = Subproblem.root(reduced)
+    root = Domain.root(reduced)
     parent = value_of(GroupedBound(), reduced, root)
     lower, upper = root.lower.copy(), root.upper.copy()
     upper[0, 0] = 0.0
     child = value_of(
-        GroupedBound(max_evaluations=1), reduced, Subproblem(lower, upper), restart=parent.restart
+        GroupedBound(max_evaluations=1), reduced, Domain(lower, upper), warm_start=parent.warm_start
     )
     assert child.value >= parent.value * (1.0 - 1e-5)
     for centers in child.centers:
@@ -166,73 +168,73 @@ def test_converges_as_the_boxes_shrink_to_points():
     done = instance()
     reduced = done.reduced
     rng = np.random.default_rng(0)
-    centers = rng.normal(size=(3, reduced.n_axes)) * 5.0
-    exact = Assigner(reduced, done.witness).assign(centers).cost
+    centers = rng.normal(size=(3, reduced.n_dims)) * 5.0
+    exact = CannotLinkAssigner(reduced, done.feasible_labels).assign(centers).cost
     gaps = []
     for half in (1.0, 0.1, 0.01, 0.0):
-        part = Subproblem(centers - half, centers + half)
-        gaps.append(exact - value_of(GroupedBound(), reduced, part).value)
+        domain = Domain(centers - half, centers + half)
+        gaps.append(exact - value_of(GroupedBound(), reduced, domain).value)
     assert gaps == sorted(gaps, reverse=True)
     assert 0.0 <= gaps[-1] <= 1e-9 * exact
 
 
 def test_same_value_for_any_number_of_workers():
     reduced = instance(400, 60).reduced
-    root = Subproblem.root(reduced)
+    root = Domain.root(reduced)
     alone = value_of(GroupedBound(max_evaluations=3), reduced, root)
     for workers in (1, 2):
         with ThreadPoolExecutor(workers) as executor:
-            shared = Root(Unheard(), executor)
+            shared = BoundContext(NullIncumbent(), executor)
             found = value_of(GroupedBound(max_evaluations=3), reduced, root, root=shared)
         assert found.value == alone.value
-        assert np.array_equal(found.restart.nu, alone.restart.nu)
+        assert np.array_equal(found.warm_start.nu, alone.warm_start.nu)
 
 
 def test_tasks_and_results_can_be_pickled():
-    from certikmeans.bounds.grouped import compiled
-    from certikmeans.bounds.grouped.chunks import Effort
+    from certikmeans.bounds.grouped import tasks
+    from certikmeans.bounds.grouped.tasks import SearchLimits
     from tests.bounds.grouped_oracle import random_group
 
     chunk, nu, _ = random_group(1)
-    task = (chunk, nu[None], np.full(len(chunk.points), -1), Effort(0.0, 50, 100))
-    solve, arguments = pickle.loads(pickle.dumps((compiled.solve_chunk, task)))
-    answers = pickle.loads(pickle.dumps(solve(*arguments)))
-    assert answers.bounds[0] == compiled.solve_chunk(*task).bounds[0]
+    task = (chunk, nu[None], np.full(len(chunk.points), -1), SearchLimits(0.0, 50, 100))
+    solve, arguments = pickle.loads(pickle.dumps((tasks.solve_chunk, task)))
+    solutions = pickle.loads(pickle.dumps(solve(*arguments)))
+    assert solutions.bounds[0] == tasks.solve_chunk(*task).bounds[0]
 
 
 def test_what_was_cut_short_is_not_kept(monkeypatch):
     """Stopped in the midst of an evaluation: whoever goes on makes it again."""
-    reduced, evaluate = instance().reduced, Lagrangian.evaluate
+    reduced, compute = instance().reduced, LagrangianDual.compute
     bound = GroupedBound()
-    state, whole = bound.prepare(Setting(reduced, None)), Subproblem.root(reduced)
+    state, whole = bound.setup(BoundInput(reduced, None)), Domain.root(reduced)
     for number in (1, 2, 3):
         stop, kept, done = StopSignal(), [], []
 
         def until(self, *given, stop=stop, done=done, number=number):
-            done.append(evaluate(self, *given))
+            done.append(compute(self, *given))
             if len(done) == number:
                 stop.interrupt()
             return done[-1]
 
-        monkeypatch.setattr(Lagrangian, "evaluate", until)
-        root = Root(Unheard(), keep=kept.append)
-        bound.evaluate(state, whole, np.inf, stop, None, root)
+        monkeypatch.setattr(LagrangianDual, "compute", until)
+        root = BoundContext(NullIncumbent(), keep=kept.append)
+        bound.compute(state, whole, np.inf, stop, None, root)
         assert len(done) >= number
         assert len(kept) == number - 1
 
 
 def test_ends_at_the_cutoff_and_when_stopped():
     reduced = instance().reduced
-    root = Subproblem.root(reduced)
+    root = Domain.root(reduced)
     full = value_of(GroupedBound(), reduced, root)
     early = value_of(GroupedBound(), reduced, root, cutoff=full.numbers["history"][0])
     assert early.numbers["evaluations"] == 1
     stop = StopSignal()
     stop.interrupt()
     bound = GroupedBound()
-    state = bound.prepare(Setting(reduced, None))
-    for restart in (None, full.restart):
-        stopped = bound.evaluate(state, root, np.inf, stop, restart)
+    state = bound.setup(BoundInput(reduced, None))
+    for warm_start in (None, full.warm_start):
+        stopped = bound.compute(state, root, np.inf, stop, warm_start)
         assert 0.0 <= stopped.value <= full.value
 
 
@@ -240,7 +242,7 @@ def test_ends_at_the_cutoff_and_when_stopped():
 def test_one_cluster_is_solved_exactly(limit):
     points = np.arange(12.0).reshape(6, 2) ** 2
     done = presolve(Problem.from_data(points, 1), StopSignal())
-    root = Subproblem.root(done.reduced)
+    root = Domain.root(done.reduced)
     bound = GroupedBound(max_group_size=limit, max_evaluations=200)
     cost = np.sum((points - points.mean(axis=0)) ** 2)
     value = value_of(bound, done.reduced, root).value + done.reduced.offset
@@ -252,29 +254,29 @@ def test_empty_parts_are_infinite_only_when_proven():
     points = [[0.0], [1.0], [5.0], [9.0]]
     problem = Problem.from_data(points, 2, cannot_link=[(0, 1)])
     reduced = presolve(problem, StopSignal()).reduced
-    root = Subproblem.root(reduced)
-    viable = np.ones((4, 2), dtype=bool)
-    viable[:2, 1] = False  # the linked ones come first
-    part = Subproblem(root.lower, root.upper, viable)
-    assert value_of(GroupedBound(), reduced, part).value == np.inf
+    root = Domain.root(reduced)
+    allowed = np.ones((4, 2), dtype=bool)
+    allowed[:2, 1] = False  # the linked ones come first
+    domain = Domain(root.lower, root.upper, allowed)
+    assert value_of(GroupedBound(), reduced, domain).value == np.inf
     # Three in a triangle and two clusters: no propagation sees it, the search does.
     triangle = Problem.from_data([*points, [4.0]], 3, cannot_link=[(0, 1), (1, 2), (0, 2)])
     reduced = presolve(triangle, StopSignal()).reduced
-    root = Subproblem.root(reduced)
-    viable = np.ones((5, 3), dtype=bool)
-    viable[:, 2] = False
-    part = Subproblem(root.lower, root.upper, viable)
-    assert value_of(GroupedBound(), reduced, part).value == np.inf
+    root = Domain.root(reduced)
+    allowed = np.ones((5, 3), dtype=bool)
+    allowed[:, 2] = False
+    domain = Domain(root.lower, root.upper, allowed)
+    assert value_of(GroupedBound(), reduced, domain).value == np.inf
     weak = GroupedBound(node_limit=0)
-    assert np.isfinite(value_of(weak, reduced, part).value)
+    assert np.isfinite(value_of(weak, reduced, domain).value)
 
 
 def test_box_without_points_empties_its_cluster():
     reduced = presolve(Problem.from_data([[0.0], [1.0], [5.0]], 2), StopSignal()).reduced
-    root = Subproblem.root(reduced)
+    root = Domain.root(reduced)
     upper = root.upper.copy()
     upper[1] = root.lower[1] - 1.0
-    value = value_of(GroupedBound(), reduced, Subproblem(root.lower, upper)).value
+    value = value_of(GroupedBound(), reduced, Domain(root.lower, upper)).value
     assert value == pytest.approx(14.0)
 
 
@@ -282,8 +284,8 @@ def test_box_without_points_empties_its_cluster():
 def test_scip_gives_the_same_bound(seed):
     pytest.importorskip("pyscipopt")
     reduced = instance(15, 2, seed=seed).reduced
-    root = Subproblem.root(reduced)
-    half = Subproblem(root.lower, np.where([[True], [False], [False]], 0.0, root.upper))
+    root = Domain.root(reduced)
+    half = Domain(root.lower, np.where([[True], [False], [False]], 0.0, root.upper))
     results = [
         value_of(GroupedBound(solver=name, max_group_size=5, max_evaluations=1), reduced, half)
         for name in ("compiled", "scip")
@@ -297,10 +299,10 @@ def test_scip_ends_with_the_time(seconds):
     pytest.importorskip("pyscipopt")
     reduced = instance(60, 5).reduced
     bound = GroupedBound(solver="scip")
-    state = bound.prepare(Setting(reduced, None))
+    state = bound.setup(BoundInput(reduced, None))
     with within(seconds):
-        found = bound.evaluate(state, Subproblem.root(reduced), np.inf, StopSignal(0.5))
-    full = value_of(GroupedBound(), reduced, Subproblem.root(reduced))
+        found = bound.compute(state, Domain.root(reduced), np.inf, StopSignal(0.5))
+    full = value_of(GroupedBound(), reduced, Domain.root(reduced))
     assert 0.0 <= found.value <= full.value
 
 

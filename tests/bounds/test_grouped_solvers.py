@@ -7,24 +7,24 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certikmeans.bounds.grouped import compiled
-from certikmeans.bounds.grouped.chunks import Effort
-from certikmeans.bounds.grouped.group_error import group_errors, sample_magnitudes
+from certikmeans.bounds.grouped import tasks
+from certikmeans.bounds.grouped.rounding_error import group_errors, sample_magnitudes
+from certikmeans.bounds.grouped.tasks import SearchLimits
 from tests.bounds.grouped_oracle import exact_minimum, make_chunk, random_group
 
-PLAIN = Effort(relative_tolerance=0.0, quick_limit=10**6, node_limit=10**6)
-DOLLS = Effort(relative_tolerance=0.0, quick_limit=0, node_limit=10**6)
+PLAIN = SearchLimits(relative_tolerance=0.0, quick_limit=10**6, node_limit=10**6)
+DOLLS = SearchLimits(relative_tolerance=0.0, quick_limit=0, node_limit=10**6)
 
 
-def solve(chunk, nu, effort, solver=compiled.solve_chunk):
-    return solver(chunk, nu[None], np.full(len(chunk.points), -1), effort)
+def solve(chunk, nu, limits, solver=tasks.solve_chunk):
+    return solver(chunk, nu[None], np.full(len(chunk.points), -1), limits)
 
 
 def draw_group(seed, largest, wanted):
     """A random group whose exact minimum is as wanted, its linear term, and the minimum."""
     for number in range(200):
-        chunk, nu, viable = random_group(1_000 * number + seed, largest=largest)
-        exact = exact_minimum(chunk, nu, viable)
+        chunk, nu, allowed = random_group(1_000 * number + seed, largest=largest)
+        exact = exact_minimum(chunk, nu, allowed)
         if wanted(exact):
             return chunk, nu, exact
     raise AssertionError("nothing to test in 200 draws")
@@ -40,19 +40,19 @@ def rounding_of(chunk, nu):
     return Fraction(float(group_errors(sizes, chunk.starts, nu[None], reach)[0]))
 
 
-@pytest.mark.parametrize("effort", [PLAIN, DOLLS], ids=["plain", "dolls"])
+@pytest.mark.parametrize("limits", [PLAIN, DOLLS], ids=["plain", "dolls"])
 @pytest.mark.parametrize("seed", range(40))
-def test_a_group_without_a_labelling_is_infinite(seed, effort):
+def test_a_group_without_a_labelling_is_infinite(seed, limits):
     chunk, nu, _ = draw_group(seed, 5, lambda exact: exact is None)
-    found = solve(chunk, nu, effort)
+    found = solve(chunk, nu, limits)
     assert found.bounds[0] == found.values[0] == np.inf
 
 
-@pytest.mark.parametrize("effort", [PLAIN, DOLLS], ids=["plain", "dolls"])
+@pytest.mark.parametrize("limits", [PLAIN, DOLLS], ids=["plain", "dolls"])
 @pytest.mark.parametrize("seed", range(150))
-def test_minimum_is_exact_up_to_the_rounding_that_is_claimed(seed, effort):
+def test_minimum_is_exact_up_to_the_rounding_that_is_claimed(seed, limits):
     chunk, nu, exact = group_with_a_labelling(seed, largest=5)
-    found = solve(chunk, nu, effort)
+    found = solve(chunk, nu, limits)
     slack = rounding_of(chunk, nu)
     assert exact - slack <= Fraction(found.bounds[0]) <= exact + slack
     assert abs(Fraction(found.values[0]) - exact) <= slack
@@ -63,7 +63,7 @@ def test_minimum_is_exact_up_to_the_rounding_that_is_claimed(seed, effort):
 def test_a_limit_weakens_the_bound_and_keeps_it_valid(seed, limit):
     chunk, nu, exact = group_with_a_labelling(seed, largest=5)
     for quick in (0, limit):
-        found = solve(chunk, nu, Effort(0.0, quick, limit))
+        found = solve(chunk, nu, SearchLimits(0.0, quick, limit))
         assert Fraction(found.bounds[0]) <= exact + rounding_of(chunk, nu)
 
 
@@ -94,9 +94,9 @@ def big_group(seed, m=14, n_clusters=3):
     lower, upper = ends.min(axis=0), ends.max(axis=0)
     if seed % 2:
         lower[:], upper[:] = points.min(axis=0), points.max(axis=0)
-    viable = np.ones((m, n_clusters), dtype=bool)
+    allowed = np.ones((m, n_clusters), dtype=bool)
     nu = rng.normal(size=(n_clusters, 2)) * (seed % 3) * 2.0
-    return make_chunk(points, rng.uniform(0.5, 2.0, size=m), edges, viable, lower, upper), nu
+    return make_chunk(points, rng.uniform(0.5, 2.0, size=m), edges, allowed, lower, upper), nu
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -113,13 +113,13 @@ def test_blocks_of_a_hard_group_stay_below_its_minimum(seed):
     rng = np.random.default_rng(seed)
     points = rng.uniform(size=(17, 3))
     lower, upper = np.zeros((3, 3)), np.ones((3, 3))
-    viable = np.ones((17, 3), dtype=bool)
+    allowed = np.ones((17, 3), dtype=bool)
     chunk = make_chunk(
-        points, rng.uniform(0.5, 2.0, size=17), [(0, 1), (5, 9)], viable, lower, upper
+        points, rng.uniform(0.5, 2.0, size=17), [(0, 1), (5, 9)], allowed, lower, upper
     )
     nu = rng.normal(size=(3, 3)) * (seed % 2)
-    cut = solve(chunk, nu, Effort(1e-6, 20, 150))
-    full = solve(chunk, nu, Effort(1e-6, 20, 10**6))
+    cut = solve(chunk, nu, SearchLimits(1e-6, 20, 150))
+    full = solve(chunk, nu, SearchLimits(1e-6, 20, 10**6))
     assert cut.bounds[0] < cut.values[0]
     assert cut.bounds[0] <= full.bounds[0] + 1e-9
     assert full.bounds[0] == pytest.approx(full.values[0], rel=2e-6)
@@ -134,7 +134,7 @@ def test_scip_agrees(seed):
 
     chunk, nu = big_group(seed, m=9) if seed in (1, 3) else group_with_a_labelling(seed, 6)[:2]
     ours = solve(chunk, nu, DOLLS)
-    theirs = solve(chunk, nu, Effort(1e-7, 0, 10**6), scip.solve_chunk)
+    theirs = solve(chunk, nu, SearchLimits(1e-7, 0, 10**6), scip.solve_chunk)
     size = abs(ours.values[0]) + np.sum(np.abs(nu) * np.maximum(abs(chunk.lower), abs(chunk.upper)))
     assert theirs.values[0] == pytest.approx(ours.values[0], abs=1e-5 * size + 1e-6)
     assert theirs.bounds[0] <= ours.values[0] + 1e-9 * size + float(rounding_of(chunk, nu))
@@ -147,8 +147,8 @@ def test_scip_agrees_that_there_is_no_labelling(seed):
     from certikmeans.bounds.grouped import scip
 
     for number in range(1_000):  # every sample may go somewhere, and yet there is no labelling
-        chunk, nu, viable = random_group(1_000 * number + seed)
-        if chunk.viable.any(axis=1).all() and exact_minimum(chunk, nu, viable) is None:
+        chunk, nu, allowed = random_group(1_000 * number + seed)
+        if chunk.allowed.any(axis=1).all() and exact_minimum(chunk, nu, allowed) is None:
             break
     assert np.isinf(solve(chunk, nu, DOLLS).values[0])
-    assert np.isinf(solve(chunk, nu, Effort(1e-7, 0, 10**6), scip.solve_chunk).bounds[0])
+    assert np.isinf(solve(chunk, nu, SearchLimits(1e-7, 0, 10**6), scip.solve_chunk).bounds[0])

@@ -12,15 +12,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certikmeans.assignment import Assigner
-from certikmeans.bounds.determination import SampleDetermination
+from certikmeans.assignment import CannotLinkAssigner
+from certikmeans.bounds.assignment_fixing import AssignmentFixing
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
-from certikmeans.problem.subproblem import Subproblem
+from certikmeans.problem.domain import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.oracle import brute_force, exact_cost
+from tests.bounds.box_bound import box_bound_value
 from tests.bounds.cluster_oracle import make_reduced
-from tests.bounds.plain_sample import plain_sample
 
 # Points 0 and 1 may not share a cluster. The best labelling is {0}, {1, 10}, although 0 and 1
 # are both closest to the centre of the first cluster.
@@ -48,15 +48,15 @@ def lemma_1(points, boxes, threshold):
 
 def lemma_2(points, boxes):
     """Forced assignment: the cluster of every point that the lemma fixes, else None."""
-    forced = []
+    use_dominance = []
     for x in points:
         sure = [
             k
             for k, box in enumerate(boxes)
             if all(d_max(x, box) < d_min(x, o) for j, o in enumerate(boxes) if j != k)
         ]
-        forced.append(sure[0] if sure else None)
-    return forced
+        use_dominance.append(sure[0] if sure else None)
+    return use_dominance
 
 
 def nearest_or_infinity(problem, centers):
@@ -73,14 +73,18 @@ def as_part(boxes):
     """Boxes of fractions as a part, rounded outward."""
     lower = [[np.nextafter(float(a), -np.inf)] for a, _ in boxes]
     upper = [[np.nextafter(float(b), np.inf)] for _, b in boxes]
-    return Subproblem(np.array(lower), np.array(upper))
+    return Domain(np.array(lower), np.array(upper))
 
 
-def ours(points, boxes, cutoff, *, pairs=(), witness=None, forced=False):
+def ours(points, boxes, cutoff, *, pairs=(), feasible_labels=None, use_dominance=False):
     reduced = make_reduced(np.array(points, dtype=float)[:, None], np.ones(len(points)), pairs, 2)
-    witness = np.zeros(len(points), dtype=np.int64) if witness is None else witness
-    rule = SampleDetermination(reduced, Assigner(reduced, witness), forced=forced)
-    return rule.determine(as_part(boxes), float(cutoff), StopSignal())
+    feasible_labels = (
+        np.zeros(len(points), dtype=np.int64) if feasible_labels is None else feasible_labels
+    )
+    rule = AssignmentFixing(
+        reduced, CannotLinkAssigner(reduced, feasible_labels), use_dominance=use_dominance
+    )
+    return rule.apply(as_part(boxes), float(cutoff), StopSignal())
 
 
 @pytest.mark.parametrize(
@@ -110,13 +114,13 @@ def test_lemma_1_with_the_largest_distance_of_the_incumbent(points, incumbent, o
     for k, (low, high) in enumerate(boxes):
         assert low <= mean([x for x, c in zip(points, optimum, strict=True) if c == k]) <= high
 
-    viable = lemma_1(points, boxes, rho)
-    assert not all(k in left for k, left in zip(optimum, viable, strict=True))
-    assert set() in viable  # and the node that contains the optimum looks infeasible
+    allowed = lemma_1(points, boxes, rho)
+    assert not all(k in left for k, left in zip(optimum, allowed, strict=True))
+    assert set() in allowed  # and the node that contains the optimum looks infeasible
 
-    for forced in (False, True):
-        found = ours(points, boxes, cost, forced=forced)
-        assert found.viable[range(len(points)), optimum].all()
+    for use_dominance in (False, True):
+        found = ours(points, boxes, cost, use_dominance=use_dominance)
+        assert found.allowed[range(len(points)), optimum].all()
         assert found.lower <= best
 
 
@@ -128,7 +132,7 @@ def test_lemma_1_with_the_cost_of_the_incumbent_is_the_weak_special_case():
     found = ours(points, boxes, 5)
     removed = [(s, k) for s in range(4) for k in (0, 1) if k not in weak[s]]
     assert removed
-    assert not any(found.viable[s, k] for s, k in removed)
+    assert not any(found.allowed[s, k] for s, k in removed)
 
 
 def test_algorithm_1_determines_nothing_at_the_root():
@@ -143,18 +147,29 @@ def test_algorithm_1_determines_nothing_at_the_root():
 def test_lemma_2_on_a_point_with_a_cannot_link():
     best, optimum = brute_force(LINKED)
     assert (best, optimum) == (LINKED_OPTIMUM, (0, 1, 1))
-    forced = lemma_2([0, 1, 10], LINKED_BOXES)
-    assert forced[1] == 0  # "in every optimal solution"; the optimum has it in cluster 1
+    use_dominance = lemma_2([0, 1, 10], LINKED_BOXES)
+    assert use_dominance[1] == 0  # "in every optimal solution"; the optimum has it in cluster 1
     for rule in (False, True):
-        found = ours([0, 1, 10], LINKED_BOXES, 50, pairs=[(0, 1)], witness=[0, 1, 1], forced=rule)
-        assert found.viable[range(3), optimum].all()
+        found = ours(
+            [0, 1, 10],
+            LINKED_BOXES,
+            50,
+            pairs=[(0, 1)],
+            feasible_labels=[0, 1, 1],
+            use_dominance=rule,
+        )
+        assert found.allowed[range(3), optimum].all()
     assert found.n_fixed == 3
 
 
 def test_forbidden_forced_move_prunes_the_node_of_the_optimum():
-    forced = lemma_2([0, 1, 10], LINKED_BOXES)
-    assert forced[0] == forced[1] == 0  # a cannot-link forbids it: "infeasible and is pruned"
-    found = ours([0, 1, 10], LINKED_BOXES, 41, pairs=[(0, 1)], witness=[0, 1, 1], forced=True)
+    use_dominance = lemma_2([0, 1, 10], LINKED_BOXES)
+    assert (
+        use_dominance[0] == use_dominance[1] == 0
+    )  # a cannot-link forbids it: "infeasible and is pruned"
+    found = ours(
+        [0, 1, 10], LINKED_BOXES, 41, pairs=[(0, 1)], feasible_labels=[0, 1, 1], use_dominance=True
+    )
     assert found.lower == pytest.approx(40.5)
 
 
@@ -162,12 +177,12 @@ def test_cannot_link_elimination_yields_no_unconstrained_problem():
     # Viable sets cannot say "not both": at the root everything is viable, and the problem that
     # the paper goes on with has the optimum 0.5 instead of 40.5.
     boxes = [(Fraction(0), Fraction(10))] * 2
-    viable = lemma_1([0, 1, 10], boxes, LINKED_OPTIMUM)
-    assert viable == [{0, 1}] * 3
+    allowed = lemma_1([0, 1, 10], boxes, LINKED_OPTIMUM)
+    assert allowed == [{0, 1}] * 3
     unconstrained = min(
         exact_cost(LINKED.points, LINKED.weights, labels)
         for labels in product((0, 1), repeat=3)
-        if all(k in left for k, left in zip(labels, viable, strict=True))
+        if all(k in left for k, left in zip(labels, allowed, strict=True))
     )
     assert unconstrained == Fraction(1, 2)
     assert brute_force(LINKED)[0] == LINKED_OPTIMUM
@@ -182,7 +197,7 @@ def test_lower_bounding_consistency_fails_where_the_box_is_a_point():
     assert nearest_or_infinity(LINKED, centers) is None
     reduced = make_reduced(np.array([[0.0], [1.0], [10.0]]), np.ones(3), [(0, 1)], 2)
     point = np.array([[0.5], [10.0]])
-    value = plain_sample(reduced, Assigner(reduced, [0, 1, 1]), Subproblem(point, point))
+    value = box_bound_value(reduced, CannotLinkAssigner(reduced, [0, 1, 1]), Domain(point, point))
     assert value == pytest.approx(0.25 + 81.0)  # the pair is in the bound
 
 
@@ -194,7 +209,7 @@ def test_nearest_centre_or_infinity_never_reaches_the_optimum():
     assert min(v for v in values if v is not None) > 64
     assert nearest_or_infinity(LINKED, [Fraction(0), Fraction(11, 2)]) is None
     reduced = make_reduced(np.array([[0.0], [1.0], [10.0]]), np.ones(3), [(0, 1)], 2)
-    assert Assigner(reduced, [0, 1, 1]).assign([[0.0], [5.5]]).cost == 40.5
+    assert CannotLinkAssigner(reduced, [0, 1, 1]).assign([[0.0], [5.5]]).cost == 40.5
 
 
 def test_repeated_pseudo_samples_come_apart_under_cannot_links():

@@ -11,17 +11,26 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem
-from certikmeans.bounds.partition import hands, partition_bound, run
-from certikmeans.bounds.partition.anticlusters import anticlusters
-from certikmeans.bounds.partition.compact import CompactMultipliers, shortened
-from certikmeans.bounds.partition.improve import Cut, PartTask, improve_cut, improve_part
-from certikmeans.bounds.partition.parts import cut_into_parts
-from certikmeans.bounds.partition.shares import share_of, shared_groups
-from certikmeans.bounds.partition.sizes import COARSER, first_size, next_size, part_size
+from certikmeans.bounds.partition import partition_bound, run, scheduler
+from certikmeans.bounds.partition.part_task import (
+    CompactMultipliers,
+    PartSpec,
+    PartTask,
+    round_mantissa,
+    solve_part,
+    solve_part_spec,
+)
+from certikmeans.bounds.partition.parts import (
+    anticlusters,
+    equal_share,
+    shared_groups,
+    split_into_parts,
+)
+from certikmeans.bounds.partition.sizing import MIN_COARSENING, first_size, next_size, part_size
+from certikmeans.bounds.sdp.dual_bound import safe_bound
 from certikmeans.bounds.sdp.model import SdpModel
-from certikmeans.bounds.sdp.safe import safe_bound
 from certikmeans.stop import StopSignal
-from tests.bounds.partition_cases import drawn, least_cost, some_labels, weights_add_up
+from tests.bounds.partition_cases import least_cost, random_instance, some_labels, weights_add_up
 from tests.bounds.sdp_cases import reduced_of
 
 
@@ -30,22 +39,22 @@ def blobs(n=120, d=6, k=3, seed=0, spread=1.0, **pairs):
     truth = rng.integers(k, size=n)
     points = 4.0 * rng.normal(size=(k, d))[truth] + spread * rng.normal(size=(n, d))
     done = reduced_of(Problem.from_data(points, k, **pairs))
-    return done, done.reduce_labels(truth)
+    return done, done.presolve_labels(truth)
 
 
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_below_every_labelling(seed, size):
-    _, done, least = drawn(seed)
+    _, done, least = random_instance(seed)
     labels = some_labels(done, np.random.default_rng(seed))
-    told = []
+    reported = []
     found = partition_bound(
-        done.reduced, labels, np.inf, StopSignal(), size=size, seed=seed, on_bound=told.append
+        done.reduced, labels, np.inf, StopSignal(), size=size, seed=seed, on_bound=reported.append
     )
     assert found.value >= 0.0
     assert Fraction(found.value) <= least
-    assert told == sorted(set(told))
-    assert all(Fraction(value) <= least for value in told)
+    assert reported == sorted(set(reported))
+    assert all(Fraction(value) <= least for value in reported)
     assert found.failures == 0
 
 
@@ -59,7 +68,7 @@ def test_parts_that_have_too_much_of_a_cluster_already(seed):
     apart = ends[truth[ends[:, 0]] != truth[ends[:, 1]]][: int(rng.integers(1, n))]
     done = reduced_of(Problem.from_data(points, k, cannot_link=apart))
     for size in (3, 5, 8, 12):
-        parts = cut_into_parts(done.reduced, done.reduce_labels(truth), size, seed)
+        parts = split_into_parts(done.reduced, done.presolve_labels(truth), size, seed)
         assert weights_add_up(done.reduced, parts)
         seen = np.unique(np.concatenate([part.rows for part in parts]))
         assert np.array_equal(seen, np.arange(n))
@@ -67,10 +76,10 @@ def test_parts_that_have_too_much_of_a_cluster_already(seed):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_weights_of_parts_add_up_exactly(seed):
-    _, done, _ = drawn(seed)
+    _, done, _ = random_instance(seed)
     labels = some_labels(done, np.random.default_rng(seed))
     for size in (1, 2, 3, 4, 100):
-        parts = cut_into_parts(done.reduced, labels, size, seed)
+        parts = split_into_parts(done.reduced, labels, size, seed)
         assert weights_add_up(done.reduced, parts)
         seen = np.unique(np.concatenate([part.rows for part in parts]))
         assert np.array_equal(seen, np.arange(done.reduced.n_groups))
@@ -79,9 +88,9 @@ def test_weights_of_parts_add_up_exactly(seed):
 @pytest.mark.parametrize("seed", range(30))
 def test_parts_cost_no_more_than_the_whole(seed):
     """The theorem itself, with the weights as rounded."""
-    _, done, least = drawn(seed, least_groups=4)
+    _, done, least = random_instance(seed, least_groups=4)
     labels = some_labels(done, np.random.default_rng(seed))
-    parts = cut_into_parts(done.reduced, labels, 3, seed)
+    parts = split_into_parts(done.reduced, labels, 3, seed)
     assert len(parts) > 1
     assert sum(least_cost(part.problem) for part in parts) <= least
 
@@ -92,7 +101,7 @@ def test_shares_are_at_most_the_weight(n_parts):
     weights = np.concatenate(
         [rng.uniform(0.5, 2.0, 200), 10.0 ** rng.uniform(-12, 12, 200), 2.0 ** np.arange(-40, 40)]
     )
-    shares = share_of(weights, n_parts)
+    shares = equal_share(weights, n_parts)
     for weight, share in zip(weights.tolist(), shares.tolist(), strict=True):
         assert n_parts * Fraction(share) <= Fraction(weight)
         assert n_parts * share >= weight * (1.0 - 1e-15)
@@ -102,7 +111,7 @@ def test_a_part_is_a_problem_of_its_own():
     pairs = [(0, 1), (1, 2), (2, 0), (5, 6), (7, 8), (8, 9), (20, 30), (31, 32)]
     done, labels = blobs(80, cannot_link=pairs, must_link=[(10, 11)])
     whole = {tuple(edge) for edge in done.reduced.graph.edges().tolist()}
-    parts = cut_into_parts(done.reduced, labels, 25)
+    parts = split_into_parts(done.reduced, labels, 25)
     kept = 0
     for part in parts:
         graph = part.problem.graph
@@ -121,29 +130,31 @@ def test_a_part_is_a_problem_of_its_own():
 
 def test_large_components_are_cut_up():
     chain, _ = blobs(60, cannot_link=[(i, i + 1) for i in range(50)])
-    parts = cut_into_parts(chain.reduced, np.zeros(60, dtype=np.int64), 15)
+    parts = split_into_parts(chain.reduced, np.zeros(60, dtype=np.int64), 15)
     assert max(len(part.rows) for part in parts) <= 24
 
 
 @pytest.mark.parametrize("n_parts", [2, 5])
 def test_anticlusters_have_the_means_of_the_whole(n_parts):
     done, labels = blobs(400)
-    none = np.zeros(400, dtype=np.bool_)
-    part_of = anticlusters(done.reduced, labels, n_parts, none, 3)
-    assert np.array_equal(part_of, anticlusters(done.reduced, labels, n_parts, none, 3))
-    sizes = np.bincount(part_of, minlength=n_parts)
+    zeros = np.zeros(400, dtype=np.bool_)
+    part_index = anticlusters(done.reduced, labels, n_parts, zeros, 3)
+    assert np.array_equal(part_index, anticlusters(done.reduced, labels, n_parts, zeros, 3))
+    sizes = np.bincount(part_index, minlength=n_parts)
     assert sizes.max() - sizes.min() <= done.reduced.n_clusters
-    at_random = np.random.default_rng(0).permutation(part_of)
-    assert astray(done.reduced, labels, part_of) < 0.05 * astray(done.reduced, labels, at_random)
+    at_random = np.random.default_rng(0).permutation(part_index)
+    assert huygens_loss(done.reduced, labels, part_index) < 0.05 * huygens_loss(
+        done.reduced, labels, at_random
+    )
 
 
-def astray(problem, labels, part_of):
+def huygens_loss(problem, labels, part_index):
     """What Huygens' theorem takes off."""
     lost = 0.0
     for k in range(problem.n_clusters):
         mean = problem.points[labels == k].mean(axis=0)
-        for t in np.unique(part_of):
-            mine = problem.points[(labels == k) & (part_of == t)]
+        for t in np.unique(part_index):
+            mine = problem.points[(labels == k) & (part_index == t)]
             if len(mine):
                 lost += len(mine) * np.sum((mine.mean(axis=0) - mean) ** 2)
     return lost
@@ -154,13 +165,13 @@ def test_small_clusters_and_outliers_are_shared():
     points = np.concatenate([rng.normal(size=(200, 4)), 50.0 + rng.normal(size=(4, 4)),
                              [[0.0, 0.0, 30.0, 0.0]]])  # fmt: skip
     done = reduced_of(Problem.from_data(points, 2))
-    labels = done.reduce_labels(np.repeat([0, 1, 0], [200, 4, 1]))
+    labels = done.presolve_labels(np.repeat([0, 1, 0], [200, 4, 1]))
     shared = shared_groups(done.reduced, labels, 50)
-    few = done.row_of_point[200:]
+    few = done.group_of_point[200:]
     assert shared[few].all()
     assert shared.sum() < 15
     assert not shared_groups(done.reduced, labels, 205).any()
-    parts = cut_into_parts(done.reduced, labels, 50)
+    parts = split_into_parts(done.reduced, labels, 50)
     assert all(np.isin(few, part.rows).all() for part in parts)
     found = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=50)
     clusters = [done.reduced.points[labels == k] for k in range(2)]
@@ -174,7 +185,7 @@ def test_near_the_whole_on_separated_data(shift):
     truth = np.repeat(np.arange(3), 50)
     points = 9.0 * np.eye(5)[truth] + rng.normal(size=(150, 5)) + shift
     done = reduced_of(Problem.from_data(points, 3, cannot_link=[(0, 60), (61, 120)]))
-    labels = done.reduce_labels(truth)
+    labels = done.presolve_labels(truth)
     found = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=50)
     assert found.n_parts > 1
     cost = sum(
@@ -220,25 +231,23 @@ def test_an_executor_gives_what_this_thread_gives():
 
 def test_tasks_can_be_sent():
     done, labels = blobs(40)
-    (part, *_) = cut_into_parts(done.reduced, labels, 20)
+    (part, *_) = split_into_parts(done.reduced, labels, 20)
     task = PartTask(part.problem, np.inf, 20, StopSignal())
-    answer = pickle.loads(pickle.dumps(improve_part(pickle.loads(pickle.dumps(task)))))
+    answer = pickle.loads(pickle.dumps(solve_part(pickle.loads(pickle.dumps(task)))))
     assert answer.value == safe_bound(SdpModel.of(part.problem), answer.proof.full())
-    more = improve_part(
-        PartTask(part.problem, np.inf, 20, StopSignal(), answer.start, answer.value)
-    )
+    more = solve_part(PartTask(part.problem, np.inf, 20, StopSignal(), answer.start, answer.value))
     assert more.value >= answer.value
 
 
 def test_what_travels_names_its_points():
     done, labels = blobs(400, d=40)
-    part = cut_into_parts(done.reduced, labels, 20)[0]
+    part = split_into_parts(done.reduced, labels, 20)[0]
     task = PartTask(part.problem, np.inf, 20, StopSignal())
-    cut = PartTask(Cut.of(part.problem, part.rows), np.inf, 20, StopSignal())
-    sent = pickle.dumps(cut)
+    spec = PartTask(PartSpec.of(part.problem, part.rows), np.inf, 20, StopSignal())
+    sent = pickle.dumps(spec)
     assert len(sent) < 0.5 * len(pickle.dumps(task))
-    there = improve_cut(done.reduced.points, pickle.loads(sent))
-    assert there.value == improve_part(task).value
+    there = solve_part_spec(done.reduced.points, pickle.loads(sent))
+    assert there.value == solve_part(task).value
 
 
 def test_parts_that_fail_or_are_cut_short_count_with_what_was_proven(monkeypatch):
@@ -250,9 +259,9 @@ def test_parts_that_fail_or_are_cut_short_count_with_what_was_proven(monkeypatch
         calls.append(task)
         if len(calls) % 3 == 2:
             raise RuntimeError("no memory")
-        return improve_part(task)
+        return solve_part(task)
 
-    monkeypatch.setattr(hands, "improve_part", fails_now_and_then)
+    monkeypatch.setattr(scheduler, "solve_part", fails_now_and_then)
     partial = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=30)
     assert partial.failures >= 1
     assert 0.0 < partial.value < full.value
@@ -260,15 +269,15 @@ def test_parts_that_fail_or_are_cut_short_count_with_what_was_proven(monkeypatch
     stop = StopSignal()
     stop.interrupt()
     assert partition_bound(done.reduced, labels, np.inf, stop, size=30).value == 0.0
-    heard = []
+    reported_early = []
 
     def ends(value):
-        heard.append(value)
+        reported_early.append(value)
         stop_soon.interrupt()
 
     stop_soon = StopSignal()
     early = partition_bound(done.reduced, labels, np.inf, stop_soon, size=30, on_bound=ends)
-    assert early.value == heard[-1] < full.value
+    assert early.value == reported_early[-1] < full.value
 
 
 @pytest.mark.parametrize("at", [3, 8, 11, 14])
@@ -282,16 +291,16 @@ def test_parts_that_were_cut_short_go_on(monkeypatch, at):
         calls.append(task)
         if len(calls) == at:
             stop.interrupt()
-        return improve_part(task)
+        return solve_part(task)
 
-    monkeypatch.setattr(hands, "improve_part", told_to_stop)
+    monkeypatch.setattr(scheduler, "solve_part", told_to_stop)
     partition_bound(problem, labels, np.inf, stop, size=15, keep=kept.append)
     monkeypatch.undo()
     assert len(calls) == at
-    state, parts = kept[-1](), cut_into_parts(problem, labels, 15)
+    state, parts = kept[-1](), split_into_parts(problem, labels, 15)
     points = calls[-1].problem.points
     number = next(i for i, part in enumerate(parts) if np.array_equal(part.problem.points, points))
-    left = state.progress[number]
+    left = state.part_states[number]
     assert left["start"] is calls[-1].start
     assert (left["ended"], left["failures"]) == (False, 0)
     assert left["tasks"] == sum(task.problem is calls[-1].problem for task in calls[:-1])
@@ -309,10 +318,10 @@ def test_ends_at_the_cutoff():
 
 def test_rounded_multipliers_prove_nearly_as_much():
     values = np.random.default_rng(0).normal(size=1000)
-    short = shortened(values)
+    short = round_mantissa(values)
     assert np.all(np.abs(short - values) <= 2.0**-12 * np.abs(values))
-    assert np.array_equal(shortened(short.astype(np.float64)), short)
-    assert len(CompactMultipliers.none(4).amounts) == 0
+    assert np.array_equal(round_mantissa(short.astype(np.float64)), short)
+    assert len(CompactMultipliers.zeros(4).cut_multipliers) == 0
 
 
 def test_size_of_parts():
@@ -332,13 +341,13 @@ def test_the_first_parts_leave_time_for_larger_ones(n, seconds):
     later = part_size(n, 10, seconds, 2, 0.005, 2_000)
     assert 0 < first <= every <= n
     # Either all the time is for them, or there is enough left for parts that are worth while.
-    assert first == every or COARSER * first <= later
+    assert first == every or MIN_COARSENING * first <= later
 
 
 def test_the_next_parts_are_as_large_as_what_is_missing_asks_for():
     assert next_size(10_000, 300, 6.0, 3.0, 2_000) == 600
     assert next_size(10_000, 300, 6.0, 3.0, 500) == 500
-    assert next_size(10_000, 300, 1.1, 1.0, 2_000) == COARSER * 300  # else not worth while
+    assert next_size(10_000, 300, 1.1, 1.0, 2_000) == MIN_COARSENING * 300  # else not worth while
     assert next_size(10_000, 300, 9.0, 1.0, 2_000) == 2_000
     assert next_size(10_000, 300, 9.0, -np.inf, 2_000) == 2_000  # no cutoff
     assert next_size(1_500, 300, 4.0, 1.0, 1_500) == 1_500  # all in one
@@ -348,14 +357,14 @@ def test_the_next_parts_are_as_large_as_what_is_missing_asks_for():
 def test_sizes_are_chosen_and_grow_where_time_is_left(monkeypatch):
     done, labels = blobs(60, spread=2.0)
     monkeypatch.setattr(run, "seconds_per_iteration", lambda *_: 0.001)
-    monkeypatch.setattr(run, "SMALLEST", 0)
+    monkeypatch.setattr(run, "MIN_PART_SIZE", 0)
     chosen = iter([30, 30])
     monkeypatch.setattr(run, "first_size", lambda *_: 15)
     monkeypatch.setattr(run, "part_size", lambda *_: next(chosen))
-    told = []
-    found = partition_bound(done.reduced, labels, np.inf, StopSignal(), on_bound=told.append)
-    assert told == sorted(told)
-    assert found.value == told[-1]
+    reported = []
+    found = partition_bound(done.reduced, labels, np.inf, StopSignal(), on_bound=reported.append)
+    assert reported == sorted(reported)
+    assert found.value == reported[-1]
     assert next(chosen, None) is None
     monkeypatch.undo()
     whole = partition_bound(done.reduced, labels, np.inf, StopSignal())

@@ -9,29 +9,28 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
-from certikmeans.bounds.base import Setting
+from certikmeans.bounds.base import BoundInput
 from certikmeans.bounds.sdp import SdpBound
 from certikmeans.bounds.sdp.admm import Admm
-from certikmeans.bounds.sdp.interior import solve_interior
-from certikmeans.bounds.sdp.model import SdpModel
-from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
-from certikmeans.bounds.sdp.safe import safe_bound
+from certikmeans.bounds.sdp.dual_bound import safe_bound
+from certikmeans.bounds.sdp.interior_point import solve_interior_point
+from certikmeans.bounds.sdp.model import MatrixMultipliers, SdpModel
 from certikmeans.errors import InputError, MissingExtraError
-from certikmeans.problem.subproblem import Subproblem
+from certikmeans.problem.domain import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.contracts import check_bound
 from certikmeans.testing.instances import feasible_problem
 from certikmeans.testing.oracle import brute_force, exact_cost
-from tests.bounds.sdp_cases import exact_costs, lying_eigensolver, reduced_of, separated
+from tests.bounds.sdp_cases import exact_costs, inaccurate_eigensolver, reduced_of, separated
 from tests.clock import timed, within
 from tests.published import published, stated
 
 
-def root_bound(done, cutoff=np.inf, stop=None, restart=None, **options):
+def root_bound(done, cutoff=np.inf, stop=None, warm_start=None, **options):
     bound = SdpBound(**options)
-    state = bound.prepare(Setting(done.reduced, None))
-    part = Subproblem.root(done.reduced)
-    return bound.evaluate(state, part, cutoff, stop or StopSignal(), restart)
+    state = bound.setup(BoundInput(done.reduced, None))
+    domain = Domain.root(done.reduced)
+    return bound.compute(state, domain, cutoff, stop or StopSignal(), warm_start)
 
 
 def noise(n, d=5, k=3, seed=0):
@@ -90,7 +89,7 @@ def test_multipliers_near_the_best_prove_a_bound(seed):
     n = model.n_groups
     admm = Admm(model)
     for _ in range(8):
-        admm.run(50, StopSignal())
+        admm.iterate(50, StopSignal())
         admm.add_cuts(1e-6, 1000)
         best = admm.multipliers
         assert Fraction(safe_bound(model, best)) <= least
@@ -98,7 +97,7 @@ def test_multipliers_near_the_best_prove_a_bound(seed):
             shaken = MatrixMultipliers(
                 best.entries * (1.0 + size * rng.normal(size=(n, n))),
                 best.cuts,
-                best.amounts * (1.0 + size * rng.normal(size=len(best.cuts))),
+                best.cut_multipliers * (1.0 + size * rng.normal(size=len(best.cuts))),
             )
             assert Fraction(safe_bound(model, shaken)) <= least
 
@@ -110,10 +109,10 @@ def test_a_wrong_eigensolver_does_not_make_a_wrong_bound(seed, monkeypatch):
     least = min(exact_costs(problem, done))
     model = SdpModel.of(done.reduced)
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(np.linalg, "eigh", lying_eigensolver(rng))
+    monkeypatch.setattr(np.linalg, "eigh", inaccurate_eigensolver(rng))
     for _ in range(10):
         assert Fraction(safe_bound(model, garbage(rng, model))) <= least
-        assert Fraction(safe_bound(model, MatrixMultipliers.none(model.n_groups))) <= least
+        assert Fraction(safe_bound(model, MatrixMultipliers.zeros(model.n_groups))) <= least
 
 
 def test_what_is_not_finite_or_overflows_proves_nothing():
@@ -162,7 +161,7 @@ def test_agrees_with_clarabel(seed):
     model = SdpModel.of(done.reduced)
     cuts = np.array([[0, 1, -1], [3, 4, 5], [2, 7, 9], [5, 6, 8]])
     for given in (cuts[:0], cuts):
-        answer = solve_interior(model, given, StopSignal())
+        answer = solve_interior_point(model, given, StopSignal())
         assert safe_bound(model, answer.multipliers) <= answer.objective * (1.0 + 1e-6)
         assert safe_bound(model, answer.multipliers) == pytest.approx(answer.objective, rel=1e-5)
     ours = root_bound(done, cuts=False)
@@ -181,14 +180,14 @@ def test_tight_on_separated_clusters(seed):
     must = [(0, 1), (12, 13)]
     done = reduced_of(Problem.from_data(points, 4, must_link=must, cannot_link=[(0, 12), (20, 30)]))
     found = root_bound(done)
-    groups = done.reduce_labels(truth)
+    groups = done.presolve_labels(truth)
     cost = float(exact_cost(done.reduced.points, done.reduced.weights, groups))
     assert cost * (1.0 - 1e-3) <= found.value <= cost
     means = [np.average(done.reduced.points[groups == k], axis=0,
                         weights=done.reduced.weights[groups == k]) for k in range(4)]  # fmt: skip
     centers = found.centers[0]
     assert np.allclose(sorted(centers.tolist()), sorted(np.array(means).tolist()), atol=1e-6)
-    assert sorted(found.mixture.weights) == pytest.approx([1.0] * 4, abs=1e-2)
+    assert sorted(found.fractional.weights) == pytest.approx([1.0] * 4, abs=1e-2)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -204,10 +203,10 @@ def test_cuts_never_lower_the_bound(seed):
 def test_a_restart_keeps_what_was_proven():
     done = noise(40)
     first = root_bound(done, max_iterations=100)
-    again = root_bound(done, cutoff=0.999 * first.value, restart=first.restart)
+    again = root_bound(done, cutoff=0.999 * first.value, warm_start=first.warm_start)
     assert again.value >= first.value
     assert again.numbers["iterations"] == 0
-    assert root_bound(done, restart=first.restart, max_iterations=25).value >= first.value
+    assert root_bound(done, warm_start=first.warm_start, max_iterations=25).value >= first.value
 
 
 @pytest.mark.parametrize("seed", range(9))
@@ -222,22 +221,22 @@ def test_a_restart_is_carried_over_to_a_part_with_one_more_pair(seed):
         Problem.from_data(points, 3, must_link=must, cannot_link=[*cannot, (6, 9)], weights=weights)
     )
     group_of = np.empty(before.reduced.n_groups, dtype=np.int64)
-    group_of[before.row_of_point] = after.row_of_point
-    moved = SdpBound().carried_over(
-        parent.restart, before.reduced, after.reduced, group_of, np.zeros((3, 3))
+    group_of[before.group_of_point] = after.group_of_point
+    moved = SdpBound().map_warm_start(
+        parent.warm_start, before.reduced, after.reduced, group_of, np.zeros((3, 3))
     )
     value = safe_bound(SdpModel.of(after.reduced), moved.proof)
     lost = after.reduced.offset - before.reduced.offset
     assert value + lost >= parent.value - 1e-9 * abs(parent.value)
-    assert np.allclose(moved.last.z @ after.reduced.weights, 1.0, atol=0.01)
+    assert np.allclose(moved.admm_state.z @ after.reduced.weights, 1.0, atol=0.01)
     exact = min(
         exact_cost(after.reduced.points, after.reduced.weights, labels)
-        for labels in _proper_labellings(after.reduced)
+        for labels in _feasible_group_labels(after.reduced)
     )
-    assert Fraction(root_bound(after, restart=moved).value) <= exact
+    assert Fraction(root_bound(after, warm_start=moved).value) <= exact
 
 
-def _proper_labellings(reduced):
+def _feasible_group_labels(reduced):
     edges = reduced.graph.edges()
     stack = [()]
     while stack:
@@ -285,7 +284,7 @@ def test_wrong_use_is_named():
     with pytest.raises(InputError, match="solver: 'mosek'"):
         SdpBound(solver="mosek")
     large = Problem.from_data(np.random.default_rng(0).normal(size=(2501, 2)), 2)
-    assert "2501 groups" in SdpBound().obstacle(reduced_of(large).reduced)
+    assert "2501 groups" in SdpBound().unsupported_reason(reduced_of(large).reduced)
     with pytest.raises(InputError, match="2501 groups") as error:
         solve(large, bound="sdp")
     assert "auto" in error.value.hint
@@ -295,7 +294,7 @@ def test_optimum_of_a_small_problem_is_met():
     problem = Problem.from_data([[0.0], [1.0], [5.0], [6.0], [20.0]], 3, cannot_link=[(0, 1)])
     done = reduced_of(problem)
     optimum = float(brute_force(problem)[0])
-    assert done.restore_bound(root_bound(done).value) == pytest.approx(optimum, rel=1e-4)
+    assert done.postsolve_bound(root_bound(done).value) == pytest.approx(optimum, rel=1e-4)
 
 
 CHOSEN = {"iris/ml_50_cl_50_0", "seeds/ml_0_cl_50_0", "wine/ml_0_cl_50_0", "wine/ml_100_cl_0_0"}
@@ -309,7 +308,9 @@ CHOSEN = {"iris/ml_50_cl_50_0", "seeds/ml_0_cl_50_0", "wine/ml_0_cl_50_0", "wine
 def test_published_optima(row):
     done = reduced_of(stated(row))
     known = float(row["best_known_sse"])
-    found = root_bound(done, cutoff=done.reduce_bound(known * (1.0 - 5e-4)), stop=StopSignal(20.0))
-    lower = done.restore_bound(found.value)
+    found = root_bound(
+        done, cutoff=done.presolve_bound(known * (1.0 - 5e-4)), stop=StopSignal(20.0)
+    )
+    lower = done.postsolve_bound(found.value)
     assert lower <= known * (1.0 + 1e-9)
     assert lower >= known * (1.0 - 1e-3)

@@ -8,26 +8,25 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem
-from certikmeans.bounds.sdp.model import SdpModel
-from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
-from certikmeans.bounds.sdp.safe import safe_bound
+from certikmeans.bounds.sdp.dual_bound import safe_bound
+from certikmeans.bounds.sdp.model import MatrixMultipliers, SdpModel
 from certikmeans.bounds.spectral import (
-    SpectralEvidence,
+    SpectralMultipliers,
+    ascend,
     closed_form,
-    improved,
+    eigenvalue_bound,
     safe_value,
-    spectral_floor,
 )
 from certikmeans.bounds.spectral import gram as gram_module
-from certikmeans.bounds.spectral.dense import dense_multipliers
 from certikmeans.problem import CannotLinks, ReducedProblem
-from certikmeans.problem.graph import ApartGraph
+from certikmeans.problem.label_constraints import CannotLinkGraph
 from certikmeans.testing.oracle import brute_force, exact_cost
-from tests.bounds.sdp_cases import lying_eigensolver, reduced_of
+from tests.bounds.sdp_cases import inaccurate_eigensolver, reduced_of
 from tests.bounds.spectral_cases import (
-    drawn,
+    dense_multipliers,
     least_cost,
     random_evidence,
+    random_instance,
     separated_blobs,
     with_pairs,
 )
@@ -41,7 +40,7 @@ def by_hand(points, weights, n_clusters):
     """A reduced problem without presolve: coordinates as they are."""
     n = len(points)
     nothing = np.empty(0, dtype=np.int64)
-    graph = ApartGraph(
+    graph = CannotLinkGraph(
         n, np.zeros(n + 1, np.int64), nothing, np.zeros(1, np.int64), nothing, nothing
     )
     return ReducedProblem(np.asarray(points, float), np.asarray(weights, float),
@@ -50,9 +49,9 @@ def by_hand(points, weights, n_clusters):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_any_evidence_proves_a_bound(seed):
-    problem, done = drawn(seed)
+    problem, done = random_instance(seed)
     least = least_cost(problem, done)
-    assert Fraction(spectral_floor(done.reduced)) <= least
+    assert Fraction(eigenvalue_bound(done.reduced)) <= least
     size = total_of(done.reduced)
     rng = np.random.default_rng(seed)
     for _ in range(15):
@@ -63,11 +62,11 @@ def test_any_evidence_proves_a_bound(seed):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_closed_form_is_below_every_labelling(seed):
-    problem, done = drawn(seed, least_groups=3)
+    problem, done = random_instance(seed, least_groups=3)
     least = least_cost(problem, done)
     rng = np.random.default_rng(seed)
     n, k = done.reduced.n_groups, done.reduced.n_clusters
-    best = done.reduce_labels(np.array(brute_force(problem)[1]))
+    best = done.presolve_labels(np.array(brute_force(problem)[1]))
     for labels in (best, rng.integers(k, size=n), np.zeros(n, np.int64)):
         found = closed_form(done.reduced, labels)
         assert Fraction(found.value) <= least
@@ -76,11 +75,11 @@ def test_closed_form_is_below_every_labelling(seed):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_ascent_stays_below_every_labelling(seed):
-    problem, done = drawn(seed, least_groups=4)
+    problem, done = random_instance(seed, least_groups=4)
     least = least_cost(problem, done)
-    best = done.reduce_labels(np.array(brute_force(problem)[1]))
+    best = done.presolve_labels(np.array(brute_force(problem)[1]))
     start = closed_form(done.reduced, best)
-    found = improved(done.reduced, start, n_columns=60, steps=10)
+    found = ascend(done.reduced, start, n_columns=60, steps=10)
     assert Fraction(found.value) <= least
     assert found.value >= start.value
     assert found.value == safe_value(done.reduced, found.evidence)
@@ -90,17 +89,17 @@ def test_ascent_gains_on_clusters_that_overlap():
     done, truth = blobs(400, 6, 3, 5.0)
     cost = cost_of(done.reduced, truth)
     start = closed_form(done.reduced, truth)
-    found = improved(done.reduced, start, n_columns=60, steps=30)
+    found = ascend(done.reduced, start, n_columns=60, steps=30)
     assert start.value < 0.999 * found.value
     assert found.value <= cost
-    again = improved(done.reduced, found, n_columns=60, steps=5)  # from any proof
+    again = ascend(done.reduced, found, n_columns=60, steps=5)  # from any proof
     assert found.value <= again.value <= cost
     asked = []
-    early = improved(done.reduced, start, stop=lambda: asked.append(0) or len(asked) > 5)
+    early = ascend(done.reduced, start, stop=lambda: asked.append(0) or len(asked) > 5)
     assert start.value <= early.value <= found.value
     assert len(asked) == 6
-    assert closed_form(done.reduced, truth, lambda: True).value == spectral_floor(done.reduced)
-    assert len(dense_multipliers(done.reduced, SpectralEvidence.none(400)).entries) == 400
+    assert closed_form(done.reduced, truth, lambda: True).value == eigenvalue_bound(done.reduced)
+    assert len(dense_multipliers(done.reduced, SpectralMultipliers.zeros(400)).entries) == 400
 
 
 def test_amounts_at_cannot_links_help():
@@ -112,14 +111,14 @@ def test_amounts_at_cannot_links_help():
     points[40:44, 0] -= 4.0
     links = [(i, 40 + i) for i in range(4)]
     with_links = reduced_of(Problem.from_data(points, 2, cannot_link=links))
-    labels = with_links.reduce_labels(truth)
+    labels = with_links.presolve_labels(truth)
     start = closed_form(with_links.reduced, labels)
-    found = improved(with_links.reduced, start, n_columns=60)
-    assert len(found.evidence.spikes) > 0
-    assert (found.evidence.amounts < 0.0).any()
-    without = SpectralEvidence(
-        labels, found.evidence.pairs, found.evidence.nodes, found.evidence.gains,
-        found.evidence.spikes[:0], found.evidence.amounts[:0],
+    found = ascend(with_links.reduced, start, n_columns=60)
+    assert len(found.evidence.link_pairs) > 0
+    assert (found.evidence.link_multipliers < 0.0).any()
+    without = SpectralMultipliers(
+        labels, found.evidence.pairs, found.evidence.nodes, found.evidence.coefficients,
+        found.evidence.link_pairs[:0], found.evidence.link_multipliers[:0],
     )  # fmt: skip
     assert (
         safe_value(with_links.reduced, without) < found.value <= cost_of(with_links.reduced, labels)
@@ -135,9 +134,9 @@ def test_near_the_optimum_not_even_rounding_is_above(scale, shift, ratio):
         problem, truth = separated_blobs(np.random.default_rng(seed), shift, scale, ratio)
         done = reduced_of(problem)
         least = least_cost(problem, done)
-        value = closed_form(done.reduced, done.reduce_labels(truth)).value
+        value = closed_form(done.reduced, done.presolve_labels(truth)).value
         assert Fraction(value) <= least
-        assert Fraction(spectral_floor(done.reduced)) <= least
+        assert Fraction(eigenvalue_bound(done.reduced)) <= least
         met += value >= (1.0 - 1e-3) * float(least)
     assert met >= 2 or ratio > 0.0
 
@@ -152,7 +151,7 @@ def test_coordinates_without_presolve(seed):
     weights = 10.0 ** rng.uniform(-12, 12, size=n)
     reduced = by_hand(points, weights, k)
     cost, labels = brute_force(Problem.from_data(points, k, weights=weights))
-    assert Fraction(spectral_floor(reduced)) <= cost
+    assert Fraction(eigenvalue_bound(reduced)) <= cost
     assert Fraction(closed_form(reduced, np.array(labels)).value) <= cost
     for _ in range(5):
         evidence = random_evidence(rng, reduced, float(cost))
@@ -161,18 +160,18 @@ def test_coordinates_without_presolve(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_wrong_linear_algebra_does_not_make_a_wrong_bound(seed, monkeypatch):
-    problem, done = drawn(seed)
+    problem, done = random_instance(seed)
     least = least_cost(problem, done)
     size = total_of(done.reduced)
     rng = np.random.default_rng(seed)
     right = np.linalg.cholesky
 
-    def lying_cholesky(matrix):
+    def inaccurate_cholesky(matrix):
         return right(matrix) * (1.0 - 10.0 ** rng.integers(-13, 0))
 
-    monkeypatch.setattr(np.linalg, "eigh", lying_eigensolver(rng))
-    monkeypatch.setattr(np.linalg, "cholesky", lying_cholesky)
-    assert Fraction(spectral_floor(done.reduced)) <= least
+    monkeypatch.setattr(np.linalg, "eigh", inaccurate_eigensolver(rng))
+    monkeypatch.setattr(np.linalg, "cholesky", inaccurate_cholesky)
+    assert Fraction(eigenvalue_bound(done.reduced)) <= least
     for _ in range(10):
         assert Fraction(safe_value(done.reduced, random_evidence(rng, done.reduced, size))) <= least
 
@@ -187,15 +186,17 @@ def as_matrix(reduced, evidence):
                       for k in range(labels.max() + 1)])  # fmt: skip
     squares = ((x[:, None, :] - means[None]) ** 2).sum(axis=2)
     entries = np.zeros((n, n))
-    for (a, b), nodes, gains in zip(evidence.pairs, evidence.nodes, evidence.gains, strict=True):
+    for (a, b), nodes, coefficients in zip(
+        evidence.pairs, evidence.nodes, evidence.coefficients, strict=True
+    ):
         for s in np.flatnonzero(labels == a):
             for t in np.flatnonzero(labels == b):
-                q = len(gains)
+                q = len(coefficients)
                 first = [np.interp(squares[s, b] - squares[s, a], nodes[0], e) for e in np.eye(q)]
                 second = [np.interp(squares[t, a] - squares[t, b], nodes[1], e) for e in np.eye(q)]
-                entries[s, t] += w[s] * w[t] * (first @ gains @ second)
+                entries[s, t] += w[s] * w[t] * (first @ coefficients @ second)
                 entries[t, s] = entries[s, t]
-    for (s, t), amount in zip(evidence.spikes, evidence.amounts, strict=True):
+    for (s, t), amount in zip(evidence.link_pairs, evidence.link_multipliers, strict=True):
         entries[s, t] += amount * np.sqrt(w[s] * w[t])
         entries[t, s] += amount * np.sqrt(w[s] * w[t])
     return MatrixMultipliers(entries, np.empty((0, 3), np.int64), np.empty(0))
@@ -209,10 +210,14 @@ def sane_evidence(rng, reduced, labels):
     low, high = base.nodes[:, :, :1], base.nodes[:, :, 1:]
     nodes = low + (high - low) * np.array([0.0, 0.3, 1.0])
     height = np.array([0.0, 0.3, 1.0])
-    gains = base.gains[:, 1:, 1:] * np.outer(height, height) * rng.uniform(0.95, 1.05, (p, 3, 3))
-    spikes = reduced.graph.edges()
-    amounts = 1e-3 * total_of(reduced) * rng.normal(size=len(spikes))
-    return SpectralEvidence(labels, base.pairs, nodes, gains, spikes, amounts)
+    coefficients = (
+        base.coefficients[:, 1:, 1:] * np.outer(height, height) * rng.uniform(0.95, 1.05, (p, 3, 3))
+    )
+    link_pairs = reduced.graph.edges()
+    link_multipliers = 1e-3 * total_of(reduced) * rng.normal(size=len(link_pairs))
+    return SpectralMultipliers(
+        labels, base.pairs, nodes, coefficients, link_pairs, link_multipliers
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -229,8 +234,8 @@ def test_agrees_with_the_bound_by_matrices(seed, monkeypatch):
         assert np.allclose(ours, matrix.entries, rtol=1e-9, atol=1e-9 * np.abs(ours).max())
         assert safe_value(reduced, evidence) == pytest.approx(expected, rel=1e-7, abs=1e-9)
         assert expected > 0.0
-    none = safe_bound(model, MatrixMultipliers.none(reduced.n_groups))
-    assert spectral_floor(reduced) == pytest.approx(none, rel=1e-9)
+    zeros = safe_bound(model, MatrixMultipliers.zeros(reduced.n_groups))
+    assert eigenvalue_bound(reduced) == pytest.approx(zeros, rel=1e-9)
 
 
 def test_one_cluster_is_exact():
@@ -238,7 +243,7 @@ def test_one_cluster_is_exact():
     points, weights = rng.normal(size=(3000, 4)) + 1e6, rng.uniform(0.5, 3.0, size=3000)
     done = reduced_of(Problem.from_data(points, 1, weights=weights))
     exact = exact_cost(done.reduced.points, done.reduced.weights, np.zeros(3000, int))
-    value = spectral_floor(done.reduced)
+    value = eigenvalue_bound(done.reduced)
     assert Fraction(value) <= exact
     assert value == pytest.approx(float(exact), rel=1e-11)
     assert closed_form(done.reduced, np.zeros(3000, np.int64)).value == value
@@ -247,13 +252,13 @@ def test_one_cluster_is_exact():
 @pytest.mark.parametrize("n_clusters", [5, 6])
 def test_as_many_clusters_as_groups(n_clusters):
     done = reduced_of(Problem.from_data(np.eye(6), n_clusters, must_link=[(0, 1)]))
-    assert spectral_floor(done.reduced) == 0.0
+    assert eigenvalue_bound(done.reduced) == 0.0
     assert closed_form(done.reduced, np.arange(5)).value == 0.0
 
 
 def test_points_in_one_place():
     done = reduced_of(Problem.from_data(np.ones((6, 2)), 3, cannot_link=[(0, 1)]))
-    assert spectral_floor(done.reduced) == 0.0
+    assert eigenvalue_bound(done.reduced) == 0.0
     assert closed_form(done.reduced, np.array([0, 1, 0, 0, 2, 2])).value == 0.0
 
 
@@ -263,7 +268,7 @@ def test_more_axes_than_points(k):
     points = 4.0 * rng.normal(size=(k, 300))[np.arange(60) % k] + rng.normal(size=(60, 300))
     by_axes = reduced_of(Problem.from_data(points, k)).reduced
     plain = by_hand(points, np.ones(60), k)
-    assert spectral_floor(plain) == pytest.approx(spectral_floor(by_axes), rel=1e-9)
+    assert eigenvalue_bound(plain) == pytest.approx(eigenvalue_bound(by_axes), rel=1e-9)
     labels = np.arange(60) % k
     cost = sum(((points[labels == a] - points[labels == a].mean(axis=0)) ** 2).sum()
                for a in range(k))  # fmt: skip
@@ -291,7 +296,7 @@ def test_clusters_apart_are_proven(n, d, k, spread, gap):
     cost = cost_of(done.reduced, truth)
     found = closed_form(done.reduced, truth)
     assert (1.0 - gap) * cost <= found.value <= cost
-    assert spectral_floor(done.reduced) < 0.95 * cost
+    assert eigenvalue_bound(done.reduced) < 0.95 * cost
 
 
 def test_pairs_and_weights_do_not_spoil_it():
@@ -304,7 +309,7 @@ def test_many_clusters_prove_the_floor():
     rng = np.random.default_rng(0)
     reduced = reduced_of(Problem.from_data(rng.normal(size=(200, 60)), 50)).reduced
     found = closed_form(reduced, np.arange(200) % 50)
-    assert found.value == spectral_floor(reduced)
+    assert found.value == eigenvalue_bound(reduced)
     assert len(found.evidence.row()) == 0
 
 
@@ -312,11 +317,13 @@ def test_evidence_that_makes_no_sense_proves_no_more_than_the_floor():
     done, truth = blobs(60, 4, 3, 0.5)
     reduced = done.reduced
     good = closed_form(reduced, truth).evidence
-    floor = spectral_floor(reduced)
+    floor = eigenvalue_bound(reduced)
 
     def changed(**fields):
-        names = ("labels", "pairs", "nodes", "gains", "spikes", "amounts")
-        return SpectralEvidence(**{name: fields.get(name, getattr(good, name)) for name in names})
+        names = ("labels", "pairs", "nodes", "coefficients", "link_pairs", "link_multipliers")
+        return SpectralMultipliers(
+            **{name: fields.get(name, getattr(good, name)) for name in names}
+        )
 
     for bad in (
         changed(labels=truth[:-1]),
@@ -324,14 +331,16 @@ def test_evidence_that_makes_no_sense_proves_no_more_than_the_floor():
         changed(labels=truth + 10**6),
         changed(pairs=good.pairs + 5),
         changed(pairs=good.pairs - 1),
-        changed(gains=good.gains * np.nan),
+        changed(coefficients=good.coefficients * np.nan),
         changed(nodes=good.nodes * np.inf),
-        changed(gains=-good.gains),
-        changed(gains=good.gains * 1e300),
-        changed(spikes=np.array([[0, 1]]), amounts=np.array([np.inf])),
+        changed(coefficients=-good.coefficients),
+        changed(coefficients=good.coefficients * 1e300),
+        changed(link_pairs=np.array([[0, 1]]), link_multipliers=np.array([np.inf])),
     ):
         assert 0.0 <= safe_value(reduced, bad) <= floor
-    one = changed(spikes=np.array([[0, 1]]), amounts=np.array([-1e3]))  # no cannot-link
+    one = changed(
+        link_pairs=np.array([[0, 1]]), link_multipliers=np.array([-1e3])
+    )  # no cannot-link
     assert safe_value(reduced, one) == safe_value(reduced, good)
 
 
@@ -341,4 +350,4 @@ def test_evidence_follows_the_numbering():
     order = np.random.default_rng(3).permutation(done.reduced.n_groups)
     moved = evidence.renumbered(order)
     assert np.array_equal(moved.labels[order], evidence.labels)
-    assert np.array_equal(moved.spikes, order[evidence.spikes])
+    assert np.array_equal(moved.link_pairs, order[evidence.link_pairs])

@@ -11,22 +11,22 @@ import pytest
 
 from certikmeans import Problem, solve
 from certikmeans.bounds.sdp.bound import SdpBound
+from certikmeans.bounds.sdp.dual_bound import safe_bound
 from certikmeans.bounds.sdp.model import SdpModel
-from certikmeans.bounds.sdp.safe import safe_bound
-from certikmeans.certainty import semidefinite
-from certikmeans.certainty.level import most_reduced_cost
+from certikmeans.certainty.dual_ascent import max_reduced_cost
 from certikmeans.certainty.overlap import (
-    eta_of,
-    least_between,
-    most_points_elsewhere,
+    _incumbent_matrix,
+    max_reassigned_points,
+    max_reassigned_weight,
+    min_merge_cost,
+    overlap_deficit,
+    semidefinite_overlap,
     spectral_overlap,
-    weight_elsewhere,
 )
-from certikmeans.certainty.semidefinite import semidefinite_overlap
 from certikmeans.presolve.pipeline import presolve
-from certikmeans.problem.subproblem import Subproblem
+from certikmeans.problem.domain import Domain
 from certikmeans.stop import StopSignal
-from tests.certainty.every_labelling import check_every_statement, good_labellings
+from tests.certainty.enumeration import check_all_claims, near_optimal_labellings
 
 
 def blobs(seed: int) -> Problem:
@@ -66,16 +66,16 @@ def compared_labellings(problem: Problem, slack: float, bounded) -> int:
     """Compare every good labelling with what is said of them; 0: nothing is said."""
     result = solve(problem, jobs=1)
     done = presolve(problem, StopSignal())
-    ours, k = done.reduce_labels(result.labels), problem.n_clusters
-    most = most_reduced_cost(done, result.cost, slack)
+    ours, k = done.presolve_labels(result.labels), problem.n_clusters
+    most = max_reduced_cost(done, result.cost, slack)
     eta = bounded(done.reduced, ours, most, slack * result.cost)
     sizes = np.ones(done.reduced.n_groups, dtype=np.int64)
-    elsewhere = most_points_elsewhere(done.reduced, ours, sizes, eta)
+    elsewhere = max_reassigned_points(done.reduced, ours, sizes, eta)
     if elsewhere is None:
         return 0
     compared = 0
-    for labels in good_labellings(problem, Fraction(result.cost) * (1 + Fraction(slack))):
-        theirs = done.reduce_labels(np.array(labels))
+    for labels in near_optimal_labellings(problem, Fraction(result.cost) * (1 + Fraction(slack))):
+        theirs = done.presolve_labels(np.array(labels))
         shared = overlap(done.reduced.weights, ours.tolist(), theirs.tolist())
         assert shared >= k - Fraction(eta)
         table = np.zeros((k, k))
@@ -130,7 +130,7 @@ def test_no_more_weight_is_elsewhere_than_the_overlap_leaves_room_for(seed):
         theirs[moved] = rng.integers(k, size=len(moved))
         eta = k - overlap(weights, ours.tolist(), theirs.tolist())
         # What the bound is given is at least eta.
-        room = weight_elsewhere(np.bincount(ours, weights, k), float(eta) * (1.0 + 1e-15))
+        room = max_reassigned_weight(np.bincount(ours, weights, k), float(eta) * (1.0 + 1e-15))
         table = np.zeros((k, k))
         np.add.at(table, (ours, theirs), weights)
         same = max(
@@ -148,10 +148,10 @@ def test_certainty_falls_back_to_it_with_many_axes():
     points = middles[np.arange(9) % 3] + 0.3 * rng.normal(size=(9, 20))
     problem = Problem.from_data(points, 3)
     result = solve(problem, bound="spectral", jobs=1)
-    sure = result.certainty(0.01)
-    assert check_every_statement(problem, result, sure) >= 1
-    assert sure.method in ("spectral overlap", "regions of centres")
-    assert sure.agreement > 0.5
+    certainty = result.certainty(0.01)
+    assert check_all_claims(problem, result, certainty) >= 1
+    assert certainty.method in ("spectral overlap", "regions of centres")
+    assert certainty.agreement > 0.5
 
 
 def test_semidefinite_evidence_is_gone_on_from():
@@ -159,13 +159,13 @@ def test_semidefinite_evidence_is_gone_on_from():
     points = rng.normal(size=(40, 12)) + 2.5 * np.eye(12)[np.arange(40) % 2]
     result = solve(Problem.from_data(points, 2), bound="sdp", jobs=1)
     assert result.basis is not None
-    (shown,) = result.basis.shown
-    assert shown.restart is not None
-    sure = result.certainty(1e-3)
-    assert sure.method == "semidefinite overlap"
-    assert 0.5 < sure.agreement <= 1.0
-    assert sure.most_elsewhere < 20
-    assert result.certainty(1e-3).most_elsewhere == sure.most_elsewhere  # twice the same
+    (bound_artifacts,) = result.basis.bound_artifacts
+    assert bound_artifacts.warm_start is not None
+    certainty = result.certainty(1e-3)
+    assert certainty.method == "semidefinite overlap"
+    assert 0.5 < certainty.agreement <= 1.0
+    assert certainty.most_elsewhere < 20
+    assert result.certainty(1e-3).most_elsewhere == certainty.most_elsewhere  # twice the same
 
 
 def real_set(name: str) -> tuple[np.ndarray, int]:
@@ -188,17 +188,17 @@ def test_multipliers_of_the_cost_alone_leave_no_room(name, before, after):
     problem = Problem.from_data(points, k)
     result = solve(problem, jobs=1)
     done = presolve(problem, StopSignal())
-    reduced, ours = done.reduced, done.reduce_labels(result.labels)
+    reduced, ours = done.reduced, done.presolve_labels(result.labels)
     model, bound = SdpModel.of(reduced), SdpBound()
-    goal = 0.9998 * most_reduced_cost(done, result.cost, 0.0)
-    proof = bound.evaluate(model, Subproblem.root(reduced), goal, StopSignal())
-    most = most_reduced_cost(done, result.cost, 1e-3)
+    goal = 0.9998 * max_reduced_cost(done, result.cost, 0.0)
+    proof = bound.compute(model, Domain.root(reduced), goal, StopSignal())
+    most = max_reduced_cost(done, result.cost, 1e-3)
     etas = []
     for share in (0.01, 0.03, 0.1, 0.3):
-        theta = share * least_between(reduced, ours)
-        turned = replace(model, costs=model.costs + theta * semidefinite._ours(reduced, ours))
-        etas.append(eta_of(most, safe_bound(turned, proof.leaf.evidence), theta, k))
+        theta = share * min_merge_cost(reduced, ours)
+        turned = replace(model, costs=model.costs + theta * _incumbent_matrix(reduced, ours))
+        etas.append(overlap_deficit(most, safe_bound(turned, proof.leaf.evidence), theta, k))
     assert min(etas) == pytest.approx(before, abs=0.05)
-    last = proof.restart.last
+    last = proof.warm_start.last
     eta = semidefinite_overlap(reduced, ours, most, 1e-3 * result.cost, last, StopSignal())
     assert eta <= after

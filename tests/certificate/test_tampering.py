@@ -12,11 +12,11 @@ import pytest
 from certikmeans import Problem
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
-from certikmeans.certificate.format import Reason, Refusal
+from certikmeans.certificate.format import Reason, Rejection
 from certikmeans.certificate.leaves import CODES
-from certikmeans.proof import CenterSplit, Leaf, PairSplit, Proof
+from certikmeans.proof import CenterSplit, LeafProof, PairSplit, Proof
 from certikmeans.testing.oracle import brute_force
-from tests.certificate.build import certificate, change, root_proof, verdict
+from tests.certificate.helpers import certificate, change, root_proof, verdict
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def with_tree(problem, genuine):
     leaf = root.nodes[0]
     nodes = (CenterSplit(0, 0, 0.5), leaf, CenterSplit(1, 1, 0.0), leaf, leaf)
     return certificate(
-        problem, labels, genuine.cost, Proof(root.lower_bound, root.centre, root.axes, nodes)
+        problem, labels, genuine.cost, Proof(root.lower_bound, root.center, root.axes, nodes)
     )
 
 
@@ -136,7 +136,7 @@ def test_coordinates(problem, genuine):
     turned = change(genuine, axes=genuine.axes * 0.5)  # half the distances, a fourth of the cost
     assert reason(problem, turned) is Reason.BOUND
     # The centre is any point: a shift changes nothing but rounding.
-    assert verdict(problem, change(genuine, centre=genuine.centre + 1.0)).accepted
+    assert verdict(problem, change(genuine, center=genuine.center + 1.0)).accepted
 
 
 def test_weights(problem, genuine):
@@ -209,11 +209,11 @@ def strong_tree(problem):
     optimum, labels = brute_force(problem)
     root = root_proof(problem, labels, gap=1e-4)
     # The first centre in ascending order is not to the right of every point: empty.
-    right = float(((problem.points - root.centre) @ root.axes)[:, 0].max()) + 1.0
-    nodes = (CenterSplit(0, 0, right), root.nodes[0], Leaf("infeasible"))
+    right = float(((problem.points - root.center) @ root.axes)[:, 0].max()) + 1.0
+    nodes = (CenterSplit(0, 0, right), root.nodes[0], LeafProof("infeasible"))
     return certificate(
         problem, labels, float(optimum) * (1 + 1e-12),
-        Proof(root.lower_bound, root.centre, root.axes, nodes),
+        Proof(root.lower_bound, root.center, root.axes, nodes),
     )  # fmt: skip
 
 
@@ -340,7 +340,7 @@ def test_pair_splits_that_do_not_exist(problem, genuine):
     _, labels = brute_force(problem)
     root = root_proof(problem, labels, gap=1e-4)
     nodes = (PairSplit(2, 4), root.nodes[0], root.nodes[0])
-    made = certificate(problem, labels, genuine.cost, Proof(0.0, root.centre, root.axes, nodes))
+    made = certificate(problem, labels, genuine.cost, Proof(0.0, root.center, root.axes, nodes))
     made = change(made, lower_bound=genuine.lower_bound)
     assert reason(problem, made) is Reason.BOUND  # together there is one group less
     for first, second in ((4, 4), (-1, 3), (3, 10)):
@@ -353,5 +353,5 @@ def test_decode_gives_back_what_was_encoded(with_tree):
     for name in type(with_tree).__slots__:
         before, after = getattr(with_tree, name), getattr(back, name)
         assert np.array_equal(before, after) if isinstance(before, np.ndarray) else before == after
-    with pytest.raises(Refusal):
+    with pytest.raises(Rejection):
         form.decode(b"")

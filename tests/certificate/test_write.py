@@ -14,7 +14,7 @@ from certikmeans.certificate import format as form
 from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.write import certificate_bytes, make_certificate, write_certificate
 from certikmeans.errors import InputError
-from certikmeans.proof import Leaf, Proof
+from certikmeans.proof import LeafProof, Proof
 from tests.published import published, stated
 
 
@@ -71,12 +71,12 @@ def test_what_cannot_be_written(tmp_path):
     nothing = SimpleNamespace(proof=None, infeasibility=None, labels=np.zeros(4, int), cost=5.0)
     with pytest.raises(InputError, match="no proof"):
         write_certificate(tmp_path / "proof", problem, nothing)
-    grouped = Proof(1.0, np.zeros(1), np.eye(1), (Leaf("grouped"),))
+    grouped = Proof(1.0, np.zeros(1), np.eye(1), (LeafProof("grouped"),))
     nothing.proof = grouped
     with pytest.raises(InputError, match="grouped") as caught:
         write_certificate(tmp_path / "proof", problem, nothing)
     assert "--bound cluster" in caught.value.hint
-    nothing.proof = Proof(0.0, np.zeros(1), np.eye(1), (Leaf("trivial"),))
+    nothing.proof = Proof(0.0, np.zeros(1), np.eye(1), (LeafProof("trivial"),))
     with pytest.raises(InputError, match="could not be written"):
         write_certificate(tmp_path / "absent" / "proof", problem, nothing)
     assert list(tmp_path.iterdir()) == []
@@ -100,11 +100,11 @@ def test_what_no_reader_would_take_is_not_written(tmp_path, monkeypatch):
     result = solve(problem, keep_proof=True)
     target = tmp_path / "c.certificate"
     with monkeypatch.context() as patch:
-        patch.setattr(form, "LARGEST_PAYLOAD", 10)
+        patch.setattr(form, "MAX_PAYLOAD_BYTES", 10)
         with pytest.raises(InputError, match="too large"):
             write_certificate(target, problem, result)
     with monkeypatch.context() as patch:
-        patch.setattr(form, "MOST_CHOICES", 7)
+        patch.setattr(form, "MAX_POINT_CLUSTER_PAIRS", 7)
         with pytest.raises(InputError, match="too many for the checker"):
             write_certificate(target, problem, result)
     assert not target.exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from certikmeans import Problem
-from certikmeans.events import SafePoint
+from certikmeans.events import CheckpointOpportunity
 from certikmeans.generate import random_pairs
 
 
@@ -21,7 +21,7 @@ class KillAt:
         self.seen = 0
 
     def __call__(self, event):
-        if isinstance(event, SafePoint):
+        if isinstance(event, CheckpointOpportunity):
             self.seen += 1
             if self.seen == self.number:
                 raise Killed
@@ -36,7 +36,7 @@ def clumps(n=30, k=4, must=0, pairs=60, seed=0, weighted=False):
 
 
 # Settings under which the course is different; every one of them with a counted budget.
-COURSES = {
+RUN_SETTINGS = {
     "cluster, pairs": {"gap": 1e-5, "bound": "cluster", "branching": "pairs", "node_limit": 9},
     "cluster, centers": {"gap": 1e-5, "bound": "cluster", "branching": "centers", "node_limit": 5},
     "sample, depth": {"bound": "sample", "selection": "depth", "node_limit": 60},

@@ -11,10 +11,10 @@ import pytest
 
 from certikmeans import Problem, solve
 from certikmeans.checkpoint import file as form
-from certikmeans.checkpoint.codec import Decoder, Encoder, UnknownKindError
+from certikmeans.checkpoint.codec import Decoder, Encoder, UnsupportedTypeError
 from certikmeans.errors import InputError
-from certikmeans.problem.subproblem import Subproblem
-from certikmeans.search.node import Door
+from certikmeans.problem.domain import Domain
+from certikmeans.tree.node import NodeOutcome
 from tests.checkpoint.cases import clumps
 
 
@@ -28,7 +28,7 @@ def there_and_back(thing):
     "thing",
     [
         None, True, 3, -(2**80), 0.1, float("inf"), "text", [1, (2, "x")], {1: 2, "a": [None]},
-        {(0, 5), (1, 2)}, Door.BOUND, np.float64(0.1), np.int64(7), np.bool_(True),
+        {(0, 5), (1, 2)}, NodeOutcome.PRUNED, np.float64(0.1), np.int64(7), np.bool_(True),
     ],
     ids=repr,
 )  # fmt: skip
@@ -40,7 +40,7 @@ def test_values_come_back_as_they_were(thing):
 
 def test_shared_things_stay_shared():
     array = np.arange(6.0).reshape(2, 3)
-    part = Subproblem(array, array)
+    part = Domain(array, array)
     one, other, same = there_and_back((part, [part], array))
     assert one is other[0]
     assert one.lower is one.upper is same
@@ -56,7 +56,7 @@ def test_random_generators_go_on_where_they_were():
 
 @pytest.mark.parametrize("thing", [object(), len, np.array([None]), Exception("x"), np.random])
 def test_what_is_not_ours_is_not_written(thing):
-    with pytest.raises(UnknownKindError):
+    with pytest.raises(UnsupportedTypeError):
         Encoder().encode([thing])
 
 
@@ -73,7 +73,7 @@ def test_what_is_not_ours_is_not_written(thing):
     ],
 )
 def test_what_is_not_ours_is_not_made(text):
-    with pytest.raises(UnknownKindError):
+    with pytest.raises(UnsupportedTypeError):
         Decoder([text], []).decode({"r": 0})
 
 

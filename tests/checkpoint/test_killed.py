@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.checkpoint.kills import RUNS, STAGES, answer
+from tests.checkpoint.killed_runs import RUNS, STAGES, answer
 
 ROOT = Path(__file__).parents[2]
 FIRST = 5  # safe points at the start of every run
@@ -23,7 +23,7 @@ FIRST = 5  # safe points at the start of every run
 def test_thirty_kills_at_counted_events(tmp_path):
     """At events and in the middle of writing; hashes differ between this process and that one."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.checkpoint.kills", tmp_path],
+        [sys.executable, "-m", "tests.checkpoint.killed_runs", tmp_path],
         cwd=ROOT,
         capture_output=True,
         text=True,

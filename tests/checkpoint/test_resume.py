@@ -8,8 +8,8 @@ import pytest
 from certikmeans import Status, StopSignal, check_certificate, solve
 from certikmeans.certificate.write import certificate_bytes, write_certificate
 from certikmeans.errors import InputError
-from certikmeans.events import IncumbentFound, SafePoint, StageStarted
-from tests.checkpoint.cases import COURSES, KillAt, Killed, clumps, same
+from certikmeans.events import CheckpointOpportunity, IncumbentFound, StageStarted
+from tests.checkpoint.cases import RUN_SETTINGS, KillAt, Killed, clumps, same
 
 
 def killed(problem, path, at, **settings):
@@ -17,9 +17,9 @@ def killed(problem, path, at, **settings):
         solve(problem, checkpoint=path, checkpoint_interval=0, callbacks=[KillAt(at)], **settings)
 
 
-@pytest.mark.parametrize("name", COURSES)
+@pytest.mark.parametrize("name", RUN_SETTINGS)
 def test_the_same_answer_wherever_it_is_killed(name, tmp_path):
-    settings, path, problem = {**COURSES[name], "jobs": 1}, tmp_path / "state", clumps()
+    settings, path, problem = {**RUN_SETTINGS[name], "jobs": 1}, tmp_path / "state", clumps()
     counter = KillAt()
     whole = solve(problem, callbacks=[counter], **settings)
     assert whole.nodes > 2
@@ -38,7 +38,11 @@ def test_the_same_answer_wherever_it_is_killed(name, tmp_path):
 
 
 def test_killed_again_and_again(tmp_path):
-    settings, path, problem = {**COURSES["cluster, pairs"], "jobs": 1}, tmp_path / "state", clumps()
+    settings, path, problem = (
+        {**RUN_SETTINGS["cluster, pairs"], "jobs": 1},
+        tmp_path / "state",
+        clumps(),
+    )
     whole = solve(problem, **settings)
     killed(problem, path, 5, **settings)
     for _ in range(3):
@@ -46,10 +50,10 @@ def test_killed_again_and_again(tmp_path):
     assert same(solve(problem, resume=path, **settings), whole)
 
 
-@pytest.mark.parametrize("name", COURSES)
+@pytest.mark.parametrize("name", RUN_SETTINGS)
 def test_killed_again_as_soon_as_it_goes_on(name, tmp_path):
     """Before the bound that was at work, or the tree, is asked again: its state is still there."""
-    settings, path, problem = {**COURSES[name], "jobs": 1}, tmp_path / "state", clumps()
+    settings, path, problem = {**RUN_SETTINGS[name], "jobs": 1}, tmp_path / "state", clumps()
     counter = KillAt()
     whole = solve(problem, callbacks=[counter], **settings)
     for at in np.linspace(6, counter.seen, 4).astype(int).tolist():
@@ -62,7 +66,7 @@ def test_killed_again_as_soon_as_it_goes_on(name, tmp_path):
 
 
 def test_threads_go_on_where_one_thread_was(tmp_path):
-    settings, path, problem = COURSES["cluster, pairs"], tmp_path / "state", clumps()
+    settings, path, problem = RUN_SETTINGS["cluster, pairs"], tmp_path / "state", clumps()
     whole = solve(problem, jobs=2, **settings)
     killed(problem, path, 14, jobs=2, **settings)
     assert same(solve(problem, resume=path, jobs=1, **settings), whole)
@@ -87,7 +91,11 @@ def test_parts_that_were_done_are_not_done_again(tmp_path):
 
 def test_a_run_that_was_stopped_goes_on(tmp_path):
     """Stopped by hand, in the middle of a round: the round is taken up again."""
-    settings, path, problem = {**COURSES["sample, depth"], "jobs": 1}, tmp_path / "state", clumps()
+    settings, path, problem = (
+        {**RUN_SETTINGS["sample, depth"], "jobs": 1},
+        tmp_path / "state",
+        clumps(),
+    )
     whole = solve(problem, **settings)
     for at in (4, 9, 20, 41):
         stop = StopSignal()
@@ -149,7 +157,7 @@ def test_a_finished_run_has_nothing_left_to_do(tmp_path):
 
 
 def test_the_state_is_written_at_the_end_and_at_intervals(tmp_path):
-    from certikmeans.checkpoint.saving import CheckpointWriter
+    from certikmeans.checkpoint.writer import CheckpointWriter
     from certikmeans.options import Options
 
     problem = clumps()
@@ -170,12 +178,12 @@ def test_labellings_of_the_heuristics_are_saved(tmp_path):
     def kill_in_heuristics(event):
         if isinstance(event, StageStarted):
             stages.append(event.stage)
-        elif isinstance(event, SafePoint) and stages[-1:] == ["heuristics"]:
+        elif isinstance(event, CheckpointOpportunity) and stages[-1:] == ["heuristics"]:
             kept.append(event.essence().labels)
             if len(kept) == 2:
                 raise Killed
 
-    settings = {**COURSES["sample, depth"], "jobs": 1}
+    settings = {**RUN_SETTINGS["sample, depth"], "jobs": 1}
     with pytest.raises(Killed):
         solve(
             problem,
@@ -229,7 +237,7 @@ def test_safe_points_tell_others_nothing_that_can_change(tmp_path):
     seen = []
 
     def look(event):
-        if isinstance(event, SafePoint):
+        if isinstance(event, CheckpointOpportunity):
             seen.append(Encoder().encode(event.state()))
 
     solve(clumps(), bound="sample", node_limit=20, callbacks=[look])

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.forked import TIMEOUT_SECONDS, run_forked
+from tests.forkserver import TIMEOUT_SECONDS, run_in_forkserver
 
 COMMAND = (sys.executable, "-m", "certikmeans")
 _ROOT = Path(__file__).resolve().parents[2]
@@ -17,7 +17,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 def with_fake_solver(behaviour: str) -> tuple[str, ...]:
     """Return the command with a solver of the given behaviour, see `with_fake_solver`."""
-    return (sys.executable, "-m", "tests.cli.with_fake_solver", behaviour)
+    return (sys.executable, "-m", "tests.cli.fake_solver", behaviour)
 
 
 def run(
@@ -30,7 +30,7 @@ def run(
     """Run ``certikmeans`` to its end: forked, unless there are ``settings`` or ``options``."""
     if not settings and not options and command == COMMAND:
         there = {"cwd": cwd, "environment": _environment()}
-        return run_forked("certikmeans", *map(str, arguments), **there)
+        return run_in_forkserver("certikmeans", *map(str, arguments), **there)
     return subprocess.run(
         [*command, *map(str, arguments)],
         cwd=cwd,

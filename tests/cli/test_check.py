@@ -13,7 +13,7 @@ import pytest
 from certikmeans import Problem, solve
 from certikmeans.certificate.write import write_certificate
 from certikmeans.cli.check import check_command
-from certikmeans.cli.exits import ExitCode
+from certikmeans.cli.process import ExitCode
 from certikmeans.errors import InputError
 from tests.cli.process import run
 
@@ -164,7 +164,7 @@ def test_a_pipe_with_a_writer_is_read(solved):
 
 
 def test_a_device_that_never_ends_is_refused(solved, monkeypatch):
-    monkeypatch.setattr("certikmeans.cli.check.LARGEST_STREAM", 1 << 22)
+    monkeypatch.setattr("certikmeans.cli.check.MAX_STREAM_BYTES", 1 << 22)
     with pytest.raises(InputError, match="is no file"):
         check_command(Path("/dev/zero"), solved / "points.csv")
 

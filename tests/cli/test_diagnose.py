@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from certikmeans.problem.files import read_links
+from certikmeans.problem.io import read_links
 from tests.cli.process import run
 
 

@@ -8,16 +8,16 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from certikmeans.assignment import Assigner
+from certikmeans.assignment import CannotLinkAssigner
 from certikmeans.bounds._template import Template
 from certikmeans.bounds.registry import BOUNDS, make_bound
 from certikmeans.presolve.pipeline import presolve
-from certikmeans.problem.subproblem import Subproblem
+from certikmeans.problem.domain import Domain
 from certikmeans.stop import StopSignal
-from certikmeans.testing.contracts import check_bound, setting_for
+from certikmeans.testing.contracts import check_bound, make_bound_input
 from certikmeans.testing.instances import feasible_problem
 from certikmeans.testing.oracle import feasible_labellings
-from tests.bounds.plain_sample import plain_sample
+from tests.bounds.box_bound import box_bound_value
 
 # Every registered bound, and the template. Settings that make a test quick go here.
 QUICK = {"sdp": {"max_iterations": 100}}
@@ -50,10 +50,10 @@ def exact_clusters(reduced, labels):
     return found
 
 
-def exact_cost_if_inside(clusters, box_of, part):
+def exact_cost_if_inside(clusters, box_of, domain):
     """Exact cost if means lie in their boxes (those of empty clusters may be anywhere), or None."""
     for k, (mean, _) in clusters.items():
-        low, high = part.lower[box_of[k]].tolist(), part.upper[box_of[k]].tolist()
+        low, high = domain.lower[box_of[k]].tolist(), domain.upper[box_of[k]].tolist()
         if not all(a <= x <= b for a, x, b in zip(low, mean, high, strict=True)):
             return None
     return sum((cost for _, cost in clusters.values()), Fraction(0))
@@ -64,13 +64,13 @@ def every_labelling(seed):
     """A problem, presolved, and all its labellings with their clusters."""
     problem = feasible_problem(seed, largest=6)
     done = presolve(problem, StopSignal())
-    labellings = [done.reduce_labels(np.array(one)) for one in feasible_labellings(problem)]
+    labellings = [done.presolve_labels(np.array(one)) for one in feasible_labellings(problem)]
     return problem, done, labellings, [exact_clusters(done.reduced, one) for one in labellings]
 
 
 def box_around(rng, reduced, labels, low=None, high=None):
     """A box for every centre that holds the means of ``labels``, within limits, and no points."""
-    root = Subproblem.root(reduced)
+    root = Domain.root(reduced)
     low, high = (root.lower, root.upper) if low is None else (low, high)
     lower, upper = low.copy(), high.copy()
     for k in range(reduced.n_clusters):
@@ -98,16 +98,16 @@ def test_random_boxes_and_parts_of_them(bound, seed, keep_proof):
     turned = rng.permutation(problem.n_clusters)
     chosen = rng.integers(len(labellings))
     held = turned[labellings[chosen]]
-    state = bound.prepare(setting_for(done, keep_proof=keep_proof))
-    parts = [Subproblem(*box_around(rng, reduced, held))]
-    found = [bound.evaluate(state, parts[0], np.inf, StopSignal())]
+    state = bound.setup(make_bound_input(done, keep_proof=keep_proof))
+    parts = [Domain(*box_around(rng, reduced, held))]
+    found = [bound.compute(state, parts[0], np.inf, StopSignal())]
     # A part of the part, with groups left out, started from what the larger one found.
-    viable = rng.random((reduced.n_groups, reduced.n_clusters)) < 0.8
-    viable[np.arange(reduced.n_groups), held] = True
+    allowed = rng.random((reduced.n_groups, reduced.n_clusters)) < 0.8
+    allowed[np.arange(reduced.n_groups), held] = True
     smaller = box_around(rng, reduced, held, parts[0].lower, parts[0].upper)
-    parts.append(Subproblem(*smaller, viable))
+    parts.append(Domain(*smaller, allowed))
     cutoff = rng.choice([np.inf, found[0].value, 2.0 * found[0].value])
-    found.append(bound.evaluate(state, parts[1], cutoff, StopSignal(), found[0].restart))
+    found.append(bound.compute(state, parts[1], cutoff, StopSignal(), found[0].warm_start))
     compared = [0, 0]
     every = [(labellings[chosen], clusters[chosen], turned)]
     unchanged = np.arange(problem.n_clusters)
@@ -116,9 +116,11 @@ def test_random_boxes_and_parts_of_them(bound, seed, keep_proof):
         for turn in range(3):
             box_of = first if turn == 0 else rng.permutation(problem.n_clusters)[first]
             renamed = box_of[labels]
-            for number, (part, result) in enumerate(zip(parts, found, strict=True)):
-                allowed = part.viable is None or part.viable[np.arange(len(renamed)), renamed].all()
-                cost = exact_cost_if_inside(its, box_of, part) if allowed else None
+            for number, (domain, result) in enumerate(zip(parts, found, strict=True)):
+                allowed = (
+                    domain.allowed is None or domain.allowed[np.arange(len(renamed)), renamed].all()
+                )
+                cost = exact_cost_if_inside(its, box_of, domain) if allowed else None
                 if cost is not None:
                     compared[number] += 1
                     assert Fraction(result.value) <= cost
@@ -133,7 +135,7 @@ def test_sample_bound_is_tight_where_the_boxes_are_points(seed):
     done = presolve(problem, StopSignal())
     reduced = done.reduced
     rng = np.random.default_rng(seed)
-    centers = rng.normal(size=(reduced.n_clusters, reduced.n_axes)) * np.abs(reduced.points).max()
-    assigner = Assigner(reduced, done.witness)
-    value = plain_sample(reduced, assigner, Subproblem(centers, centers))
+    centers = rng.normal(size=(reduced.n_clusters, reduced.n_dims)) * np.abs(reduced.points).max()
+    assigner = CannotLinkAssigner(reduced, done.feasible_labels)
+    value = box_bound_value(reduced, assigner, Domain(centers, centers))
     assert value == pytest.approx(assigner.assign(centers).cost, rel=1e-12)

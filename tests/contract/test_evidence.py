@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
-from certikmeans.board import Board
-from certikmeans.bounds.base import Root
-from certikmeans.bounds.partition.bound import Parts
+from certikmeans.bounds.base import BoundContext
+from certikmeans.bounds.partition.bound import PartitionEvidence
 from certikmeans.bounds.registry import BOUNDS, make_bound
-from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
-from certikmeans.bounds.spectral.bound import AboutTheWhole
+from certikmeans.bounds.sdp.model import MatrixMultipliers
+from certikmeans.bounds.spectral.bound import SpectralEvidence
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.leaves import CODES, KINDS
 from certikmeans.certificate.write import make_certificate
-from certikmeans.events import Emitter
+from certikmeans.events import EventBus
 from certikmeans.presolve.pipeline import presolve
-from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import AbstractEvidence, GroupMultipliers, Leaf
+from certikmeans.problem.domain import Domain
+from certikmeans.proof import AbstractEvidence, GroupMultipliers, LeafProof
+from certikmeans.solver.state import SolveState
 from certikmeans.stop import StopSignal
-from certikmeans.testing.contracts import setting_for
+from certikmeans.testing.contracts import make_bound_input
 
 # Numbers in files that exist: they never change. A new kind takes the next one.
 FROZEN = {
@@ -53,12 +53,12 @@ def found_by(name):
     def make(rng, n_groups):
         problem = Problem.from_data(rng.normal(size=(n_groups, 4)), 3)
         done = presolve(problem, StopSignal())
-        board = Board(problem, 1e-3, Emitter(), StopSignal())
-        board.offer(solve(problem, jobs=1).labels, "known")
-        bound, whole = make_bound(name), Subproblem.root(done.reduced)
-        state = bound.prepare(setting_for(done, keep_proof=True))
-        root = Root(board.seen_from(done))
-        found = bound.evaluate(state, whole, np.inf, StopSignal(), None, root).leaf.evidence
+        board = SolveState(problem, 1e-3, EventBus(), StopSignal())
+        board.update_incumbent(solve(problem, jobs=1).labels, "known")
+        bound, whole = make_bound(name), Domain.root(done.reduced)
+        state = bound.setup(make_bound_input(done, keep_proof=True))
+        root = BoundContext(board.reduced_view(done))
+        found = bound.compute(state, whole, np.inf, StopSignal(), None, root).leaf.evidence
         assert found is not None
         return found
 
@@ -69,20 +69,20 @@ def found_by(name):
 MAKERS = {
     GroupMultipliers: group_multipliers,
     MatrixMultipliers: matrix_multipliers,
-    AboutTheWhole: found_by("spectral"),
-    Parts: found_by("partition"),
+    SpectralEvidence: found_by("spectral"),
+    PartitionEvidence: found_by("partition"),
 }
 READABLE = {
     GroupMultipliers: lambda length, n_groups: length == n_groups,
     MatrixMultipliers: lambda length, n_groups: (length - n_groups * (n_groups + 1) // 2) % 4 == 0,
-    AboutTheWhole: None,  # taken as it is
-    Parts: None,
+    SpectralEvidence: None,  # taken as it is
+    PartitionEvidence: None,
 }
 BOUND_OF = {
     GroupMultipliers: "cluster",
     MatrixMultipliers: "sdp",
-    AboutTheWhole: "spectral",
-    Parts: "partition",
+    SpectralEvidence: "spectral",
+    PartitionEvidence: "partition",
 }
 KINDS_OF_EVIDENCE = pytest.mark.parametrize("kind", MAKERS, ids=lambda kind: kind.__name__)
 
@@ -146,7 +146,7 @@ def test_joined_multipliers_add_up_less_what_is_inside():
         (kind, branching)
         for kind in MAKERS
         for branching in ("centers", "pairs")
-        if branching == "pairs" or make_bound(BOUND_OF[kind]).uses_boxes
+        if branching == "pairs" or make_bound(BOUND_OF[kind]).uses_center_boxes
     ],
 )
 def test_certificates_hold_it(kind, branching):
@@ -160,9 +160,9 @@ def test_certificates_hold_it(kind, branching):
         branching=branching,
         keep_proof=True,
         gap=1e-6,
-        node_limit=6 if make_bound(BOUND_OF[kind]).in_nodes else 1,
+        node_limit=6 if make_bound(BOUND_OF[kind]).usable_in_tree else 1,
     )
-    leaves = [node for node in result.proof.nodes if isinstance(node, Leaf)]
+    leaves = [node for node in result.proof.nodes if isinstance(node, LeafProof)]
     held = [leaf for leaf in leaves if type(leaf.evidence) is kind]
     assert held
     assert all(leaf.kind == BOUND_OF[kind] for leaf in held)
@@ -184,7 +184,7 @@ def test_numbers_of_leaf_kinds_are_frozen():
 @pytest.mark.parametrize("name", BOUNDS)
 def test_what_can_be_certified_has_a_checker_of_its_name(name):
     bound = make_bound(name)
-    if bound.has_evidence:
+    if bound.certifiable:
         kind = KINDS[CODES[bound.name]]
         assert callable(kind.check)
         assert kind.__doc__
@@ -193,4 +193,4 @@ def test_what_can_be_certified_has_a_checker_of_its_name(name):
 
 
 def test_both_cases_of_the_test_above_occur():
-    assert {make_bound(name).has_evidence for name in BOUNDS} == {True, False}
+    assert {make_bound(name).certifiable for name in BOUNDS} == {True, False}

@@ -12,27 +12,27 @@ import pytest
 from certikmeans import heuristics
 from certikmeans.heuristics._template import Template
 from certikmeans.heuristics.base import AbstractHeuristic
-from certikmeans.heuristics.columns import ColumnSearch
 from certikmeans.heuristics.default import DefaultSearch
-from certikmeans.heuristics.exchange import Exchange, Exertion
+from certikmeans.heuristics.genetic_search import GeneticBudget, GeneticSearch
 from certikmeans.heuristics.local_search import means_of
-from certikmeans.heuristics.population import Budget, Population
-from certikmeans.testing.contracts import check_heuristic, workshop_for
+from certikmeans.heuristics.set_partitioning import SetPartitioningHeuristic
+from certikmeans.heuristics.swap_search import SwapBudget, SwapSearch
+from certikmeans.testing.contracts import check_heuristic, make_heuristic_context
 from certikmeans.testing.instances import feasible_problem
 
 
 @dataclass(frozen=True)
 class Column:
-    centre: np.ndarray
+    center: np.ndarray
     members: np.ndarray
     cost: float
 
 
-def random_columns(workshop, seed):
+def random_columns(ctx, seed):
     """Clusters of the witness, and random independent sets, as a bound might come across them."""
-    problem = workshop.problem
+    problem = ctx.problem
     rng = np.random.default_rng(seed)
-    chosen = [workshop.witness == k for k in np.unique(workshop.witness)]
+    chosen = [ctx.feasible_labels == k for k in np.unique(ctx.feasible_labels)]
     near = np.zeros((problem.n_groups, problem.n_groups), dtype=bool)
     tails, heads = problem.graph.edges().T
     near[tails, heads] = near[heads, tails] = True
@@ -42,23 +42,25 @@ def random_columns(workshop, seed):
             members[i] = not near[i, members].any()
         chosen.append(members)
     for members in chosen:
-        centre = means_of(problem, np.where(members, 0, 1))[0]
-        away = problem.weights[members, None] * (problem.points[members] - centre) ** 2
-        yield Column(centre, members.astype(np.uint8), float(np.sum(away)))
+        center = means_of(problem, np.where(members, 0, 1))[0]
+        away = problem.weights[members, None] * (problem.points[members] - center) ** 2
+        yield Column(center, members.astype(np.uint8), float(np.sum(away)))
 
 
 def column_search(problem, seed):
-    workshop = workshop_for(problem, seed=seed)
-    return ColumnSearch(list(random_columns(workshop, seed)), workshop.witness)
+    ctx = make_heuristic_context(problem, seed=seed)
+    return SetPartitioningHeuristic(list(random_columns(ctx, seed)), ctx.feasible_labels)
 
 
 # How each is made for a problem and a seed.
 MAKERS = {
     Template: lambda problem, seed: Template(),
     DefaultSearch: lambda problem, seed: DefaultSearch(),
-    Population: lambda problem, seed: Population(Budget(starts=4, offspring=8, patience=8)),
-    Exchange: lambda problem, seed: Exchange(Exertion(starts=4, patience=8, trials=60)),
-    ColumnSearch: column_search,
+    GeneticSearch: lambda problem, seed: GeneticSearch(
+        GeneticBudget(starts=4, offspring=8, max_no_improve=8)
+    ),
+    SwapSearch: lambda problem, seed: SwapSearch(SwapBudget(starts=4, max_no_improve=8, trials=60)),
+    SetPartitioningHeuristic: column_search,
 }
 
 

@@ -21,18 +21,18 @@ def mycielski(n: int, edges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 GROETZSCH = mycielski(5, CYCLE_5)
 
 
-def colourable(n: int, edges, n_colours: int) -> bool:
+def colourable(n: int, edges, n_colors: int) -> bool:
     """Try every labelling."""
     edges = list(edges)
     return any(
         all(labels[i] != labels[j] for i, j in edges)
-        for labels in product(range(n_colours), repeat=n)
+        for labels in product(range(n_colors), repeat=n)
     )
 
 
-def hidden_colouring(rng, n: int, n_edges: int, n_colours: int) -> np.ndarray:
+def hidden_colouring(rng, n: int, n_edges: int, n_colors: int) -> np.ndarray:
     """Random edges between different hidden labels."""
-    labels = rng.integers(0, n_colours, n)
+    labels = rng.integers(0, n_colors, n)
     edges = rng.integers(0, n, (3 * n_edges, 2))
     return edges[labels[edges[:, 0]] != labels[edges[:, 1]]][:n_edges]
 

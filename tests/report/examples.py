@@ -13,7 +13,7 @@ from certikmeans.result import Result
 from certikmeans.status import Status, StopReason
 
 
-def made_result(problem: Problem, labels: Any, **changes: Any) -> Result:
+def make_result(problem: Problem, labels: Any, **changes: Any) -> Result:
     """Return a result with the true cost of ``labels`` and a bound of 80 % of it."""
     labels = None if labels is None else np.asarray(labels, dtype=np.int64)
     cost, centers = np.inf, None
@@ -46,7 +46,7 @@ def made_result(problem: Problem, labels: Any, **changes: Any) -> Result:
     return Result(**{**fields, **changes})
 
 
-def made_trace(result: Result) -> Trace:
+def make_trace(result: Result) -> Trace:
     """Return the trace of a run that ended with ``result``."""
     trace = Trace()
     trace(PresolveDone(0.1, result.n_points, result.n_points, 2, 0, 0))

@@ -12,11 +12,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from certikmeans.presolve.infeasible import MustLinkPath
+from certikmeans.presolve.infeasibility_search import MustLinkPath
 from certikmeans.problem import Problem
 from certikmeans.report.html import report_html
 from certikmeans.status import Status, StopReason
-from tests.report.examples import made_result, made_trace
+from tests.report.examples import make_result, make_trace
 
 BROWSER = next(
     (
@@ -66,11 +66,11 @@ def example(n_points=60, n_features=3, n_clusters=4, seed=0, scale=1.0):
         {"must_link": [(0, n_clusters)], "cannot_link": [(0, 1)]} if n_points > n_clusters else {}
     )
     problem = Problem.from_data(points, n_clusters, **pairs)
-    return problem, made_result(problem, labels)
+    return problem, make_result(problem, labels)
 
 
 def page_of(problem, result, **options) -> str:
-    return report_html(problem, result, made_trace(result), **options)
+    return report_html(problem, result, make_trace(result), **options)
 
 
 def test_the_page_tells_everything():
@@ -161,9 +161,9 @@ def test_any_shape_and_scale(shape, scale):
 def test_without_a_trace_a_labelling_or_a_solution():
     problem, result = example()
     assert "Progress" not in text_of(report_html(problem, result))
-    unknown = made_result(problem, None)
+    unknown = make_result(problem, None)
     assert "nothing: neither a labelling" in text_of(page_of(problem, unknown))
-    infeasible = made_result(
+    infeasible = make_result(
         problem,
         None,
         status=Status.INFEASIBLE,
@@ -172,7 +172,7 @@ def test_without_a_trace_a_labelling_or_a_solution():
         infeasibility=MustLinkPath((0, 4, 1)),
     )
     assert "must-links join them: 0 - 4 - 1" in text_of(page_of(problem, infeasible))
-    empty = made_result(problem, np.zeros(60, dtype=int))
+    empty = make_result(problem, np.zeros(60, dtype=int))
     assert "Table of clusters" in text_of(page_of(problem, empty))
 
 

@@ -11,12 +11,18 @@ import pytest
 from certikmeans.errors import InputError, MissingExtraError
 from certikmeans.problem import Problem
 from certikmeans.report import plots
-from certikmeans.report.palette import COLOURS, MARKERS, colour_of, marker_of
-from certikmeans.report.projection import project
-from certikmeans.report.thinning import thinned_pairs, thinned_points
+from certikmeans.report.plot_data import (
+    COLORS,
+    MARKERS,
+    cluster_color,
+    cluster_marker,
+    project,
+    subsample_pairs,
+    subsample_points,
+)
 from certikmeans.report.trace import Trace
 from certikmeans.status import Status, StopReason
-from tests.report.examples import made_result, made_trace
+from tests.report.examples import make_result, make_trace
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -35,36 +41,36 @@ def test_any_shape_is_drawn(n_points, n_features, n_clusters):
     points, labels = blobs(n_points, n_features, n_clusters)
     pairs = [(0, 1)] if n_points > 1 else []
     problem = Problem.from_data(points, n_clusters, cannot_link=pairs)
-    result = made_result(problem, labels)
-    assert plots.picture(problem, result, made_trace(result)).startswith(PNG)
+    result = make_result(problem, labels)
+    assert plots.render_figure(problem, result, make_trace(result)).startswith(PNG)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-60, 1e55])
 def test_extreme_and_equal_points_are_drawn(scale):
     points, labels = blobs(12, 2, 2)
     problem = Problem.from_data(scale * points, 2)
-    result = made_result(problem, labels)
-    assert plots.picture(problem, result, made_trace(result)).startswith(PNG)
+    result = make_result(problem, labels)
+    assert plots.render_figure(problem, result, make_trace(result)).startswith(PNG)
 
 
 def test_no_labelling_and_no_events_are_drawn():
     points, labels = blobs(12, 2, 2)
     problem = Problem.from_data(points, 2, must_link=[(0, 1)], cannot_link=[(0, 1)])
-    infeasible = made_result(
+    infeasible = make_result(
         problem,
         None,
         status=Status.INFEASIBLE,
         stop_reason=StopReason.PROVEN_INFEASIBLE,
         lower_bound=np.inf,
     )
-    assert plots.picture(problem, infeasible, made_trace(infeasible)).startswith(PNG)
-    assert plots.picture(problem, made_result(problem, labels), Trace()).startswith(PNG)
+    assert plots.render_figure(problem, infeasible, make_trace(infeasible)).startswith(PNG)
+    assert plots.render_figure(problem, make_result(problem, labels), Trace()).startswith(PNG)
 
 
 def captions(monkeypatch, problem, result) -> str:
     notes: list[str] = []
     monkeypatch.setattr(plots, "_caption", lambda figure, found: notes.extend(found))
-    assert plots.picture(problem, result, made_trace(result)).startswith(PNG)
+    assert plots.render_figure(problem, result, make_trace(result)).startswith(PNG)
     return "; ".join(notes)
 
 
@@ -72,14 +78,14 @@ def test_large_inputs_are_thinned_out_and_the_caption_says_so(monkeypatch):
     points, labels = blobs(100_000, 2, 3)
     ends = np.arange(90_000).reshape(-1, 3)
     problem = Problem.from_data(points, 3, cannot_link=ends[:, :2])
-    note = captions(monkeypatch, problem, made_result(problem, labels))
+    note = captions(monkeypatch, problem, make_result(problem, labels))
     assert note == "20,000 of 100,000 points drawn; 300 of 30,000 pairs drawn"
 
 
 def test_nothing_is_said_when_everything_is_drawn(monkeypatch):
     points, labels = blobs(100, 2, 3)
     problem = Problem.from_data(points, 3, cannot_link=[(0, 1)], must_link=[(0, 3)])
-    assert captions(monkeypatch, problem, made_result(problem, labels)) == ""
+    assert captions(monkeypatch, problem, make_result(problem, labels)) == ""
 
 
 @pytest.mark.parametrize(
@@ -90,13 +96,13 @@ def test_both_kinds_of_pairs_get_room(n_must, n_cannot, shown):
     points, _ = blobs(2001, 2, 3)
     line = np.stack([np.arange(2000), np.arange(1, 2001)], axis=1)
     problem = Problem.from_data(points, 3, must_link=line[:n_must], cannot_link=line[:n_cannot])
-    must, cannot = thinned_pairs(problem, np.random.default_rng(0))
+    must, cannot = subsample_pairs(problem, np.random.default_rng(0))
     assert (len(must), len(cannot)) == shown
 
 
 def test_the_ends_of_drawn_pairs_are_drawn():
     pairs = np.array([[0, 99_999], [17, 4711]])
-    shown = thinned_points(100_000, pairs, np.random.default_rng(0), plots.MAX_POINTS)
+    shown = subsample_points(100_000, pairs, np.random.default_rng(0), plots.MAX_POINTS)
     assert len(np.unique(shown)) == len(shown) == plots.MAX_POINTS
     assert np.isin(pairs, shown).all()
 
@@ -106,23 +112,23 @@ def test_the_view_keeps_distances_of_planar_data_and_places_centres():
     plane = rng.normal(size=(20, 2)) * (3.0, 1.0)
     turned = plane @ np.linalg.qr(rng.normal(size=(5, 5)))[0][:2] + 7.0
     view = project(turned, np.arange(20), None)
-    assert not view.one_axis
+    assert not view.is_one_dimensional
     expected = np.linalg.norm(plane[:, None] - plane[None], axis=2)
-    drawn = np.linalg.norm(view.places[:, None] - view.places[None], axis=2)
+    drawn = np.linalg.norm(view.coordinates[:, None] - view.coordinates[None], axis=2)
     np.testing.assert_allclose(drawn, expected, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(view.of_centres(turned[:2], np.arange(2)), view.places[:2])
+    np.testing.assert_allclose(view.project_centers(turned[:2], np.arange(2)), view.coordinates[:2])
 
 
 def test_two_features_are_drawn_as_they_are():
     points, labels = blobs(12, 2, 2)
     view = project(points, np.arange(12), labels, ("sepal length", "cost in $"))
     assert view.axis_names == ("sepal length", "cost in $")
-    np.testing.assert_array_equal(view.places, points)
-    np.testing.assert_array_equal(view.of_centres(points[:3], np.arange(3)), points[:3])
+    np.testing.assert_array_equal(view.coordinates, points)
+    np.testing.assert_array_equal(view.project_centers(points[:3], np.arange(3)), points[:3])
     problem = Problem.from_data(points, 2)
-    result = made_result(problem, labels)
+    result = make_result(problem, labels)
     names = ("$x^$", "y")  # not a formula
-    assert plots.picture(problem, result, made_trace(result), "png", names).startswith(PNG)
+    assert plots.render_figure(problem, result, make_trace(result), "png", names).startswith(PNG)
     assert project(points, np.arange(12), labels).axis_names == ("first feature", "second feature")
     one = project(points[:, :1], np.arange(12), labels, ("height",))
     assert one.axis_names[0] == "height, centred"
@@ -131,12 +137,12 @@ def test_two_features_are_drawn_as_they_are():
 def test_the_file_is_written_in_the_format_its_name_asks_for(tmp_path):
     points, labels = blobs(12, 2, 2)
     problem = Problem.from_data(points, 2)
-    result = made_result(problem, labels)
+    result = make_result(problem, labels)
     for name, start in (("a.png", PNG), ("b.svg", b"<?xml"), ("c.pdf", b"%PDF")):
-        plots.plot_solution(tmp_path / name, problem, result, made_trace(result))
+        plots.plot_solution(tmp_path / name, problem, result, make_trace(result))
         assert (tmp_path / name).read_bytes().startswith(start)
     with pytest.raises(InputError, match="cannot be written as"):
-        plots.picture_format(Path("a.gif"))
+        plots.figure_format(Path("a.gif"))
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
@@ -148,9 +154,9 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
 def test_drawing_leaves_pyplot_alone():
     points, labels = blobs(12, 2, 2)
     problem = Problem.from_data(points, 2)
-    result = made_result(problem, labels)
+    result = make_result(problem, labels)
     before = "matplotlib.pyplot" in sys.modules
-    plots.picture(problem, result, made_trace(result))
+    plots.render_figure(problem, result, make_trace(result))
     assert ("matplotlib.pyplot" in sys.modules) == before
 
 
@@ -167,14 +173,14 @@ def lab(colour: str) -> np.ndarray:
 
 
 def test_ten_clusters_have_ten_colours_and_ten_markers():
-    assert len({colour_of(k) for k in range(10)}) == 10
-    assert len({marker_of(k) for k in range(10)}) == 10
-    for first in range(len(COLOURS)):
+    assert len({cluster_color(k) for k in range(10)}) == 10
+    assert len({cluster_marker(k) for k in range(10)}) == 10
+    for first in range(len(COLORS)):
         for second in range(first):
-            distance = np.linalg.norm(lab(COLOURS[first]) - lab(COLOURS[second]))
-            assert distance > 18.0, (COLOURS[first], COLOURS[second])
-    both = {(colour_of(k), marker_of(k)) for k in range(len(COLOURS) * len(MARKERS))}
-    assert len(both) == len(COLOURS) * len(MARKERS)
+            distance = np.linalg.norm(lab(COLORS[first]) - lab(COLORS[second]))
+            assert distance > 18.0, (COLORS[first], COLORS[second])
+    both = {(cluster_color(k), cluster_marker(k)) for k in range(len(COLORS) * len(MARKERS))}
+    assert len(both) == len(COLORS) * len(MARKERS)
 
 
 def test_the_progress_has_an_axis_in_per_cent(monkeypatch):
@@ -182,10 +188,10 @@ def test_the_progress_has_an_axis_in_per_cent(monkeypatch):
 
     points, labels = blobs(60, 2, 3)
     problem = Problem.from_data(points, 3)
-    result = made_result(problem, labels)
+    result = make_result(problem, labels)
     seen = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: seen.append(figure))
-    plots.picture(problem, result, made_trace(result))
+    plots.render_figure(problem, result, make_trace(result))
     seen[0].canvas.draw()
     right = seen[0].axes[1].child_axes[0]
     assert right.get_ylabel().startswith("below the best cost, in %")
@@ -200,5 +206,5 @@ def test_a_labelling_without_a_trace_is_not_said_to_be_missing(monkeypatch):
     problem = Problem.from_data(points, 2)
     seen = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: seen.append(figure))
-    plots.picture(problem, made_result(problem, labels), Trace())
+    plots.render_figure(problem, make_result(problem, labels), Trace())
     assert [text.get_text() for text in seen[0].axes[1].texts] == ["nothing was recorded"]

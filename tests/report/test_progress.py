@@ -8,29 +8,29 @@ import os
 import pytest
 from rich.console import Console
 
-from certikmeans.compiling.listening import Compiling
+from certikmeans._jit.compile_events import KernelCompilation
 from certikmeans.events import (
     BoundImproved,
     BoundProgress,
-    Emitter,
+    EventBus,
     Finished,
     HeuristicProgress,
     IncumbentFound,
-    Meter,
     PresolveDone,
+    ProgressCounter,
     StageFinished,
     StageStarted,
 )
 from certikmeans.problem import Problem
 from certikmeans.report.progress import (
-    FIRST_RUN,
+    FIRST_RUN_MESSAGE,
     LiveProgress,
     PlainProgress,
     ProgressState,
     SilentProgress,
-    progress_on,
+    make_progress,
 )
-from tests.report.examples import made_result
+from tests.report.examples import make_result
 
 PROBLEM = Problem.from_data([[0.0], [1.0], [5.0]], 2)
 RUN = [
@@ -44,7 +44,7 @@ RUN = [
     IncumbentFound(0.03, 12.0, "lloyd"),
     HeuristicProgress(0.04, 16, 256),
     StageFinished(0.05, "heuristics"),
-    Finished(0.06, made_result(PROBLEM, [0, 0, 1])),
+    Finished(0.06, make_result(PROBLEM, [0, 0, 1])),
 ]
 
 
@@ -117,14 +117,14 @@ def test_live_display_shows_the_state_and_clears_up():
 )
 def test_the_stream_decides(monkeypatch, term, kind):
     monkeypatch.setenv("TERM", term)
-    assert isinstance(progress_on(Terminal()), kind)
-    assert isinstance(progress_on(io.StringIO()), PlainProgress)
-    assert isinstance(progress_on(Terminal(), quiet=True), SilentProgress)
+    assert isinstance(make_progress(Terminal()), kind)
+    assert isinstance(make_progress(io.StringIO()), PlainProgress)
+    assert isinstance(make_progress(Terminal(), quiet=True), SilentProgress)
 
 
 def test_silence():
     stream = Terminal()
-    with progress_on(stream, quiet=True) as progress:
+    with make_progress(stream, quiet=True) as progress:
         for event in RUN:
             progress(event)
         progress.announce("stopping")
@@ -153,21 +153,21 @@ def test_compiling_is_said_once_on_a_stream(tmp_path):
     path = tmp_path / "log"
     with path.open("w") as stream, PlainProgress(stream) as progress:
         for number in (1, 2, 3):
-            progress.compiling(Compiling("lloyd", number))
-    assert path.read_text().splitlines() == [FIRST_RUN]
+            progress.compiling(KernelCompilation("lloyd", number))
+    assert path.read_text().splitlines() == [FIRST_RUN_MESSAGE]
 
 
 def test_compiling_for_long_is_counted_on_a_stream(tmp_path):
     path, seconds = tmp_path / "log", iter([0.0, 4.0, 6.0, 8.0])
     with path.open("w") as stream, PlainProgress(stream, clock=lambda: next(seconds)) as progress:
         for number in (1, 2, 3, 4):
-            progress.compiling(Compiling("lloyd", number))
-    assert path.read_text().splitlines() == [FIRST_RUN, "compiling kernel 3 (lloyd)"]
+            progress.compiling(KernelCompilation("lloyd", number))
+    assert path.read_text().splitlines() == [FIRST_RUN_MESSAGE, "compiling kernel 3 (lloyd)"]
 
 
 def test_compiling_is_counted_on_a_terminal_until_the_run_goes_on():
     live = LiveProgress(Console(file=io.StringIO(), force_terminal=True, width=120))
-    live.compiling(Compiling("lloyd", 7))
+    live.compiling(KernelCompilation("lloyd", 7))
     assert "compiling kernel 7 (lloyd)" in live.render().plain
     live(StageStarted(1.0, "bounds"))
     assert "compiling" not in live.render().plain
@@ -175,10 +175,10 @@ def test_compiling_is_counted_on_a_terminal_until_the_run_goes_on():
 
 def test_a_meter_adds_up_and_speaks_seldom(monkeypatch):
     told = []
-    emitter = Emitter([told.append])
-    monkeypatch.setattr(Emitter, "seconds", property(lambda self: now[0]))
+    emitter = EventBus([told.append])
+    monkeypatch.setattr(EventBus, "seconds", property(lambda self: now[0]))
     now = [0.0]
-    meter = Meter(emitter, "cluster")
+    meter = ProgressCounter(emitter, "cluster")
     for now[0] in (0.1, 0.2, 0.3, 0.4, 0.6):
         meter(boxes=10)
     meter(climbs=1)

@@ -10,9 +10,9 @@ import pytest
 
 from certikmeans.events import PresolveDone
 from certikmeans.problem import Problem
-from certikmeans.report.summary import summarise, what_is_proven
+from certikmeans.report.summary import proven_statement, summarize
 from certikmeans.status import Status, StopReason
-from tests.report.examples import made_result
+from tests.report.examples import make_result
 
 SQUARE = Problem.from_data(
     [[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]],
@@ -31,8 +31,8 @@ def line(text: str, label: str) -> str:
 
 
 def test_every_entry_is_there_and_fits_a_terminal():
-    text = summarise(
-        made_result(SQUARE, GOOD),
+    text = summarize(
+        make_result(SQUARE, GOOD),
         SQUARE,
         presolve=PresolveDone(0.1, 4, 3, 2, 1, 3),
         requested_gap=1e-3,
@@ -59,7 +59,7 @@ def test_every_entry_is_there_and_fits_a_terminal():
     ],
 )
 def test_broken_pairs_are_counted_from_the_labels(labels, claim):
-    pairs = line(summarise(made_result(SQUARE, labels), SQUARE), "Pairs")
+    pairs = line(summarize(make_result(SQUARE, labels), SQUARE), "Pairs")
     assert "BROKEN" in pairs
     assert claim in pairs
     assert "respected" not in pairs
@@ -67,8 +67,8 @@ def test_broken_pairs_are_counted_from_the_labels(labels, claim):
 
 @pytest.mark.parametrize("bound", [0.1, 0.3, 2 / 3, 0.7, 0.999, np.nextafter(1.0, 0.0)])
 def test_the_stated_excess_is_true(bound):
-    result = made_result(SQUARE, GOOD, lower_bound=float(bound))
-    shown = re.search(r"at most (\S+) % more", what_is_proven(result))
+    result = make_result(SQUARE, GOOD, lower_bound=float(bound))
+    shown = re.search(r"at most (\S+) % more", proven_statement(result))
     assert shown is not None
     allowed = Fraction(result.lower_bound) * (1 + Fraction(shown.group(1)) / 100)
     assert allowed >= Fraction(result.cost)
@@ -78,18 +78,18 @@ def test_only_weights_that_differ_from_one_are_mentioned():
     equal, heavy = (
         Problem.from_data(SQUARE.points, 2, weights=weights) for weights in ([1] * 4, [1, 1, 1, 2])
     )
-    assert "(squared distances" in line(summarise(made_result(equal, GOOD), equal), "Cost")
-    assert "(weighted squared" in line(summarise(made_result(heavy, GOOD), heavy), "Cost")
+    assert "(squared distances" in line(summarize(make_result(equal, GOOD), equal), "Cost")
+    assert "(weighted squared" in line(summarize(make_result(heavy, GOOD), heavy), "Cost")
 
 
 def test_a_bound_of_zero_proves_nothing():
-    result = made_result(SQUARE, GOOD, lower_bound=0.0)
-    assert "nothing about the distance" in line(summarise(result, SQUARE), "Proven")
+    result = make_result(SQUARE, GOOD, lower_bound=0.0)
+    assert "nothing about the distance" in line(summarize(result, SQUARE), "Proven")
 
 
 def test_a_closed_gap_proves_optimality():
-    result = made_result(SQUARE, GOOD, lower_bound=1.0, status=Status.OPTIMAL)
-    assert "this one is optimal" in line(summarise(result, SQUARE), "Proven")
+    result = make_result(SQUARE, GOOD, lower_bound=1.0, status=Status.OPTIMAL)
+    assert "this one is optimal" in line(summarize(result, SQUARE), "Proven")
 
 
 def test_without_a_labelling_no_cost_is_shown():
@@ -101,8 +101,8 @@ def test_without_a_labelling_no_cost_is_shown():
             "lower_bound": np.inf,
         },
     ):
-        result = made_result(SQUARE, None, **changes)
-        text = summarise(result, SQUARE)
+        result = make_result(SQUARE, None, **changes)
+        text = summarize(result, SQUARE)
         assert "Cost" not in text
         assert "Gap" not in text
         assert result.status.sentence.split(";")[0] in line(text, "Status")
@@ -110,5 +110,5 @@ def test_without_a_labelling_no_cost_is_shown():
 
 def test_many_and_empty_clusters():
     problem = Problem.from_data(np.arange(40.0).reshape(-1, 1), 20)
-    text = line(summarise(made_result(problem, np.arange(40) // 4), problem), "Clusters")
+    text = line(summarize(make_result(problem, np.arange(40) // 4), problem), "Clusters")
     assert text.endswith(", ..., 0 (10 clusters empty)")

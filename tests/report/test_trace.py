@@ -7,7 +7,7 @@ import math
 from certikmeans.events import BoundImproved, IncumbentFound, PresolveDone, StageStarted
 from certikmeans.problem import Problem
 from certikmeans.report.trace import Trace
-from tests.report.examples import made_result, made_trace
+from tests.report.examples import make_result, make_trace
 
 
 def test_bound_and_incumbent_are_carried_forward():
@@ -25,6 +25,6 @@ def test_bound_and_incumbent_are_carried_forward():
 
 def test_the_last_point_is_the_result():
     problem = Problem.from_data([[0.0], [1.0]], 1)
-    result = made_result(problem, [0, 0])
-    last = made_trace(result).points[-1]
+    result = make_result(problem, [0, 0])
+    last = make_trace(result).points[-1]
     assert (last.cost, last.lower_bound) == (result.cost, result.lower_bound)

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.datasets.base import Sizes
-from benchmarks.datasets.instances import SYNTHETIC, UNCONSTRAINED, Instance
-from benchmarks.datasets.paper import KINDS
-from benchmarks.rows import Request
-from benchmarks.solvers.curve import LARGEST as LARGEST_WITH_CURVE
+from benchmarks.datasets.paper import KINDS, SYNTHETIC, UNCONSTRAINED, Instance
+from benchmarks.results import RunRequest
+from benchmarks.solvers.certikmeans_solver import CLUSTER, GROUPED
+from benchmarks.solvers.exact_baselines import MAX_CURVE_POINTS as LARGEST_WITH_CURVE
+from benchmarks.solvers.exact_baselines import SdpSolver
 from benchmarks.solvers.heuristics import Coreset
-from benchmarks.solvers.ours import CLUSTER, GROUPED
 from benchmarks.solvers.registry import HEURISTICS as HEURISTIC_SOLVERS
 from benchmarks.solvers.registry import SOLVERS
-from benchmarks.solvers.sdp import SdpSolver
-from benchmarks.studies.paper.printed import TABLES
-from benchmarks.studies.paper.printed_studies import (
+from benchmarks.studies.paper.printed import (
     DENSITY,
     FRACTIONS,
     GROWTH,
     HEURISTICS,
     METRIC_SETS,
+    TABLES,
 )
 
 EXPERIMENTS = (*TABLES, "density", "growth", "metrics", "heuristics")
@@ -53,12 +52,12 @@ def requests(
     limit_of: Mapping[str, float] | None = None,
     seed: int = 0,
     only: str | None = None,
-) -> list[Request]:
+) -> list[RunRequest]:
     """The rows of a table; ``limit`` replaces every default, ``limit_of`` those of some solvers."""
     found = []
     for instance, solver, default in _pairs(experiment):
         seconds = (limit_of or {}).get(solver, limit or default)
-        request = Request(instance, SOLVERS[solver], seconds, seed)
+        request = RunRequest(instance, SOLVERS[solver], seconds, seed)
         if only is None or only.lower() in request.title.lower():
             found.append(request)
     return found
@@ -102,7 +101,7 @@ def _heuristics(instance: Instance) -> Iterator[tuple[Instance, str, float]]:
             yield instance, solver, LIMITS[solver]
 
 
-def estimate_minutes(pending: Sequence[Request]) -> tuple[float, float]:
+def estimate_minutes(pending: Sequence[RunRequest]) -> tuple[float, float]:
     """Minutes that the rows will probably take, and at most if each uses up its limit."""
     likely = most = 0.0
     for request in pending:

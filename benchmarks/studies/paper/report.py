@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.pages import show, write_page
-from benchmarks.rows import SKIPPED, Found, Row, commits, latest
+from benchmarks.results import SKIPPED, ResultRow, ResultTable, commits, latest
 from benchmarks.studies.paper import plots, sections, verdict
 from benchmarks.studies.paper.printed import TABLES
 
@@ -54,7 +54,7 @@ heuristic's 1.643e9 stands beside 4.135e5.
 """
 
 
-def write_report(rows: Sequence[Row], directory: Path) -> Path:
+def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     """Write ``paper.md`` and its plots into ``directory``; returns the page."""
     found = latest(rows)
     parts = [INTRODUCTION, *_measured_on(rows), NOT_REPRODUCED]
@@ -81,7 +81,7 @@ def write_report(rows: Sequence[Row], directory: Path) -> Path:
     return write_page(directory / "paper.md", parts)
 
 
-def _measured_on(rows: Sequence[Row]) -> list[str]:
+def _measured_on(rows: Sequence[ResultRow]) -> list[str]:
     if not rows:
         return []
     about = rows[-1].about
@@ -98,7 +98,7 @@ def _measured_on(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _limits(rows: Sequence[Row]) -> str:
+def _limits(rows: Sequence[ResultRow]) -> str:
     """The limits of the rows shown, solver by solver."""
     limits: dict[str, set[float]] = {}
     for row in latest(rows).values():
@@ -109,7 +109,7 @@ def _limits(rows: Sequence[Row]) -> str:
     )
 
 
-def _skipped(found: Found) -> list[str]:
+def _skipped(found: ResultTable) -> list[str]:
     """What was not run, by name and reason, instances with the same reason together."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for row in found.values():

@@ -10,7 +10,7 @@ import argparse
 from collections import ChainMap
 from collections.abc import Iterator, Sequence
 
-from benchmarks.rows import Request
+from benchmarks.results import RunRequest
 from benchmarks.solvers.registry import HEURISTICS
 from benchmarks.studies.paper.experiments import EXPERIMENTS, LIMITS, estimate_minutes, requests
 from benchmarks.studies.paper.report import write_report
@@ -51,7 +51,7 @@ def _limit_of(text: str) -> dict[str, float]:
     return dict.fromkeys(solvers, limit)
 
 
-def rows(scope: Scope) -> Iterator[Request]:
+def rows(scope: Scope) -> Iterator[RunRequest]:
     """The tables asked for; small, one instance of the density study."""
     options = scope.options
     if scope.small:
@@ -62,7 +62,7 @@ def rows(scope: Scope) -> Iterator[Request]:
         yield from requests(name, limit=options.limit, limit_of=limit_of)
 
 
-def _estimate(wanted: Sequence[Request]) -> str:
+def _estimate(wanted: Sequence[RunRequest]) -> str:
     likely, most = estimate_minutes(wanted)
     return f"about {likely:.0f} minutes, at most {most:.0f}"
 

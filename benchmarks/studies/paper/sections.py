@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from benchmarks.datasets.instances import Instance
+from benchmarks.datasets.paper import Instance
 from benchmarks.pages import percent, show
-from benchmarks.rows import Found, Row
-from benchmarks.studies.paper.printed import CLOSED, METHODS, NONE, TABLES, Entry, Printed
-from benchmarks.studies.paper.printed_studies import (
+from benchmarks.results import ResultRow, ResultTable
+from benchmarks.studies.paper.printed import (
+    CLOSED,
     DENSITY,
     FRACTIONS,
     GROWTH,
     HEURISTIC_NAMES,
     HEURISTICS,
+    METHODS,
     METRIC_SETS,
     METRICS,
+    NONE,
+    TABLES,
+    Entry,
+    Printed,
 )
 
 OURS, GROUPED = "sdc-gbb/cluster", "sdc-gbb/grouped"
@@ -25,7 +30,7 @@ TITLES = {
 }
 
 
-def table(number: str, found: Found) -> list[str]:
+def table(number: str, found: ResultTable) -> list[str]:
     """One of Tables 1 to 3: a line per data set and solver."""
     kind, printed = TABLES[number]
     header = [
@@ -38,7 +43,7 @@ def table(number: str, found: Found) -> list[str]:
     return [f"## {TITLES[number]}\n", show(header, lines) + "\n"]
 
 
-def _dataset_lines(instance: Instance, entry: Entry, found: Found) -> list[list[object]]:
+def _dataset_lines(instance: Instance, entry: Entry, found: ResultTable) -> list[list[object]]:
     rows = {solver: found.get((instance.name, solver)) for solver in COUNTERPARTS}
     best = best_heuristic(instance, found)
     known = next((row for row in rows.values() if row is not None and row.sizes), None)
@@ -57,14 +62,14 @@ def _dataset_lines(instance: Instance, entry: Entry, found: Found) -> list[list[
     return lines
 
 
-def best_heuristic(instance: Instance, found: Found) -> Row | None:
+def best_heuristic(instance: Instance, found: ResultTable) -> ResultRow | None:
     """The cheapest feasible answer of the heuristics."""
     rows = [found.get((instance.name, name)) for name in HEURISTIC_NAMES]
     feasible = [row for row in rows if row is not None and row.feasible]
     return min(feasible, key=lambda row: row.cost or 0.0, default=None)
 
 
-def _cells(row: Row | None) -> list[object]:
+def _cells(row: ResultRow | None) -> list[object]:
     """UB, nodes, gap, seconds, ended."""
     if row is None:
         return ["", "", "", "", "not run"]
@@ -105,7 +110,7 @@ def as_printed(value: float | None) -> str:
     return f"{value:.2f}" if abs(value) < 1e4 else f"{value:.3e}"
 
 
-def density(found: Found) -> list[str]:
+def density(found: ResultTable) -> list[str]:
     """Nodes and seconds against the number of pairs."""
     header = [
         "data set", "pairs", "share", "cluster: nodes", "gap %", "seconds", "grouped: nodes",
@@ -131,7 +136,7 @@ def density(found: Found) -> list[str]:
     return ["## Density of pairs\n", show(header, lines) + "\n"]
 
 
-def _work(row: Row | None) -> list[object]:
+def _work(row: ResultRow | None) -> list[object]:
     """Nodes, gap, seconds, seconds per node."""
     if row is None or row.seconds is None:
         return ["" if row is None else row.stop_reason, "", "", ""]
@@ -139,7 +144,7 @@ def _work(row: Row | None) -> list[object]:
     return [f"{row.nodes:,}", percent(row.gap), f"{row.seconds:.2f}", each]
 
 
-def growth(found: Found) -> list[str]:
+def growth(found: ResultTable) -> list[str]:
     """Seconds against n with n/4 must-links."""
     header = [
         "data set", "cluster: nodes", "gap %", "seconds", "grouped: nodes", "gap %", "seconds",
@@ -161,7 +166,7 @@ def growth(found: Found) -> list[str]:
     return ["## Growth with n (n/4 must-links)\n", show(header, lines) + "\n"]
 
 
-def metrics(found: Found) -> list[str]:
+def metrics(found: ResultTable) -> list[str]:
     """ARI, NMI and purity; ours, and the paper's in brackets."""
     header = ["metric", "pairs", *[f"{name}, K = {k}" for name, k in METRIC_SETS.items()]]
     lines: list[list[object]] = []
@@ -182,7 +187,7 @@ def metrics(found: Found) -> list[str]:
     ]
 
 
-def heuristics(found: Found) -> list[str]:
+def heuristics(found: ResultTable) -> list[str]:
     """Costs of every heuristic, with our proven bound beside them."""
     parts = [
         "## Heuristics\n",
@@ -206,7 +211,7 @@ def heuristics(found: Found) -> list[str]:
     return parts
 
 
-def _heuristic(row: Row | None, printed: float | None) -> str:
+def _heuristic(row: ResultRow | None, printed: float | None) -> str:
     paper = "N/A" if printed is None else as_printed(printed)
     if row is None or row.seconds is None:
         return f"{'-' if row is None else row.stop_reason} ({paper})"
@@ -214,7 +219,7 @@ def _heuristic(row: Row | None, printed: float | None) -> str:
     return f"{number(row.cost) if row.feasible else 'failed'} /{runs} ({paper})"
 
 
-def _against_ours(instance: Instance, found: Found) -> list[object]:
+def _against_ours(instance: Instance, found: ResultTable) -> list[object]:
     ours, best = found.get((instance.name, OURS)), best_heuristic(instance, found)
     if ours is None or not ours.feasible:
         return ["", ""]

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.datasets.instances import PUBLISHED, Instance
+from benchmarks.datasets.paper import PUBLISHED, Instance
 from benchmarks.pages import percent, show
-from benchmarks.rows import CRASHED, KILLED, SKIPPED, Found, Row
-from benchmarks.studies.paper.printed import CLOSED, METHODS, TABLES
-from benchmarks.studies.paper.printed_studies import HEURISTIC_NAMES
+from benchmarks.results import CRASHED, KILLED, SKIPPED, ResultRow, ResultTable
+from benchmarks.studies.paper.printed import CLOSED, HEURISTIC_NAMES, METHODS, TABLES
 from benchmarks.studies.paper.sections import GROUPED, OURS, number
 
-ASKED = 1e-3
-SAME_COST = 1e-6
-RIGOROUS = 1e-9  # our bounds are rounded down; only the recomputed cost has rounding in it
-TOLERANT = 1e-5  # SCIP's bound holds within its own tolerances
+REQUESTED_GAP = 1e-3
+COST_TOLERANCE = 1e-6
+RIGOROUS_TOLERANCE = (
+    1e-9  # our bounds are rounded down; only the recomputed cost has rounding in it
+)
+SCIP_TOLERANCE = 1e-5  # SCIP's bound holds within its own tolerances
 
 
-def wrong_bounds(rows: Sequence[Row]) -> list[Row]:
+def wrong_bounds(rows: Sequence[ResultRow]) -> list[ResultRow]:
     """Rows whose lower bound is above a cost that some solver reached on the same instance."""
     least: dict[str, float] = {}
     for row in rows:
@@ -27,7 +28,7 @@ def wrong_bounds(rows: Sequence[Row]) -> list[Row]:
     wrong = []
     for row in rows:
         cost = least.get(row.instance)
-        slack = TOLERANT if row.solver == "scip" else RIGOROUS
+        slack = SCIP_TOLERANCE if row.solver == "scip" else RIGOROUS_TOLERANCE
         if (
             cost is not None
             and row.lower_bound is not None
@@ -37,19 +38,19 @@ def wrong_bounds(rows: Sequence[Row]) -> list[Row]:
     return wrong
 
 
-def wrong_claims(rows: Sequence[Row]) -> list[Row]:
+def wrong_claims(rows: Sequence[ResultRow]) -> list[ResultRow]:
     """Rows whose solver claims another cost than its labels have."""
     wrong = []
     for row in rows:
         claimed = row.details.get("claimed", {}).get("cost")
         if claimed is None or row.cost is None:
             continue
-        if abs(claimed - row.cost) > RIGOROUS * row.cost:
+        if abs(claimed - row.cost) > RIGOROUS_TOLERANCE * row.cost:
             wrong.append(row)
     return wrong
 
 
-def checks(rows: Sequence[Row], found: Found) -> list[str]:
+def checks(rows: Sequence[ResultRow], found: ResultTable) -> list[str]:
     """What the harness verified."""
     answered = [row for row in rows if row.cost is not None]
     broken = [row for row in answered if row.pairs_broken]
@@ -71,7 +72,7 @@ def checks(rows: Sequence[Row], found: Found) -> list[str]:
     return ["\n".join(parts)]
 
 
-def _reproduced(found: Found) -> list[str]:
+def _reproduced(found: ResultTable) -> list[str]:
     """Whether the paper's printed objective comes out where its pairs are public."""
     agree, differ = 0, []
     for number_, (kind, printed) in TABLES.items():
@@ -94,14 +95,14 @@ def _reproduced(found: Found) -> list[str]:
     ]
 
 
-def _names(rows: Sequence[Row]) -> str:
+def _names(rows: Sequence[ResultRow]) -> str:
     return "" if not rows else ": " + ", ".join(f"{r.instance} ({r.solver})" for r in rows)
 
 
-def losses(found: Found) -> list[str]:
+def losses(found: ResultTable) -> list[str]:
     """Where something else did better, or we did not finish."""
     ours = [row for (_, solver), row in found.items() if solver == OURS]
-    unproven = [row for row in ours if row.gap is None or row.gap > ASKED]
+    unproven = [row for row in ours if row.gap is None or row.gap > REQUESTED_GAP]
     unproven = [row for row in unproven if row.stop_reason != SKIPPED]
     cheaper, faster = [], []
     for row in ours:
@@ -110,15 +111,15 @@ def losses(found: Found) -> list[str]:
         for other in _others(row, found):
             if other.cost is None or other.seconds is None:
                 continue
-            if other.cost < row.cost * (1 - SAME_COST):
+            if other.cost < row.cost * (1 - COST_TOLERANCE):
                 cheaper.append((row, other))
-            elif other.cost <= row.cost * (1 + SAME_COST) and other.seconds < row.seconds:
+            elif other.cost <= row.cost * (1 + COST_TOLERANCE) and other.seconds < row.seconds:
                 faster.append((row, other))
     return [
         "## Where we lose\n",
         f"**Not proven within 0.1 %** (`{OURS}`): {len(unproven)} rows.\n",
         _table_of_gaps(unproven),
-        f"**A labelling cheaper than ours** (by more than {SAME_COST:g}): {len(cheaper)}.\n",
+        f"**A labelling cheaper than ours** (by more than {COST_TOLERANCE:g}): {len(cheaper)}.\n",
         _pairs(cheaper),
         f"**As cheap as ours, found in less time, though without proof**: {len(faster)}. Ours "
         "spends that time on the proof.\n",
@@ -127,20 +128,20 @@ def losses(found: Found) -> list[str]:
     ]
 
 
-def _others(row: Row, found: Found) -> list[Row]:
+def _others(row: ResultRow, found: ResultTable) -> list[ResultRow]:
     names = (GROUPED, "scip", "sdp", *HEURISTIC_NAMES)
     rows = [found.get((row.instance, name)) for name in names]
     return [other for other in rows if other is not None and other.feasible]
 
 
-def _table_of_gaps(rows: Sequence[Row]) -> str:
+def _table_of_gaps(rows: Sequence[ResultRow]) -> str:
     if not rows:
         return ""
     lines = [[r.instance, percent(r.gap), r.stop_reason, f"{r.limit:g}"] for r in rows]
     return show(["instance", "gap %", "ended", "limit (s)"], lines) + "\n"
 
 
-def _pairs(pairs: Sequence[tuple[Row, Row]]) -> str:
+def _pairs(pairs: Sequence[tuple[ResultRow, ResultRow]]) -> str:
     if not pairs:
         return ""
     lines = [
@@ -157,7 +158,7 @@ def _pairs(pairs: Sequence[tuple[Row, Row]]) -> str:
     return show(["instance", "ours", "seconds", "solver", "cost", "seconds"], lines) + "\n"
 
 
-def _grouped_losses(found: Found) -> list[str]:
+def _grouped_losses(found: ResultTable) -> list[str]:
     """The paper's bound in our hands against what the paper prints for it."""
     behind: list[list[object]] = []
     total = 0

@@ -1,8 +1,13 @@
 """The cheapest admissible labels for fixed centres."""
 
-from certikmeans.assignment.assigner import Assigner
-from certikmeans.assignment.base import AbstractAssigner
-from certikmeans.assignment.choice import assigner_for
-from certikmeans.assignment.types import Assignment, LloydRun, StepSums
+from certikmeans.assignment.base import AbstractAssigner, Assignment, LloydRun, StepSums
+from certikmeans.assignment.cannot_link import CannotLinkAssigner, make_assigner
 
-__all__ = ["AbstractAssigner", "Assigner", "Assignment", "LloydRun", "StepSums", "assigner_for"]
+__all__ = [
+    "AbstractAssigner",
+    "Assignment",
+    "CannotLinkAssigner",
+    "LloydRun",
+    "StepSums",
+    "make_assigner",
+]

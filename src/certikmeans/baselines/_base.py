@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from certikmeans._estimator_utils import check_enough_samples, finite_weights, seed_from
 from certikmeans.errors import CertikmeansError, InputError
-from certikmeans.kernels.cost import labelling_cost
+from certikmeans.kernels.costs import labels_cost
 from certikmeans.options import Options
 from certikmeans.problem import Problem
-from certikmeans.problem.distances import squared_distances
+from certikmeans.problem.arrays import squared_distances
 from certikmeans.stop import StopSignal
-from certikmeans.validation import check_enough_samples, finite_weights, seed_from
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -37,7 +37,7 @@ class RunStatus(StrEnum):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class RunResult:
     """What one run of a method ended with."""
 
     labels: IntArray | None  # (n_points,); None: the method found none
@@ -48,10 +48,10 @@ class Outcome:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Restarts:
+class RestartResult:
     """The best of several runs."""
 
-    best: Outcome
+    best: RunResult
     n_runs: int
     n_failed: int
 
@@ -70,7 +70,7 @@ class Baseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     random_state: Any
 
     @abstractmethod
-    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> Outcome:
+    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> RunResult:
         """Run the method; may set attributes of its own."""
 
     def fit(
@@ -110,8 +110,8 @@ class Baseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             weights=self._weights(sample_weight, len(points)),
         )
         limit = Options(time_limit=self.time_limit).time_limit
-        outcome = self._search(problem, StopSignal(limit), seed_from(self.random_state))
-        self._publish(problem, outcome)
+        result = self._search(problem, StopSignal(limit), seed_from(self.random_state))
+        self._publish(problem, result)
         return self
 
     def _weights(self, sample_weight: Any, n_samples: int) -> FloatArray | None:
@@ -122,20 +122,20 @@ class Baseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         return finite_weights(sample_weight, n_samples)
 
-    def _publish(self, problem: Problem, outcome: Outcome) -> None:
+    def _publish(self, problem: Problem, result: RunResult) -> None:
         """Set the attributes of a fitted estimator."""
-        self.n_iter_ = outcome.n_iter
-        self.status_ = outcome.status
+        self.n_iter_ = result.n_iter
+        self.status_ = result.status
         self.cluster_centers_ = np.full((problem.n_clusters, problem.n_features), np.nan)
-        if outcome.labels is None:
+        if result.labels is None:
             self.labels_ = np.full(problem.n_points, -1, dtype=np.int64)
             self.inertia_ = math.inf
             self.violated_ = len(problem.must_link) + len(problem.cannot_link)
             self.feasible_ = False
             return
-        self.labels_ = outcome.labels
+        self.labels_ = result.labels
         self.inertia_ = float(
-            labelling_cost(problem.points, problem.weights, self.labels_, self.cluster_centers_)
+            labels_cost(problem.points, problem.weights, self.labels_, self.cluster_centers_)
         )
         self.violated_ = count_violated(problem, self.labels_)
         self.feasible_ = self.violated_ == 0
@@ -160,7 +160,7 @@ def cost_of(problem: Problem, labels: IntArray) -> float:
     True
     """
     centers = np.empty((problem.n_clusters, problem.n_features))
-    return float(labelling_cost(problem.points, problem.weights, labels, centers))
+    return float(labels_cost(problem.points, problem.weights, labels, centers))
 
 
 def count_violated(problem: Problem, labels: IntArray) -> int:
@@ -175,40 +175,40 @@ def count_violated(problem: Problem, labels: IntArray) -> int:
     return int(np.count_nonzero(split) + np.count_nonzero(joined))
 
 
-def best_of(
+def best_of_restarts(
     problem: Problem,
     n_runs: int,
     stop: StopSignal,
-    run: Callable[[int], Outcome],
-) -> Restarts:
+    run: Callable[[int], RunResult],
+) -> RestartResult:
     """Best of ``n_runs`` runs, or of as many as there is time for; always at least one.
 
     If time cut the runs short, the status says so even though the best of them had ended by
     itself.
     """
-    best: Outcome | None = None
+    best: RunResult | None = None
     least, done, failed = math.inf, 0, 0
     for number in range(n_runs):
-        if best is not None and stop.cause() is not None:
+        if best is not None and stop.reason() is not None:
             break
-        outcome = run(number)
+        result = run(number)
         done += 1
-        if outcome.labels is None:
+        if result.labels is None:
             failed += 1
-            best = outcome if best is None else best
+            best = result if best is None else best
             continue
-        cost = outcome.objective
+        cost = result.objective
         if cost is None:
-            cost = cost_of(problem, outcome.labels)
+            cost = cost_of(problem, result.labels)
         if cost < least:
-            best, least = outcome, cost
+            best, least = result, cost
     assert best is not None
     if done < n_runs and best.labels is not None:
-        best = Outcome(best.labels, best.n_iter, RunStatus.TIME_LIMIT, best.objective)
-    return Restarts(best, done, failed)
+        best = RunResult(best.labels, best.n_iter, RunStatus.TIME_LIMIT, best.objective)
+    return RestartResult(best, done, failed)
 
 
-def number_in(name: str, value: Any, low: float, high: float) -> float:
+def check_open_interval(name: str, value: Any, low: float, high: float) -> float:
     """Return ``value`` as a float strictly between ``low`` and ``high``."""
     try:
         number = math.nan if isinstance(value, str | bytes | bool) else float(value)

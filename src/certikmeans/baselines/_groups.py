@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from certikmeans.presolve.conflicts import InfeasibilityProof
-from certikmeans.presolve.must_link import must_link_groups
+from certikmeans._estimator_utils import raise_infeasible
+from certikmeans.presolve.infeasibility_proofs import InfeasibilityProof
 from certikmeans.presolve.pipeline import presolve
+from certikmeans.presolve.reductions import must_link_groups
 from certikmeans.problem import Problem
-from certikmeans.problem.numbering import distinct
+from certikmeans.problem.arrays import distinct
 from certikmeans.stop import StopSignal
-from certikmeans.validation import raise_infeasible
 
 # Explaining why no labelling exists is a courtesy to the user, not part of any method.
 _EXPLANATION_SECONDS = 60.0
@@ -24,22 +24,22 @@ _EXPLANATION_SECONDS = 60.0
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Groups:
+class MustLinkGroups:
     """The transitive closure of the pairs: groups of points, and pairs of groups kept apart."""
 
     of_point: NDArray[np.int64]  # (n_points,), numbered by smallest member
     n_groups: int
-    apart: NDArray[np.int64]  # (m, 2) distinct, first < second
-    contradicted: NDArray[np.int64]  # groups with a cannot-link inside
+    cannot_links: NDArray[np.int64]  # (m, 2) distinct, first < second
+    conflicting: NDArray[np.int64]  # groups with a cannot-link inside
     component: NDArray[np.int64]  # (n_groups,) component of the cannot-link graph
 
     @classmethod
-    def of(cls, problem: Problem) -> Groups:
+    def of(cls, problem: Problem) -> MustLinkGroups:
         """Build the groups of ``problem``.
 
         >>> problem = Problem.from_data(
         ...     [[0.0], [1.0], [2.0]], 2, must_link=[(0, 1)], cannot_link=[(0, 2), (1, 2)])
-        >>> Groups.of(problem).apart
+        >>> MustLinkGroups.of(problem).cannot_links
         array([[0, 1]])
         """
         of_point = must_link_groups(problem.n_points, problem.must_link)
@@ -47,17 +47,19 @@ class Groups:
         ends = np.sort(of_point[problem.cannot_link], axis=1)
         inside = ends[:, 0] == ends[:, 1]
         keys = distinct(ends[~inside, 0] * np.int64(n_groups) + ends[~inside, 1])
-        apart = np.stack([keys // n_groups, keys % n_groups], axis=1)
-        ones = np.ones(len(apart), dtype=np.int8)
-        graph = coo_array((ones, (apart[:, 0], apart[:, 1])), shape=(n_groups, n_groups))
+        cannot_links = np.stack([keys // n_groups, keys % n_groups], axis=1)
+        ones = np.ones(len(cannot_links), dtype=np.int8)
+        graph = coo_array(
+            (ones, (cannot_links[:, 0], cannot_links[:, 1])), shape=(n_groups, n_groups)
+        )
         _, component = connected_components(graph, directed=False)
-        return cls(of_point, n_groups, apart, np.unique(ends[inside, 0]), component)
+        return cls(of_point, n_groups, cannot_links, np.unique(ends[inside, 0]), component)
 
     def neighbors(self, *, loops: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Adjacency in compressed rows; contradicted groups are their own neighbours."""
-        own = self.contradicted if loops else self.contradicted[:0]
-        tails = np.concatenate([self.apart[:, 0], self.apart[:, 1], own])
-        heads = np.concatenate([self.apart[:, 1], self.apart[:, 0], own])
+        own = self.conflicting if loops else self.conflicting[:0]
+        tails = np.concatenate([self.cannot_links[:, 0], self.cannot_links[:, 1], own])
+        heads = np.concatenate([self.cannot_links[:, 1], self.cannot_links[:, 0], own])
         indptr = np.zeros(self.n_groups + 1, dtype=np.int64)
         np.cumsum(np.bincount(tails, minlength=self.n_groups), out=indptr[1:])
         return indptr, heads[np.lexsort((heads, tails))]

@@ -4,8 +4,8 @@
 
 import numpy as np
 
-from certikmeans.compiling.dispatch import njit
-from certikmeans.kernels.distance import squared_distance
+from certikmeans._jit.dispatcher import njit
+from certikmeans.kernels.costs import squared_distance
 
 
 @njit(cache=True, nogil=True)

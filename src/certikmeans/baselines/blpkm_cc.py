@@ -7,16 +7,16 @@ from typing import final
 import numpy as np
 
 from certikmeans._numbers import whole_number
-from certikmeans.baselines._assign import ASSIGNMENTS, DISTANCES, OptimalAssignment
+from certikmeans.baselines._assignment import ASSIGNMENTS, DISTANCES, OptimalAssignment
 from certikmeans.baselines._base import (
     Baseline,
     FloatArray,
-    Outcome,
+    RunResult,
     RunStatus,
-    best_of,
+    best_of_restarts,
 )
 from certikmeans.baselines._kernels import cluster_means
-from certikmeans.baselines._starts import INITS, start_centers
+from certikmeans.baselines._kmeans import INITS, initial_centers
 from certikmeans.options import check_choice
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
@@ -126,7 +126,7 @@ class BLPKMCC(Baseline):
         self.time_limit = time_limit
         self.random_state = random_state
 
-    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> Outcome:
+    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> RunResult:
         n_init = whole_number("n_init", self.n_init, least=1)
         whole_number("max_iter", self.max_iter, least=1)
         check_choice("init", self.init, INITS)
@@ -140,11 +140,11 @@ class BLPKMCC(Baseline):
             stop=stop,
         )
 
-        def run(number: int) -> Outcome:
+        def run(number: int) -> RunResult:
             rng = np.random.default_rng([seed, number])
-            return self._run(problem, step, start_centers(problem, self.init, rng), stop)
+            return self._run(problem, step, initial_centers(problem, self.init, rng), stop)
 
-        restarts = best_of(problem, n_init, stop, run)
+        restarts = best_of_restarts(problem, n_init, stop, run)
         self.n_runs_, self.n_failed_ = restarts.n_runs, restarts.n_failed
         return restarts.best
 
@@ -154,24 +154,24 @@ class BLPKMCC(Baseline):
         step: OptimalAssignment,
         centers: FloatArray,
         stop: StopSignal,
-    ) -> Outcome:
+    ) -> RunResult:
         best, least, n_iter = None, np.inf, 0
         while n_iter < self.max_iter:
             n_iter += 1
             labels = step.labels(centers)
             if labels is None:
                 # An earlier step had labels, so this one only lacked the time to find some.
-                return Outcome(
+                return RunResult(
                     best, n_iter, RunStatus.FAILED if best is None else RunStatus.TIME_LIMIT
                 )
             cluster_means(problem.points, problem.weights, labels, centers)
             total = step.total(centers, labels)
             if total >= least:
                 # When time is up, the program may have ended before its optimum.
-                late = stop.cause() is not None
+                late = stop.reason() is not None
                 status = RunStatus.TIME_LIMIT if late else RunStatus.CONVERGED
-                return Outcome(best, n_iter, status)
+                return RunResult(best, n_iter, status)
             best, least = labels, total
-            if stop.cause() is not None:
-                return Outcome(best, n_iter, RunStatus.TIME_LIMIT)
-        return Outcome(best, n_iter, RunStatus.MAX_ITER)
+            if stop.reason() is not None:
+                return RunResult(best, n_iter, RunStatus.TIME_LIMIT)
+        return RunResult(best, n_iter, RunStatus.MAX_ITER)

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans._numbers import whole_number
-from certikmeans.baselines._base import Baseline, Outcome, RunStatus, best_of
-from certikmeans.baselines._groups import Groups
+from certikmeans.baselines._base import Baseline, RunResult, RunStatus, best_of_restarts
+from certikmeans.baselines._groups import MustLinkGroups
 from certikmeans.baselines._kernels import cluster_means, cop_pass
-from certikmeans.baselines._starts import INITS, start_centers
+from certikmeans.baselines._kmeans import INITS, initial_centers
 from certikmeans.options import check_choice
-from certikmeans.presolve.must_link import Collapsed, collapse
+from certikmeans.presolve.reductions import AggregatedPoints, aggregate
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
 
@@ -102,32 +102,32 @@ class COPKMeans(Baseline):
         self.time_limit = time_limit
         self.random_state = random_state
 
-    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> Outcome:
+    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> RunResult:
         n_init = whole_number("n_init", self.n_init, least=1)
         whole_number("max_iter", self.max_iter, least=1)
         check_choice("init", self.init, INITS)
-        groups = Groups.of(problem)
-        collapsed = collapse(problem.points, problem.weights, groups.of_point)
+        groups = MustLinkGroups.of(problem)
+        collapsed = aggregate(problem.points, problem.weights, groups.of_point)
         links = groups.neighbors(loops=True)
 
-        def run(number: int) -> Outcome:
+        def run(number: int) -> RunResult:
             rng = np.random.default_rng([seed, number])
             return self._run(problem, groups, collapsed, links, rng, stop)
 
-        restarts = best_of(problem, n_init, stop, run)
+        restarts = best_of_restarts(problem, n_init, stop, run)
         self.n_runs_, self.n_failed_ = restarts.n_runs, restarts.n_failed
         return restarts.best
 
     def _run(
         self,
         problem: Problem,
-        groups: Groups,
-        collapsed: Collapsed,
+        groups: MustLinkGroups,
+        collapsed: AggregatedPoints,
         links: tuple[NDArray[np.int64], NDArray[np.int64]],
         rng: np.random.Generator,
         stop: StopSignal,
-    ) -> Outcome:
-        centers = start_centers(problem, self.init, rng)
+    ) -> RunResult:
+        centers = initial_centers(problem, self.init, rng)
         visits = np.arange(problem.n_points)
         if self.shuffle:
             rng.shuffle(visits)
@@ -140,14 +140,14 @@ class COPKMeans(Baseline):
         while n_iter < self.max_iter:
             n_iter += 1
             if cop_pass(problem.points, first, order, *links, centers, labels) >= 0:
-                return Outcome(None, n_iter, RunStatus.FAILED)
+                return RunResult(None, n_iter, RunStatus.FAILED)
             if np.array_equal(labels, before):
                 status = RunStatus.CONVERGED
                 break
             cluster_means(collapsed.means, collapsed.weights, labels, centers)
             labels, before = before, labels
-            if stop.cause() is not None:
+            if stop.reason() is not None:
                 status = RunStatus.TIME_LIMIT
                 break
         # After a swap the labels of the last pass are those called "before".
-        return Outcome(before[groups.of_point], n_iter, status)
+        return RunResult(before[groups.of_point], n_iter, status)

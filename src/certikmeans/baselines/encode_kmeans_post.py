@@ -7,17 +7,17 @@ from typing import final
 import numpy as np
 
 from certikmeans._numbers import whole_number
-from certikmeans.baselines._assign import ASSIGNMENTS, DISTANCES, OptimalAssignment
+from certikmeans.baselines._assignment import ASSIGNMENTS, DISTANCES, OptimalAssignment
 from certikmeans.baselines._base import (
     Baseline,
     FloatArray,
-    Outcome,
+    RunResult,
     RunStatus,
-    best_of,
-    number_in,
+    best_of_restarts,
+    check_open_interval,
 )
 from certikmeans.baselines._kernels import cluster_means
-from certikmeans.baselines._lloyd import best_kmeans
+from certikmeans.baselines._kmeans import best_kmeans
 from certikmeans.options import check_choice
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
@@ -135,18 +135,18 @@ class EncodeKMeansPost(Baseline):
         self.time_limit = time_limit
         self.random_state = random_state
 
-    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> Outcome:
+    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> RunResult:
         n_init = whole_number("n_init", self.n_init, least=1)
         whole_number("kmeans_n_init", self.kmeans_n_init, least=1)
         whole_number("max_iter", self.max_iter, least=1)
-        number_in("tol", self.tol, 0.0, 1.0)
+        check_open_interval("tol", self.tol, 0.0, 1.0)
         check_choice("distance", self.distance, DISTANCES)
         check_choice("assignment", self.assignment, ASSIGNMENTS)
         step = OptimalAssignment(
             problem, distance=self.distance, method=self.assignment, fill=False, stop=stop
         )
 
-        def run(number: int) -> Outcome:
+        def run(number: int) -> RunResult:
             kmeans = best_kmeans(
                 problem.points,
                 problem.weights,
@@ -156,31 +156,31 @@ class EncodeKMeansPost(Baseline):
                 max_iter=_KMEANS_ITERATIONS,
                 stop=stop,
             )
-            outcome = self._reassign(problem, step, kmeans.centers, stop)
-            if kmeans.cut and outcome.labels is not None:
-                return Outcome(outcome.labels, outcome.n_iter, RunStatus.TIME_LIMIT)
-            return outcome
+            result = self._reassign(problem, step, kmeans.centers, stop)
+            if kmeans.interrupted and result.labels is not None:
+                return RunResult(result.labels, result.n_iter, RunStatus.TIME_LIMIT)
+            return result
 
-        restarts = best_of(problem, n_init, stop, run)
+        restarts = best_of_restarts(problem, n_init, stop, run)
         self.n_runs_, self.n_failed_ = restarts.n_runs, restarts.n_failed
         return restarts.best
 
     def _reassign(
         self, problem: Problem, step: OptimalAssignment, centers: FloatArray, stop: StopSignal
-    ) -> Outcome:
+    ) -> RunResult:
         before = None
         for n_iter in range(1, self.max_iter + 1):
             labels = step.labels(centers)
             if labels is None:
                 # An earlier step had labels, so this one only lacked the time to find some.
                 late = RunStatus.FAILED if before is None else RunStatus.TIME_LIMIT
-                return Outcome(before, n_iter, late)
-            settled = before is not None and np.mean(labels != before) < self.tol
+                return RunResult(before, n_iter, late)
+            converged = before is not None and np.mean(labels != before) < self.tol
             # First: when time is up, the program may have ended before its optimum.
-            if stop.cause() is not None:
-                return Outcome(labels, n_iter, RunStatus.TIME_LIMIT)
-            if settled or not self.update_centers:
-                return Outcome(labels, n_iter, RunStatus.CONVERGED)
+            if stop.reason() is not None:
+                return RunResult(labels, n_iter, RunStatus.TIME_LIMIT)
+            if converged or not self.update_centers:
+                return RunResult(labels, n_iter, RunStatus.CONVERGED)
             cluster_means(problem.points, problem.weights, labels, centers)
             before = labels
-        return Outcome(before, self.max_iter, RunStatus.MAX_ITER)
+        return RunResult(before, self.max_iter, RunStatus.MAX_ITER)

@@ -1,20 +1,197 @@
-"""The paper's mixed-integer cone program, solved as a whole by a general solver."""
+"""The MISOCP of the paper's equation (2), stated once and handed to SCIP or Gurobi.
+
+min   sum_s w_s d_s
+s.t.  -N_s (1 - b_sk) <= d_s - d_sk <= N_s (1 - b_sk)
+d_sk >= |x_s - mu_k|^2
+b_sk = b_tk  (must-link)     b_sk + b_tk <= 1  (cannot-link)
+sum_k b_sk = 1               b binary
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar, final
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import pairwise
+from typing import Any, ClassVar, final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from certikmeans.baselines._base import Baseline, Outcome, cost_of
-from certikmeans.baselines._conic import ConicModel, solve_with_gurobi, solve_with_scip
-from certikmeans.baselines._groups import Groups, raise_if_infeasible
+from certikmeans.baselines._base import Baseline, RunResult, cost_of
+from certikmeans.baselines._groups import MustLinkGroups, raise_if_infeasible
+from certikmeans.errors import MissingExtraError
 from certikmeans.options import Options, check_choice
-from certikmeans.presolve.must_link import collapse
+from certikmeans.presolve.reductions import aggregate
 from certikmeans.problem import Problem
 from certikmeans.status import Status
 from certikmeans.stop import StopSignal
 from certikmeans.tolerances import relative_gap
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ConicModel:
+    """The data of the model; coordinates within [-1, 1], where solvers' tolerances make sense."""
+
+    points: NDArray[np.float64]  # (n, d)
+    weights: NDArray[np.float64]  # (n,)
+    n_clusters: int
+    must_links: NDArray[np.int64]  # (m, 2)
+    cannot_links: NDArray[np.int64]  # (m, 2)
+    ordered: bool  # centres ascend in their first coordinate
+
+    @property
+    def bounding_box(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The box of the points: every mean lies in it."""
+        return self.points.min(axis=0), self.points.max(axis=0)
+
+    @property
+    def big_m(self) -> NDArray[np.float64]:
+        """The constants N_s: no centre in the box is farther from the point, squared."""
+        low, high = self.bounding_box
+        farthest = np.maximum(self.points - low, high - self.points)
+        squares: NDArray[np.float64] = np.einsum("ij,ij->i", farthest, farthest)
+        return squares
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ConicResult:
+    """What a solver says, in units of the model."""
+
+    labels: NDArray[np.int64] | None
+    lower: float  # the solver's dual bound: floating point, not rigorous
+    nodes: int
+    closed: bool  # within the gap asked for
+    infeasible: bool = False
+
+
+_TIMED_OUT = ConicResult(None, 0.0, 0, closed=False)
+
+
+def solve_with_scip(model: ConicModel, gap: float, stop: StopSignal) -> ConicResult:
+    """Solve by SCIP through PySCIPOpt."""
+    try:
+        scip: Any = import_module("pyscipopt")
+    except ImportError as error:
+        raise MissingExtraError(
+            "solver='scip' needs PySCIPOpt", hint="pip install 'certikmeans[scip]'"
+        ) from error
+    program = scip.Model("misocp")
+    program.hideOutput()
+    chosen = _build_model(
+        model,
+        stop,
+        variable=program.addVar,
+        binary=lambda: program.addVar(vtype="B"),
+        add=program.addCons,
+        total=scip.quicksum,
+    )
+    if chosen is None:
+        return _TIMED_OUT
+    if stop.remaining < math.inf:
+        program.setParam("limits/time", stop.remaining)
+    program.setParam("limits/gap", gap)
+    program.optimize()
+    labels = None
+    if program.getNSols() > 0:
+        best = program.getBestSol()
+        values = [[program.getSolVal(best, b) for b in row] for row in chosen]
+        labels = np.array(values).argmax(axis=1)
+    status, lower = program.getStatus(), float(program.getDualbound())
+    return ConicResult(
+        labels,
+        max(0.0, lower) if abs(lower) < program.infinity() else 0.0,
+        int(program.getNTotalNodes()),
+        closed=status in ("optimal", "gaplimit"),
+        infeasible=status == "infeasible",
+    )
+
+
+def solve_with_gurobi(model: ConicModel, gap: float, stop: StopSignal) -> ConicResult:
+    """Solve by Gurobi through gurobipy, for those who have it."""
+    try:
+        gurobi: Any = import_module("gurobipy")
+    except ImportError as error:
+        raise MissingExtraError(
+            "solver='gurobi' needs gurobipy and a licence",
+            hint="pip install gurobipy, or use solver='scip'",
+        ) from error
+    codes = gurobi.GRB
+    with gurobi.Env(params={"OutputFlag": 0}) as env, gurobi.Model(env=env) as program:
+        chosen = _build_model(
+            model,
+            stop,
+            variable=program.addVar,
+            binary=lambda: program.addVar(vtype=codes.BINARY),
+            add=program.addConstr,
+            total=gurobi.quicksum,
+        )
+        if chosen is None:
+            return _TIMED_OUT
+        if stop.remaining < math.inf:
+            program.Params.TimeLimit = stop.remaining
+        program.Params.MIPGap = gap
+        program.optimize()
+        labels = None
+        if program.SolCount > 0:
+            labels = np.array([[b.X for b in row] for row in chosen]).argmax(axis=1)
+        infeasible = program.Status in (codes.INFEASIBLE, codes.INF_OR_UNBD)
+        lower = 0.0 if infeasible else float(program.ObjBound)
+        return ConicResult(
+            labels,
+            max(0.0, lower) if math.isfinite(lower) else 0.0,
+            int(program.NodeCount),
+            closed=program.Status == codes.OPTIMAL,
+            infeasible=infeasible,
+        )
+
+
+def _build_model(
+    model: ConicModel,
+    stop: StopSignal,
+    *,
+    variable: Callable[..., Any],
+    binary: Callable[[], Any],
+    add: Callable[[Any], Any],
+    total: Callable[[Any], Any],
+) -> list[list[Any]] | None:
+    """State the model in a solver's own words; returns the binaries, or None without time."""
+    low, high = model.bounding_box
+    centers = [
+        [variable(lb=a, ub=b) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+        for _ in range(model.n_clusters)
+    ]
+    chosen: list[list[Any]] = []
+    for point, weight, m in zip(
+        model.points.tolist(), model.weights.tolist(), model.big_m.tolist(), strict=True
+    ):
+        if stop.reason() is not None:
+            return None
+        own = variable(lb=0.0, ub=m, obj=weight)
+        row = [binary() for _ in centers]
+        for b, center in zip(row, centers, strict=True):
+            distance = variable(lb=0.0, ub=m)
+            add(total((x - mu) * (x - mu) for x, mu in zip(point, center, strict=True)) <= distance)
+            add(own - distance <= m * (1 - b))
+            add(distance - own <= m * (1 - b))
+        add(total(row) == 1)
+        chosen.append(row)
+    for s, t in model.must_links.tolist():
+        for one, other in zip(chosen[s], chosen[t], strict=True):
+            add(one == other)
+    for s, t in model.cannot_links.tolist():
+        for one, other in zip(chosen[s], chosen[t], strict=True):
+            add(one + other <= 1)
+    if model.ordered:
+        for left, right in pairwise(centers):
+            add(left[0] <= right[0])
+    return chosen
+
+
+# The paper's mixed-integer cone program, solved as a whole by a general solver.
 
 _SOLVERS = {"scip": solve_with_scip, "gurobi": solve_with_gurobi}
 
@@ -36,7 +213,7 @@ class MISOCP(Baseline):
         Relative gap at which the solver stops, by its own definition.
     symmetry_breaking : bool, default=False
         Whether centres must ascend in their first coordinate. The paper's model does not ask.
-    collapse : bool, default=False
+    aggregate : bool, default=False
         Whether must-link groups become weighted points first, instead of equations.
     time_limit : float, optional
         Wall time for `fit`, in seconds, building the model included. None: no limit.
@@ -104,7 +281,7 @@ class MISOCP(Baseline):
         solver: str = "scip",
         gap: float = 1e-3,
         symmetry_breaking: bool = False,
-        collapse: bool = False,
+        aggregate: bool = False,
         time_limit: float | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -112,28 +289,28 @@ class MISOCP(Baseline):
         self.solver = solver
         self.gap = gap
         self.symmetry_breaking = symmetry_breaking
-        self.collapse = collapse
+        self.aggregate = aggregate
         self.time_limit = time_limit
         self.random_state = random_state
 
-    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> Outcome:
+    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> RunResult:
         check_choice("solver", self.solver, tuple(_SOLVERS))
         gap = Options(gap=self.gap).gap
         points, weights, offset = problem.points, problem.weights, 0.0
-        together, apart = problem.must_link, problem.cannot_link
-        groups = Groups.of(problem)
-        if self.collapse and not len(groups.contradicted):
-            collapsed = collapse(points, weights, groups.of_point)
+        must_links, cannot_links = problem.must_link, problem.cannot_link
+        groups = MustLinkGroups.of(problem)
+        if self.aggregate and not len(groups.conflicting):
+            collapsed = aggregate(points, weights, groups.of_point)
             points, weights, offset = collapsed.means, collapsed.weights, collapsed.offset
-            together, apart = together[:0], groups.apart
+            must_links, cannot_links = must_links[:0], groups.cannot_links
         low, high = points.min(axis=0), points.max(axis=0)
         scale = float(np.max(high - low)) / 2.0 or 1.0
         model = ConicModel(
             (points - (low + high) / 2.0) / scale,
             weights,
             problem.n_clusters,
-            together,
-            apart,
+            must_links,
+            cannot_links,
             bool(self.symmetry_breaking),
         )
         answer = _SOLVERS[self.solver](model, gap, stop)
@@ -143,9 +320,9 @@ class MISOCP(Baseline):
         self.lower_bound_ = answer.lower * scale * scale + offset
         self.gap_ = np.inf
         if answer.labels is None:
-            return Outcome(None, answer.nodes, Status.UNKNOWN)
+            return RunResult(None, answer.nodes, Status.UNKNOWN)
         labels = answer.labels
         if len(weights) < problem.n_points:
             labels = labels[groups.of_point]
         self.gap_ = relative_gap(cost_of(problem, labels), self.lower_bound_)
-        return Outcome(labels, answer.nodes, Status.OPTIMAL if answer.closed else Status.FEASIBLE)
+        return RunResult(labels, answer.nodes, Status.OPTIMAL if answer.closed else Status.FEASIBLE)

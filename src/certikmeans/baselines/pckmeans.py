@@ -12,14 +12,14 @@ from certikmeans.baselines._base import (
     Baseline,
     FloatArray,
     IntArray,
-    Outcome,
+    RunResult,
     RunStatus,
-    best_of,
-    number_in,
+    best_of_restarts,
+    check_open_interval,
 )
-from certikmeans.baselines._groups import Groups
+from certikmeans.baselines._groups import MustLinkGroups
 from certikmeans.baselines._kernels import cluster_means, pck_pass
-from certikmeans.kernels.graph.links import Links
+from certikmeans.kernels.graph import CsrGraph
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
 
@@ -112,18 +112,18 @@ class PCKMeans(Baseline):
         self.time_limit = time_limit
         self.random_state = random_state
 
-    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> Outcome:
+    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> RunResult:
         n_init = whole_number("n_init", self.n_init, least=1)
         whole_number("max_iter", self.max_iter, least=1)
-        price = number_in("w", self.w, 0.0, math.inf)
-        groups = Groups.of(problem)
-        links = Links(*groups.neighbors(loops=False))
+        penalty = check_open_interval("w", self.w, 0.0, math.inf)
+        groups = MustLinkGroups.of(problem)
+        links = CsrGraph(*groups.neighbors(loops=False))
 
-        def run(number: int) -> Outcome:
+        def run(number: int) -> RunResult:
             rng = np.random.default_rng([seed, number])
-            return self._run(problem, groups, links, price, rng, stop)
+            return self._run(problem, groups, links, penalty, rng, stop)
 
-        restarts = best_of(problem, n_init, stop, run)
+        restarts = best_of_restarts(problem, n_init, stop, run)
         self.n_runs_ = restarts.n_runs
         self.objective_ = restarts.best.objective
         return restarts.best
@@ -131,42 +131,46 @@ class PCKMeans(Baseline):
     def _run(
         self,
         problem: Problem,
-        groups: Groups,
-        links: Links,
-        price: float,
+        groups: MustLinkGroups,
+        links: CsrGraph,
+        penalty: float,
         rng: np.random.Generator,
         stop: StopSignal,
-    ) -> Outcome:
+    ) -> RunResult:
         points = problem.points
-        centers = _start(problem, groups, rng)
+        centers = _neighborhood_centers(problem, groups, rng)
         order = rng.permutation(problem.n_points)
         counts = np.zeros((groups.n_groups, problem.n_clusters), dtype=np.int64)
         labels = np.full(problem.n_points, -1)
         status, n_iter = RunStatus.MAX_ITER, 0
         while n_iter < self.max_iter:
             n_iter += 1
-            moved = pck_pass(points, order, groups.of_point, links, centers, price, counts, labels)
+            moved = pck_pass(
+                points, order, groups.of_point, links, centers, penalty, counts, labels
+            )
             cluster_means(points, problem.weights, labels, centers)
             if moved == 0:
                 status = RunStatus.CONVERGED
                 break
-            if stop.cause() is not None:
+            if stop.reason() is not None:
                 status = RunStatus.TIME_LIMIT
                 break
         away = points - centers[labels]
-        objective = 0.5 * float(np.sum(away * away)) + price * _broken(groups, counts)
-        return Outcome(labels, n_iter, status, objective)
+        objective = 0.5 * float(np.sum(away * away)) + penalty * _n_violated(groups, counts)
+        return RunResult(labels, n_iter, status, objective)
 
 
-def _broken(groups: Groups, counts: IntArray) -> int:
+def _n_violated(groups: MustLinkGroups, counts: IntArray) -> int:
     """Broken pairs of the closure, from the labels per neighbourhood."""
     sizes = counts.sum(axis=1)
     split = (sizes * sizes - (counts * counts).sum(axis=1)).sum() // 2
-    joined = (counts[groups.apart[:, 0]] * counts[groups.apart[:, 1]]).sum()
+    joined = (counts[groups.cannot_links[:, 0]] * counts[groups.cannot_links[:, 1]]).sum()
     return int(split + joined)
 
 
-def _start(problem: Problem, groups: Groups, rng: np.random.Generator) -> FloatArray:
+def _neighborhood_centers(
+    problem: Problem, groups: MustLinkGroups, rng: np.random.Generator
+) -> FloatArray:
     """Starting centres from neighbourhoods of two or more points, the largest first."""
     sizes = np.bincount(groups.of_point, minlength=groups.n_groups)
     known = np.flatnonzero(sizes > 1)

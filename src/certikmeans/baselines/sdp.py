@@ -6,27 +6,27 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from certikmeans._estimator_utils import raise_infeasible
 from certikmeans._numbers import whole_number
-from certikmeans.assignment import AbstractAssigner, assigner_for
-from certikmeans.baselines._base import Baseline, FloatArray, IntArray, Outcome, cost_of
-from certikmeans.bounds.base import BoundResult, Setting
+from certikmeans.assignment import AbstractAssigner, make_assigner
+from certikmeans.baselines._base import Baseline, FloatArray, IntArray, RunResult, cost_of
+from certikmeans.bounds.base import BoundInput, BoundResult
 from certikmeans.bounds.sdp import SdpBound
 from certikmeans.errors import InputError
 from certikmeans.options import Options, check_choice
-from certikmeans.presolve.conflicts import InfeasibilityProof
-from certikmeans.presolve.pipeline import Presolved, presolve
+from certikmeans.presolve.infeasibility_proofs import InfeasibilityProof
+from certikmeans.presolve.pipeline import PresolvedProblem, presolve
 from certikmeans.problem import Problem
-from certikmeans.problem.subproblem import Subproblem
+from certikmeans.problem.domain import Domain
 from certikmeans.status import Status
 from certikmeans.stop import StopSignal
 from certikmeans.tolerances import gap_reached, relative_gap, target_bound
-from certikmeans.validation import raise_infeasible
 
 SOLVERS = ("admm", "clarabel")
 # Iterations before the first rounding: the incumbent says how far the bound has to go.
 FIRST_ITERATIONS = 100
 # Bound and rounding take turns as long as rounding finds something better.
-MOST_TURNS = 4
+MAX_ROUNDS = 4
 
 
 @final
@@ -130,7 +130,7 @@ class PengWeiSDP(Baseline):
         self.time_limit = time_limit
         self.random_state = random_state
 
-    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> Outcome:
+    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> RunResult:
         check_choice("solver", self.solver, SOLVERS)
         gap = Options(gap=self.gap).gap
         left = whole_number("max_iter", self.max_iter, least=1)
@@ -139,56 +139,58 @@ class PengWeiSDP(Baseline):
         done = presolve(problem, stop)
         if isinstance(done, InfeasibilityProof):
             raise_infeasible(done)
-        if done.witness is None:
-            return Outcome(None, 0, Status.UNKNOWN)
-        assigner = assigner_for(done.reduced, done.witness)
+        if done.feasible_labels is None:
+            return RunResult(None, 0, Status.UNKNOWN)
+        assigner = make_assigner(done.reduced, done.feasible_labels)
         labels, cost = None, np.inf
-        cutoff, spent, restart = np.inf, 0, None
-        for turn in range(MOST_TURNS):
+        cutoff, spent, warm_start = np.inf, 0, None
+        for turn in range(MAX_ROUNDS):
             limit = min(left, FIRST_ITERATIONS) if turn == 0 else left
-            found = self._evaluated(assigner, done, limit, cutoff, stop, restart)
-            restart = found.restart
+            found = self._compute_bound(assigner, done, limit, cutoff, stop, warm_start)
+            warm_start = found.warm_start
             spent += found.numbers["iterations"]
             left -= found.numbers["iterations"]
             self.n_cuts_ = found.numbers["cuts"]
-            self.lower_bound_ = max(self.lower_bound_, done.restore_bound(found.value))
+            self.lower_bound_ = max(self.lower_bound_, done.postsolve_bound(found.value))
             better = labels is None
             for centers in found.centers:
-                candidate = done.restore_labels(_settled(done, assigner, centers, stop))
+                candidate = done.postsolve_labels(_lloyd_labels(done, assigner, centers, stop))
                 value = cost_of(problem, candidate)
                 if value < cost:
                     labels, cost, better = candidate, value, True
             self.gap_ = relative_gap(cost, self.lower_bound_)
             closed = gap_reached(cost, self.lower_bound_, gap)
             exhausted = left <= 0 or (turn > 0 and not better)
-            if closed or exhausted or stop.cause() is not None:
+            if closed or exhausted or stop.reason() is not None:
                 break
-            cutoff = done.reduce_bound(target_bound(cost, gap))
-        return Outcome(labels, spent, Status.OPTIMAL if closed else Status.FEASIBLE)
+            cutoff = done.presolve_bound(target_bound(cost, gap))
+        return RunResult(labels, spent, Status.OPTIMAL if closed else Status.FEASIBLE)
 
-    def _evaluated(
+    def _compute_bound(
         self,
         assigner: AbstractAssigner,
-        done: Presolved,
+        done: PresolvedProblem,
         limit: int,
         cutoff: float,
         stop: StopSignal,
-        restart: Any,
+        warm_start: Any,
     ) -> BoundResult:
         bound = self._bound(limit)
-        obstacle = bound.obstacle(done.reduced)
-        if obstacle is not None:
-            raise InputError(f"sdp: {obstacle}", hint="state more must-links, or take a sample")
-        state = bound.prepare(Setting(done.reduced, assigner))
-        return bound.evaluate(state, Subproblem.root(done.reduced), cutoff, stop, restart)
+        unsupported_reason = bound.unsupported_reason(done.reduced)
+        if unsupported_reason is not None:
+            raise InputError(
+                f"sdp: {unsupported_reason}", hint="state more must-links, or take a sample"
+            )
+        state = bound.setup(BoundInput(done.reduced, assigner))
+        return bound.compute(state, Domain.root(done.reduced), cutoff, stop, warm_start)
 
     def _bound(self, limit: int) -> SdpBound:
         solver: Any = self.solver
         return SdpBound(solver=solver, cuts=bool(self.cuts), max_iterations=limit)
 
 
-def _settled(
-    done: Presolved, assigner: AbstractAssigner, centers: FloatArray, stop: StopSignal
+def _lloyd_labels(
+    done: PresolvedProblem, assigner: AbstractAssigner, centers: FloatArray, stop: StopSignal
 ) -> IntArray:
     """Labels of the groups after Lloyd with optimal assignments."""
     labels = np.empty(done.reduced.n_groups, dtype=np.int64)

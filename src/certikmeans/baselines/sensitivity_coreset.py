@@ -12,17 +12,17 @@ from certikmeans._numbers import whole_number
 from certikmeans.baselines._base import (
     Baseline,
     FloatArray,
-    Outcome,
+    RunResult,
     RunStatus,
-    best_of,
-    number_in,
+    best_of_restarts,
+    check_open_interval,
 )
-from certikmeans.baselines._lloyd import best_kmeans
+from certikmeans.baselines._kmeans import best_kmeans
 from certikmeans.errors import InputError
 from certikmeans.kernels.lloyd.seeding import kmeanspp_seeds
-from certikmeans.presolve.must_link import Collapsed, collapse, must_link_groups
+from certikmeans.presolve.reductions import AggregatedPoints, aggregate, must_link_groups
 from certikmeans.problem import Problem
-from certikmeans.problem.distances import squared_distances
+from certikmeans.problem.arrays import squared_distances
 from certikmeans.stop import StopSignal
 
 
@@ -137,7 +137,7 @@ class SensitivityCoreset(Baseline):
         self.time_limit = time_limit
         self.random_state = random_state
 
-    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> Outcome:
+    def _search(self, problem: Problem, stop: StopSignal, seed: int) -> RunResult:
         n_init = whole_number("n_init", self.n_init, least=1)
         whole_number("kmeans_n_init", self.kmeans_n_init, least=1)
         whole_number("max_iter", self.max_iter, least=1)
@@ -148,18 +148,18 @@ class SensitivityCoreset(Baseline):
                 hint="leave them out, or use another method",
             )
         groups = must_link_groups(problem.n_points, problem.must_link)
-        whole = collapse(problem.points, problem.weights, groups)
+        whole = aggregate(problem.points, problem.weights, groups)
         size = self._size(problem.n_clusters, len(whole.weights))
         drawn: list[tuple[NDArray[np.int64], FloatArray]] = []
-        found: list[Outcome] = []
+        found: list[RunResult] = []
 
-        def run(number: int) -> Outcome:
+        def run(number: int) -> RunResult:
             rng = np.random.default_rng([seed, number])
             drawn.append(self._draw(whole, problem.n_clusters, size, rng))
             found.append(self._cluster(whole, *drawn[-1], problem.n_clusters, rng, stop))
             return found[-1]
 
-        restarts = best_of(problem, n_init, stop, run)
+        restarts = best_of_restarts(problem, n_init, stop, run)
         self.n_runs_ = restarts.n_runs
         best = next(i for i, one in enumerate(found) if one.labels is restarts.best.labels)
         self.coreset_indices_, self.coreset_weights_ = drawn[best]
@@ -167,16 +167,16 @@ class SensitivityCoreset(Baseline):
 
     def _size(self, n_clusters: int, n_groups: int) -> int | None:
         """Return the number of draws; None to take every group."""
-        number_in("c", self.c, 0.0, math.inf)
-        eps = number_in("eps", self.eps, 0.0, 1.0)
-        delta = number_in("delta", self.delta, 0.0, 1.0)
+        check_open_interval("c", self.c, 0.0, math.inf)
+        eps = check_open_interval("eps", self.eps, 0.0, 1.0)
+        delta = check_open_interval("delta", self.delta, 0.0, 1.0)
         if self.coreset_size is not None:
             return whole_number("coreset_size", self.coreset_size, least=n_clusters)
         size = math.ceil(n_clusters * math.log(n_clusters / delta) / eps**2)
         return size if size < n_groups else None
 
     def _draw(
-        self, whole: Collapsed, n_clusters: int, size: int | None, rng: np.random.Generator
+        self, whole: AggregatedPoints, n_clusters: int, size: int | None, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], FloatArray]:
         """Rows of a coreset and their weights."""
         points, weights = whole.means, whole.weights
@@ -199,13 +199,13 @@ class SensitivityCoreset(Baseline):
 
     def _cluster(
         self,
-        whole: Collapsed,
+        whole: AggregatedPoints,
         rows: NDArray[np.int64],
         masses: FloatArray,
         n_clusters: int,
         rng: np.random.Generator,
         stop: StopSignal,
-    ) -> Outcome:
+    ) -> RunResult:
         """K-means on the coreset; every group to the nearest of its centres."""
         kmeans = best_kmeans(
             whole.means[rows],
@@ -217,7 +217,7 @@ class SensitivityCoreset(Baseline):
             stop=stop,
         )
         labels = squared_distances(whole.means, kmeans.centers).argmin(axis=1)
-        status = RunStatus.CONVERGED if kmeans.settled else RunStatus.MAX_ITER
-        if kmeans.cut:
+        status = RunStatus.CONVERGED if kmeans.converged else RunStatus.MAX_ITER
+        if kmeans.interrupted:
             status = RunStatus.TIME_LIMIT
-        return Outcome(labels[whole.group_of_point], kmeans.n_iter, status)
+        return RunResult(labels[whole.group_of_point], kmeans.n_iter, status)

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, final
 
-from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
+from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import Leaf
+from certikmeans.problem.domain import Domain
+from certikmeans.proof import LeafProof
 from certikmeans.stop import StopSignal
 
 
 @final
-class Template(AbstractBound[ReducedProblem]):
+class Template(LowerBound[ReducedProblem]):
     """Zero: valid because a sum of squares is never negative."""
 
     name: ClassVar[str] = "template"
 
-    def prepare(self, setting: Setting) -> ReducedProblem:
+    def setup(self, inputs: BoundInput) -> ReducedProblem:
         """Compute once what every evaluation shares."""
-        return setting.problem
+        return inputs.problem
 
-    def evaluate(
+    def compute(
         self,
         state: ReducedProblem,
-        part: Subproblem,
+        domain: Domain,
         cutoff: float,
         stop: StopSignal,
-        restart: Any = None,
-        root: Root | None = None,
+        warm_start: Any = None,
+        ctx: BoundContext | None = None,
     ) -> BoundResult:
-        """Bound the reduced cost of every labelling in ``part``."""
-        return BoundResult(0.0, Leaf("trivial"))
+        """Bound the reduced cost of every labelling in ``domain``."""
+        return BoundResult(0.0, LeafProof("trivial"))

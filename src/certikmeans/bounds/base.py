@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from certikmeans.assignment import AbstractAssigner
 from certikmeans.errors import BoundError
-from certikmeans.execution import Far
-from certikmeans.news import Cluster, News
+from certikmeans.incumbent import CandidateCluster, IncumbentView
+from certikmeans.parallel import RemoteExecutor
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import Leaf
+from certikmeans.problem.domain import Domain
+from certikmeans.proof import LeafProof
 from certikmeans.stop import StopSignal
 
 State = TypeVar("State")
@@ -27,7 +27,7 @@ Labels = NDArray[np.int64]
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Mixture:
+class FractionalSolution:
     """What a relaxation would choose: clusters, each taken to a part. For branching rules."""
 
     members: NDArray[np.uint8]  # (m, n_groups)
@@ -38,7 +38,7 @@ class Mixture:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Setting:
+class BoundInput:
     """What a bound is prepared for: a problem, and how the answer will be used."""
 
     problem: ReducedProblem
@@ -47,16 +47,18 @@ class Setting:
     seed: int = 0
     keep_proof: bool = False  # claim only what the checker of certificates can repeat
     multipliers: NDArray[np.float64] | None = None  # (n_groups,): to begin with, where known
-    familiar: bool = False  # the multipliers were proven for this problem: no need to look around
+    multipliers_proven: bool = (
+        False  # the multipliers were proven for this problem: no need to look around
+    )
 
 
-def untold(**done: int) -> None:
+def no_progress(**done: int) -> None:
     """Tell nobody what was done."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Root:
+class BoundContext:
     """What a bound has at the root, and not in a node, which may be on another machine.
 
     Attributes
@@ -69,7 +71,7 @@ class Root:
         How many tasks it runs at a time.
     recombine : callable
         Looks for a better labelling among clusters, the best first; tells it to the news.
-    in_a_hurry : bool
+    time_boxed : bool
         Whether another bound waits: give up soon where nothing moves.
     far : Far, optional
         Workers elsewhere, for tasks that are worth the journey.
@@ -83,15 +85,15 @@ class Root:
         Told what was done, by the names of its arguments (``boxes=40``), as often as one likes.
     """
 
-    news: News
+    incumbent: IncumbentView
     executor: Executor | None = None
-    recombine: Callable[[Sequence[Cluster]], None] = lambda clusters: None
+    improve_incumbent: Callable[[Sequence[CandidateCluster]], None] = lambda clusters: None
     n_threads: int = 1
-    in_a_hurry: bool = False
-    far: Far | None = None
+    time_boxed: bool = False
+    remote: RemoteExecutor | None = None
     kept: Any = None
     keep: Callable[[Callable[[], Any]], None] = lambda state: None
-    on_work: Callable[..., None] = untold
+    progress: Callable[..., None] = no_progress
 
 
 @final
@@ -122,12 +124,12 @@ class BoundResult:
     """
 
     value: float
-    leaf: Leaf
-    restart: Any = None
+    leaf: LeafProof
+    warm_start: Any = None
     centers: tuple[NDArray[np.float64], ...] = ()
-    mixture: Mixture | None = None
+    fractional: FractionalSolution | None = None
     pair: tuple[int, int] | None = None
-    viable: NDArray[np.bool_] | None = None
+    allowed: NDArray[np.bool_] | None = None
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -138,38 +140,38 @@ class BoundResult:
             )
 
 
-class AbstractBound(ABC, Generic[State]):
+class LowerBound(ABC, Generic[State]):
     """One way of bounding a part of the solution set from below. Concrete bounds are final.
 
-    ``prepare`` runs once per problem and may be slow; its result is read-only and shared
-    between workers. ``evaluate`` runs once per part and keeps nothing. It may end early when
+    ``setup`` runs once per problem and may be slow; its result is read-only and shared
+    between workers. ``compute`` runs once per part and keeps nothing. It may end early when
     its value reaches ``cutoff``, or when ``stop`` asks for it: what it returns is valid then
     too, only weaker. Bounds see a part (a box per centre), never a node of a tree. Nobody asks
     for the name of a bound, but for what it can do:
 
     Attributes
     ----------
-    uses_boxes : bool
+    uses_center_boxes : bool
         Whether boxes of centres make it stronger. If not, it is of no use where centres are split.
-    suggests_pairs : bool
+    has_fractional_solution : bool
         Whether its results have a mixture, which says what pair of groups is in doubt.
-    has_evidence : bool
+    certifiable : bool
         Whether certificates can hold what it proves.
-    in_nodes : bool
+    usable_in_tree : bool
         Whether it pays in the nodes of a tree; if not, it is for the root alone.
     """
 
     name: ClassVar[str]
-    uses_boxes: ClassVar[bool] = True
-    suggests_pairs: ClassVar[bool] = False
-    has_evidence: ClassVar[bool] = True
-    in_nodes: ClassVar[bool] = True
+    uses_center_boxes: ClassVar[bool] = True
+    has_fractional_solution: ClassVar[bool] = False
+    certifiable: ClassVar[bool] = True
+    usable_in_tree: ClassVar[bool] = True
 
-    def obstacle(self, problem: ReducedProblem) -> str | None:
+    def unsupported_reason(self, problem: ReducedProblem) -> str | None:
         """Why the bound cannot be had for this problem, in a clause; None: it can."""
         return None
 
-    def rounding(self, problem: ReducedProblem) -> float:
+    def min_rounding_loss(self, problem: ReducedProblem) -> float:
         """Return what this bound takes off for rounding at the least.
 
         Where that is as much as a labelling costs, there is no point in asking.
@@ -183,32 +185,32 @@ class AbstractBound(ABC, Generic[State]):
         """
         return ()
 
-    def rehearse(self, setting: Setting) -> None:
+    def rehearse(self, inputs: BoundInput) -> None:
         """Call what only large problems need on a tiny one, so that it is compiled."""
 
     @abstractmethod
-    def prepare(self, setting: Setting) -> State:
+    def setup(self, inputs: BoundInput) -> State:
         """Compute once what every evaluation shares."""
 
     @abstractmethod
-    def evaluate(
+    def compute(
         self,
         state: State,
-        part: Subproblem,
+        domain: Domain,
         cutoff: float,
         stop: StopSignal,
-        restart: Any = None,
-        root: Root | None = None,
+        warm_start: Any = None,
+        ctx: BoundContext | None = None,
     ) -> BoundResult:
-        """Bound the reduced cost, ``offset`` not included, of every labelling in ``part``.
+        """Bound the reduced cost, ``offset`` not included, of every labelling in ``domain``.
 
-        ``restart`` is what this bound returned for a part that contains this one, or None.
-        ``root`` is given where the part is the whole, at the beginning of a run.
+        ``warm_start`` is what this bound returned for a part that contains this one, or None.
+        ``ctx`` is given where the part is the whole, at the beginning of a run.
         """
 
-    def carried_over(
+    def map_warm_start(
         self,
-        restart: Any,
+        warm_start: Any,
         before: ReducedProblem,
         after: ReducedProblem,
         joined: Labels,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 from certikmeans.errors import InputError
 
 if TYPE_CHECKING:
-    from certikmeans.bounds.base import AbstractBound
+    from certikmeans.bounds.base import LowerBound
 
 
 class Strength(Enum):
@@ -48,7 +48,7 @@ BOUNDS: dict[str, Entry] = {
     "partition": Entry(
         "partition:PartitionBound", "parts of the points, each by itself", (Strength.PARTS,)
     ),
-    "sample": Entry("sample:SampleBound", "distances to the boxes of the centres"),
+    "sample": Entry("sample:BoxBound", "distances to the boxes of the centres"),
     "sdp": Entry("sdp:SdpBound", "semidefinite relaxation with cuts", (Strength.WHOLE,)),
     "spectral": Entry(
         "spectral:SpectralBound",
@@ -58,25 +58,23 @@ BOUNDS: dict[str, Entry] = {
 }
 
 
-def make_bound(name: str, **settings: Any) -> AbstractBound[Any]:
+def make_bound(name: str, **settings: Any) -> LowerBound[Any]:
     """Make the bound of this name; ``settings`` go to its constructor.
 
-    >>> make_bound("sample").uses_boxes
+    >>> make_bound("sample").uses_center_boxes
     True
     """
     if name not in BOUNDS:
         raise InputError(f"bound: {name!r} is unknown", hint=f"choose one of {', '.join(BOUNDS)}")
     module, _, kind = BOUNDS[name].home.partition(":")
-    made: AbstractBound[Any] = getattr(import_module(f"certikmeans.bounds.{module}"), kind)(
-        **settings
-    )
+    made: LowerBound[Any] = getattr(import_module(f"certikmeans.bounds.{module}"), kind)(**settings)
     return made
 
 
-def bound_with(strength: Strength) -> AbstractBound[Any]:
+def bound_with(strength: Strength) -> LowerBound[Any]:
     """Make the bound that claims this strength.
 
-    >>> bound_with(Strength.CLOSED_FORM).in_nodes
+    >>> bound_with(Strength.CLOSED_FORM).usable_in_tree
     False
     """
     (name,) = (name for name, entry in BOUNDS.items() if strength in entry.strengths)

@@ -19,12 +19,12 @@ b is at most ``(1 - p_b)(1 - q_b) + eta q_b``, and with all parts together and `
 
 The weight m of the points that are elsewhere is ``sum W_a(b) p_b``, and ``sum W'_b q_b`` as well.
 With A the largest ``W_a`` no ``W'_b`` is above ``A + m``, so ``m / A + (1 - 2 eta) m / (A + m) <=
-eta``: a quadratic inequality for ``m / A`` (`share_elsewhere`), which comes to about ``eta / 2`` of
+eta``: a quadratic inequality for ``m / A`` (`max_reassigned_fraction`), which comes to about ``eta / 2`` of
 the largest cluster where eta is small. (Meila, NeurIPS 2018, has eta times its weight.)
 
 For larger ``eta``, clusters with ``t_b > 1/2`` still have different a(b). Every other one takes 1/2
 of ``eta`` at least, and leaves one of ours without a partner: ``2 eta`` of our largest clusters at
-most, and of the others what is left of ``eta`` (`weight_elsewhere`).
+most, and of the others what is left of ``eta`` (`max_reassigned_weight`).
 
 **From cost to overlap.** For any ``theta >= 0``, bound ``cost - theta (K - <M_0, M>)`` from below
 by some ``B(theta)``, with the same multipliers as the cost: the bound takes any matrix, and ``M_0``
@@ -32,7 +32,7 @@ is one, K columns more for the spectral bound. Then for every labelling that cos
 ``eta <= (T - B(theta)) / theta``. No eigenvalue gap is needed, though a good ``theta`` is about as
 large as one. Where clusters overlap, `semidefinite` does the same.
 
-**Rounding.** ``B`` is what `safe.value_of` returns, its own included. Weights of clusters are
+**Rounding.** ``B`` is what `safe.bound_for_coefficients` returns, its own included. Weights of clusters are
 rounded up, so what stands for ``M_0`` is below it, and ``eta`` above. The rest is a few operations:
 16 EPS of their sizes; the share is raised by 32 EPS of itself.
 """
@@ -45,12 +45,21 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.spectral.ascent import improved
+from certikmeans.bounds.sdp.admm import Admm, AdmmState
+from certikmeans.bounds.sdp.bound import MAX_GROUPS
+from certikmeans.bounds.sdp.dual_bound import safe_bound
+from certikmeans.bounds.sdp.model import Matrix, SdpModel
+from certikmeans.bounds.spectral.ascent import ascend
 from certikmeans.bounds.spectral.closed_form import closed_form
-from certikmeans.bounds.spectral.evidence import SpectralEvidence
+from certikmeans.bounds.spectral.dual_bound import (
+    MAX_COLUMNS,
+    bound_for_coefficients,
+    coefficient_matrix,
+    valid_multipliers,
+)
 from certikmeans.bounds.spectral.gram import Frame, full_gram, with_indicators
-from certikmeans.bounds.spectral.safe import MOST_COLUMNS, middle_matrix, usable_evidence, value_of
-from certikmeans.execution.blas import one_blas_thread
+from certikmeans.bounds.spectral.multipliers import SpectralMultipliers
+from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS, round_up
 from certikmeans.stop import StopSignal
@@ -58,14 +67,14 @@ from certikmeans.stop import StopSignal
 Labels = NDArray[np.int64]
 
 # Thetas tried, as multiples of a guess.
-FACTORS = np.geomspace(0.02, 2.0, 10)
+THETA_FACTORS = np.geomspace(0.02, 2.0, 10)
 
 
 def spectral_overlap(
     problem: ReducedProblem,
     labels: Labels,
     most: float,
-    known: SpectralEvidence | None,
+    known: SpectralMultipliers | None,
     stop: StopSignal,
 ) -> float:
     """Bound ``eta`` by the spectral bound, for reduced costs up to ``most``; infinite: no bound.
@@ -73,53 +82,55 @@ def spectral_overlap(
     ``known`` is what the run has proven its bound with; without it, it is found again.
     """
     k = problem.n_clusters
-    masses = masses_above(problem, labels)
-    columns = problem.n_axes + k * k
-    if len(np.unique(labels)) < k or columns > MOST_COLUMNS or problem.n_groups <= k:
+    masses = cluster_weights_rounded_up(problem, labels)
+    columns = problem.n_dims + k * k
+    if len(np.unique(labels)) < k or columns > MAX_COLUMNS or problem.n_groups <= k:
         return math.inf
-    none = SpectralEvidence.none(problem.n_groups)
+    zeros = SpectralMultipliers.zeros(problem.n_groups)
     if known is None or not np.array_equal(known.labels, labels):
         known = _multipliers(problem, labels, most, stop)
-    known = dataclasses.replace(known, labels=labels, spikes=none.spikes, amounts=none.amounts)
-    usable = usable_evidence(problem, known)
-    evidence = dataclasses.replace(none, labels=labels) if usable is None else usable
+    known = dataclasses.replace(
+        known, labels=labels, link_pairs=zeros.link_pairs, link_multipliers=zeros.link_multipliers
+    )
+    usable = valid_multipliers(problem, known)
+    evidence = dataclasses.replace(zeros, labels=labels) if usable is None else usable
     frame = Frame.of(problem)
     best = math.inf
     with one_blas_thread(), np.errstate(all="ignore"):
         gram = full_gram(problem, frame, evidence)
         wider = with_indicators(gram, problem, frame, evidence)
-        middle = middle_matrix(wider, frame, evidence)
+        middle = coefficient_matrix(wider, frame, evidence)
         diagonal = np.arange(len(middle) - k, len(middle))
         limit = math.ldexp(most, -2 * frame.exponent)
-        guess = math.ldexp(least_between(problem, labels), -2 * frame.exponent)
-        for factor in FACTORS:
+        guess = math.ldexp(min_merge_cost(problem, labels), -2 * frame.exponent)
+        for factor in THETA_FACTORS:
             theta = float(factor) * guess
             if not theta > 0.0:
                 continue
             middle[diagonal, diagonal] = -theta / masses
-            value = value_of(wider, middle, k - 1)
-            best = min(best, eta_of(limit, value, theta, k))
+            value = bound_for_coefficients(wider, middle, k - 1)
+            best = min(best, overlap_deficit(limit, value, theta, k))
     return best
 
 
 def _multipliers(
     problem: ReducedProblem, labels: Labels, most: float, stop: StopSignal
-) -> SpectralEvidence:
+) -> SpectralMultipliers:
     """Multipliers that prove the cost of the labelling as well as they can."""
-    found = closed_form(problem, labels, lambda: stop.cause() is not None)
-    if stop.cause() is None and found.value < 0.999 * most:
+    found = closed_form(problem, labels, lambda: stop.reason() is not None)
+    if stop.reason() is None and found.value < 0.999 * most:
         found = max(
             found,
-            improved(problem, found, stop=lambda: stop.cause() is not None),
+            ascend(problem, found, stop=lambda: stop.reason() is not None),
             key=lambda proof: proof.value,
         )
     return found.evidence
 
 
-def share_elsewhere(eta: float) -> float:
+def max_reassigned_fraction(eta: float) -> float:
     """At least ``m / A``: the largest r with ``r + (1 - 2 eta) r / (1 + r) <= eta``.
 
-    >>> round(share_elsewhere(0.1), 4), round(share_elsewhere(0.5), 4)
+    >>> round(max_reassigned_fraction(0.1), 4), round(max_reassigned_fraction(0.5), 4)
     (0.0569, 0.5)
     """
     eta = max(0.0, eta)
@@ -127,28 +138,28 @@ def share_elsewhere(eta: float) -> float:
     return 2.0 * eta / (half + math.sqrt(half * half + 4.0 * eta)) * (1.0 + 32.0 * EPS)
 
 
-def weight_elsewhere(masses: NDArray[np.float64], eta: float) -> float:
+def max_reassigned_weight(masses: NDArray[np.float64], eta: float) -> float:
     """At least the weight of all that is elsewhere, given the weights of our clusters.
 
-    >>> round(weight_elsewhere(np.array([10.0, 20.0, 30.0]), 0.8), 6)
+    >>> round(max_reassigned_weight(np.array([10.0, 20.0, 30.0]), 0.8), 6)
     36.0
     """
     masses = np.sort(masses)[::-1]
     if eta < 0.5 * (1.0 - 1e-9):
-        return share_elsewhere(eta) * float(masses[0])
-    without = math.floor(min(2.0 * eta, len(masses)))
-    left = eta - 0.5 * without
-    rest = left * float(masses[without]) if without < len(masses) else 0.0
-    return (math.fsum(masses[:without].tolist()) + rest) * (1.0 + 8.0 * EPS)
+        return max_reassigned_fraction(eta) * float(masses[0])
+    n_unmatched = math.floor(min(2.0 * eta, len(masses)))
+    left = eta - 0.5 * n_unmatched
+    rest = left * float(masses[n_unmatched]) if n_unmatched < len(masses) else 0.0
+    return (math.fsum(masses[:n_unmatched].tolist()) + rest) * (1.0 + 8.0 * EPS)
 
 
-def most_points_elsewhere(
+def max_reassigned_points(
     problem: ReducedProblem, labels: Labels, sizes: Labels, eta: float
 ) -> int | None:
     """Points of groups that ``eta`` leaves room for; None: it says nothing."""
     if not eta < 0.5 * problem.n_clusters:
         return None
-    room = round_up(weight_elsewhere(masses_above(problem, labels), eta))
+    room = round_up(max_reassigned_weight(cluster_weights_rounded_up(problem, labels), eta))
     order = np.argsort(problem.weights / sizes, kind="stable")
     weights, counts = problem.weights[order], sizes[order]
     spent = np.cumsum(weights) * (1.0 - 2.0 * (len(weights) + 8) * EPS)
@@ -160,7 +171,7 @@ def most_points_elsewhere(
     return total if whole < len(counts) else None
 
 
-def eta_of(most: float, value: float, theta: float, k: int) -> float:
+def overlap_deficit(most: float, value: float, theta: float, k: int) -> float:
     """``(T - B) / theta``, at least; ``value`` is B without ``- theta K``."""
     if not math.isfinite(value):
         return math.inf
@@ -168,7 +179,7 @@ def eta_of(most: float, value: float, theta: float, k: int) -> float:
     return ((most - value) + theta * k + 16.0 * EPS * size) / theta * (1.0 + 8.0 * EPS)
 
 
-def masses_above(problem: ReducedProblem, labels: Labels) -> NDArray[np.float64]:
+def cluster_weights_rounded_up(problem: ReducedProblem, labels: Labels) -> NDArray[np.float64]:
     """At least the weight of every cluster."""
     k = problem.n_clusters
     return np.array(
@@ -176,13 +187,87 @@ def masses_above(problem: ReducedProblem, labels: Labels) -> NDArray[np.float64]
     )
 
 
-def least_between(problem: ReducedProblem, labels: Labels) -> float:
+def min_merge_cost(problem: ReducedProblem, labels: Labels) -> float:
     """About what it costs to join the two clusters that are nearest to each other."""
     sums, masses = problem.cluster_sums(labels)
     centres = sums / masses[:, None]
     least = math.inf
     for a in range(len(centres)):
         for b in range(a):
-            apart = float(np.sum((centres[a] - centres[b]) ** 2))
-            least = min(least, apart * float(masses[a] * masses[b] / (masses[a] + masses[b])))
+            squared_distance = float(np.sum((centres[a] - centres[b]) ** 2))
+            least = min(
+                least, squared_distance * float(masses[a] * masses[b] / (masses[a] + masses[b]))
+            )
     return least
+
+
+# How many points can be elsewhere, from the semidefinite bound: for many axes and overlaps.
+#
+# Notation of `overlap`. For any ``theta >= 0`` the semidefinite relaxation bounds
+#
+#     cost - theta (K - <M_0, M>)  =  <C + theta P, Z> - theta K
+#
+# with ``P_st = w_s w_t / W_a`` for two groups of our cluster a,
+# like any other cost, and its own multipliers are sought for it: those of the cost alone pay for
+# every direction in which M can turn away from ours, and leave no room (Meila, NeurIPS 2018, solves
+# the same program for the matrix that is farthest from ours). They are not far from those of the
+# proof, where there is one to begin with.
+#
+# **Rounding.** ``P`` as used is at most ``P``: weights of clusters are rounded up, and the quotient
+# down by 8 EPS. As Z has no negative entry, the bound is lower for it. Two more roundings lead to the
+# entries of ``C + theta P``; `bounds.sdp.safe` counts ``(d + k + 16) EPS``, twice of what it needs.
+
+# A check takes about so many seconds, times the square of the groups; with less time than a few of
+# them take there is no use in beginning.
+SECONDS_PER_CHECK, MIN_CHECKS = 1.1e-6, 4
+# What the slack alone may make of eta; theta within these shares of what it costs to join clusters.
+TARGET_ETA, THETA_RANGE = 0.06, (0.05, 0.3)
+ITERATIONS_PER_CHECK = 25  # iterations
+MAX_CHECKS = 20
+# Not worth going on if so many checks bring eta down by less than this share.
+STALL_CHECKS, MIN_IMPROVEMENT = 3, 0.05
+
+
+def semidefinite_overlap(
+    problem: ReducedProblem,
+    labels: Labels,
+    most: float,
+    slack: float,
+    start: AdmmState | None,
+    stop: StopSignal,
+) -> float:
+    """Bound ``eta`` for reduced costs up to ``most``, ``slack`` above ours; infinite: no bound."""
+    n, k = problem.n_groups, problem.n_clusters
+    too_late = stop.remaining < MIN_CHECKS * SECONDS_PER_CHECK * n * n
+    if too_late or n > MAX_GROUPS or n <= k or len(np.unique(labels)) < k:
+        return math.inf
+    between = min_merge_cost(problem, labels)
+    if not between > 0.0:
+        return math.inf
+    low, high = THETA_RANGE
+    theta = min(max(slack / TARGET_ETA, low * between), high * between)
+    model = SdpModel.of(problem)
+    shifted = dataclasses.replace(
+        model, costs=model.costs + theta * _incumbent_matrix(problem, labels)
+    )
+    found = [math.inf]
+    with one_blas_thread():
+        admm = Admm(shifted, start)
+        while len(found) <= MAX_CHECKS and stop.reason() is None:
+            admm.run(ITERATIONS_PER_CHECK, stop)
+            value = safe_bound(shifted, admm.multipliers)
+            found.append(min(found[-1], overlap_deficit(most, value, theta, k)))
+            if (
+                len(found) > STALL_CHECKS
+                and found[-1] > (1.0 - MIN_IMPROVEMENT) * found[-1 - STALL_CHECKS]
+            ):
+                break
+    return found[-1]
+
+
+def _incumbent_matrix(problem: ReducedProblem, labels: Labels) -> Matrix:
+    """At most ``P``."""
+    weights = problem.weights
+    share = weights / cluster_weights_rounded_up(problem, labels)[labels]
+    together = labels[:, None] == labels[None, :]
+    return np.where(together, np.outer(share, weights) * (1.0 - 8.0 * EPS), 0.0)

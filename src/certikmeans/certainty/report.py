@@ -1,7 +1,8 @@
-"""What `Result.certainty` returns."""
+"""The `Certainty` object that `Result.certainty` returns, and validation of its arguments."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -9,14 +10,46 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans._numbers import count, percent_in_full
+from certikmeans._numbers import count, percent_in_full, plain_number
+from certikmeans.errors import InputError
 
 if TYPE_CHECKING:
-    from certikmeans.certainty.claim import RegionClaim
+    from certikmeans.certainty.compute import CertificateClaim
+
+
+def validate_slack(slack: Any) -> float:
+    """Return the slack as a number, or say what is wrong with it.
+
+    >>> validate_slack(0.001)
+    0.001
+    """
+    value = plain_number(slack)
+    if not 0.0 <= value <= 1.0:
+        raise InputError(
+            f"slack: {slack!r} is not a share from 0 to 1",
+            hint="0.001 speaks of all labellings within 0.1 % of the cost",
+        )
+    return value
+
+
+def validate_time_limit(time_limit: Any) -> float | None:
+    """Return the time limit as a number; None: there is none."""
+    if time_limit is None:
+        return None
+    seconds = plain_number(time_limit)
+    if not 0.0 < seconds < math.inf:
+        raise InputError(
+            f"time limit: {time_limit!r} is not a positive number of seconds",
+            hint="leave it out: then it may take as long as the proof",
+        )
+    return seconds
+
+
+# What `Result.certainty` returns.
 
 # Methods: from the places of centres, and from how many points two labellings have in common.
-BY_REGIONS, ONE_CLUSTER = "regions of centres", "one cluster"
-BY_SPECTRUM, BY_MATRIX, BY_NOTHING = "spectral overlap", "semidefinite overlap", "none"
+FROM_REGIONS, ONE_CLUSTER = "regions of centres", "one cluster"
+FROM_SPECTRAL, FROM_SDP, NO_METHOD = "spectral overlap", "semidefinite overlap", "none"
 
 
 @final
@@ -68,12 +101,12 @@ class Certainty:
     prices: NDArray[np.float64]
     method: str
     reason: str
-    claim_of: Callable[[], RegionClaim | None] | None = None
+    claim_of: Callable[[], CertificateClaim | None] | None = None
 
     @property
     def tells_centers(self) -> bool:
         """Whether centres are known to be in less than the box of all points."""
-        return self.method in (BY_REGIONS, ONE_CLUSTER)
+        return self.method in (FROM_REGIONS, ONE_CLUSTER)
 
     @property
     def tells_points(self) -> bool:
@@ -81,7 +114,7 @@ class Certainty:
         return self.tells_centers or bool(self.certain.any())
 
     @property
-    def claim(self) -> RegionClaim | None:
+    def claim(self) -> CertificateClaim | None:
         """What a certificate can hold of it, derived when somebody asks."""
         return None if self.claim_of is None else self.claim_of()
 
@@ -90,7 +123,7 @@ class Certainty:
         return (
             f"Certainty(within {percent_in_full(self.slack)} of the cost: "
             f"{int(self.certain.sum())} of {count(n_points, 'point')} certain, "
-            f"at least {_share_below(self.agreement)} grouped the same; {self.reason})"
+            f"at least {_percent_rounded_down(self.agreement)} grouped the same; {self.reason})"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,10 +144,10 @@ class Certainty:
         }
 
 
-def _share_below(share: float) -> str:
+def _percent_rounded_down(share: float) -> str:
     """A share in per cent, rounded down.
 
-    >>> _share_below(0.99999)
+    >>> _percent_rounded_down(0.99999)
     '99.9 %'
     """
     return f"{int(share * 1000.0) / 10.0:g} %"

@@ -18,18 +18,24 @@ from numpy.typing import ArrayLike
 
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check_arithmetic import Floats, Ints, scatter
-from certikmeans.certificate.check_certain import check_certainty
-from certikmeans.certificate.check_leaves import LeafChecker
-from certikmeans.certificate.check_parts import Cuts, Stated, collapse
+from certikmeans.certificate.check_certainty import check_certainty
+from certikmeans.certificate.check_domains import (
+    BranchingPath,
+    Domain,
+    LeafContext,
+    OriginalProblem,
+    WorkBudget,
+    aggregate_domain,
+)
 from certikmeans.certificate.check_pricing import Limits
-from certikmeans.certificate.format import Certificate, Reason, Refusal
+from certikmeans.certificate.format import Certificate, Reason, Rejection
 from certikmeans.certificate.leaves import KINDS
 
 # The rounding analysis assumes these; see the document.
-LARGEST_VALUE, SMALLEST_SPREAD = 1e60, 1e-60
-SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-12, 1e12
-LARGEST_MULTIPLIER = 1e145
-DEEPEST_TREE = 10_000
+MAX_COORDINATE, MIN_SPREAD = 1e60, 1e-60
+MIN_WEIGHT, MAX_WEIGHT = 1e-12, 1e12
+MAX_MULTIPLIER = 1e145
+MAX_TREE_DEPTH = 10_000
 
 
 @final
@@ -98,29 +104,29 @@ def check_certificate(
     limits : Limits, optional
         How much work to do before refusing with `Reason.LIMIT`.
     """
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     certificate: Certificate | None = None
     details: dict[str, Any] = {}
     try:
         with np.errstate(all="ignore"):  # comparisons below are written so that NaN refuses
             table = np.asarray(points, dtype=np.float64)
             certificate = form.decode(content, table.shape)
-            stated = _stated(table, certificate)
-            _compare(certificate, must_link, cannot_link, weights)
+            original = _original_problem(table, certificate)
+            _compare_with_expected(certificate, must_link, cannot_link, weights)
             if n_clusters is not None and n_clusters != certificate.n_clusters:
-                raise Refusal(
+                raise Rejection(
                     Reason.PROBLEM, f"the certificate is about {certificate.n_clusters} clusters"
                 )
-            _check_labels(stated, certificate)
-            _check_cost(stated, certificate)
-            _check_bound(stated, certificate, limits or Limits(), details)
-            check_certainty(stated, certificate, limits or Limits(), details)
+            _check_labels(original, certificate)
+            _check_cost(original, certificate)
+            _check_bound(original, certificate, limits or Limits(), details)
+            check_certainty(original, certificate, limits or Limits(), details)
         reason, message = Reason.ACCEPTED, "the claim is proven for these points"
-    except Refusal as refusal:
+    except Rejection as refusal:
         reason, message = refusal.reason, refusal.message
     except MemoryError:
         reason, message = Reason.LIMIT, "not enough memory to check this certificate"
-    details["seconds"] = time.perf_counter() - began
+    details["seconds"] = time.perf_counter() - start_time
     if certificate is None:
         return Verdict(False, reason, message, details=details)
     details |= {
@@ -141,51 +147,51 @@ def check_certificate(
     )
 
 
-def _stated(points: Floats, certificate: Certificate) -> Stated:
+def _original_problem(points: Floats, certificate: Certificate) -> OriginalProblem:
     """Check the points, the weights and the pairs, and that the hashes are theirs."""
     shape = (certificate.n_points, certificate.n_features)
     if points.ndim != 2 or 0 in points.shape:
-        raise Refusal(Reason.DATA, "the data are not a table")
+        raise Rejection(Reason.DATA, "the data are not a table")
     if points.shape != shape:
-        raise Refusal(Reason.DATA, f"the data have shape {points.shape}, not {shape}")
+        raise Rejection(Reason.DATA, f"the data have shape {points.shape}, not {shape}")
     if form.hash_points(points) != certificate.data_sha256:
-        raise Refusal(Reason.DATA, "the data are not those of the certificate (SHA-256 differs)")
-    if not np.all(np.abs(points) <= LARGEST_VALUE):
-        raise Refusal(Reason.DATA, f"a value of the data is not within {LARGEST_VALUE:g}")
-    if 0.0 < float(np.ptp(points, axis=0).max()) < SMALLEST_SPREAD:
-        raise Refusal(Reason.DATA, "the points differ too little for this arithmetic")
+        raise Rejection(Reason.DATA, "the data are not those of the certificate (SHA-256 differs)")
+    if not np.all(np.abs(points) <= MAX_COORDINATE):
+        raise Rejection(Reason.DATA, f"a value of the data is not within {MAX_COORDINATE:g}")
+    if 0.0 < float(np.ptp(points, axis=0).max()) < MIN_SPREAD:
+        raise Rejection(Reason.DATA, "the points differ too little for this arithmetic")
     weights = np.ones(len(points)) if certificate.weights is None else certificate.weights
-    usual = (weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT)
-    if not (np.all(usual | (weights == 0.0)) and np.any(usual)):
-        raise Refusal(Reason.FIELD, "a weight is out of range")
+    in_range = (weights >= MIN_WEIGHT) & (weights <= MAX_WEIGHT)
+    if not (np.all(in_range | (weights == 0.0)) and np.any(in_range)):
+        raise Rejection(Reason.FIELD, "a weight is out of range")
     if not 1 <= certificate.n_clusters <= len(points):
-        raise Refusal(Reason.FIELD, f"{certificate.n_clusters} clusters of {len(points)} points")
-    if len(points) * certificate.n_clusters > form.MOST_CHOICES:
-        raise Refusal(Reason.LIMIT, "too many choices of a point and a cluster for this checker")
+        raise Rejection(Reason.FIELD, f"{certificate.n_clusters} clusters of {len(points)} points")
+    if len(points) * certificate.n_clusters > form.MAX_POINT_CLUSTER_PAIRS:
+        raise Rejection(Reason.LIMIT, "too many choices of a point and a cluster for this checker")
     for pairs in (certificate.must_link, certificate.cannot_link):
         _check_pairs(pairs, len(points))
     if form.hash_pairs(certificate.must_link, certificate.cannot_link) != certificate.pairs_sha256:
-        raise Refusal(Reason.PAIRS, "the pairs are not those that were hashed")
-    centre, axes = certificate.centre, certificate.axes
+        raise Rejection(Reason.PAIRS, "the pairs are not those that were hashed")
+    center, axes = certificate.center, certificate.axes
     if axes.shape[1] == 0 or not np.all(np.abs(axes) <= 2.0):
-        raise Refusal(Reason.FIELD, "the axes are not a matrix of numbers up to 2")
-    if not np.all(np.abs(centre) <= LARGEST_VALUE):
-        raise Refusal(Reason.FIELD, "the centre is out of range")
-    return Stated(
+        raise Rejection(Reason.FIELD, "the axes are not a matrix of numbers up to 2")
+    if not np.all(np.abs(center) <= MAX_COORDINATE):
+        raise Rejection(Reason.FIELD, "the centre is out of range")
+    return OriginalProblem(
         points, weights, certificate.n_clusters,
-        certificate.must_link, certificate.cannot_link, centre, axes,
+        certificate.must_link, certificate.cannot_link, center, axes,
     )  # fmt: skip
 
 
 def _check_pairs(pairs: Ints, n_points: int) -> None:
     first, second = pairs.T
     if not np.all((first >= 0) & (first < second) & (second < n_points)):
-        raise Refusal(Reason.PAIRS, "a pair does not name two points in ascending order")
+        raise Rejection(Reason.PAIRS, "a pair does not name two points in ascending order")
     if not np.all(np.diff(first * n_points + second) > 0):
-        raise Refusal(Reason.PAIRS, "the pairs are not sorted and distinct")
+        raise Rejection(Reason.PAIRS, "the pairs are not sorted and distinct")
 
 
-def _compare(
+def _compare_with_expected(
     certificate: Certificate,
     must_link: ArrayLike | None,
     cannot_link: ArrayLike | None,
@@ -200,44 +206,47 @@ def _compare(
             continue
         pairs = np.sort(np.asarray(given, dtype=np.int64).reshape(-1, 2), axis=1)
         if not np.array_equal(np.unique(pairs, axis=0).reshape(-1, 2), own):
-            raise Refusal(Reason.PAIRS, f"the certificate is about other {name}")
+            raise Rejection(Reason.PAIRS, f"the certificate is about other {name}")
     if weights is not None:
         own_weights = certificate.weights
         if own_weights is None:
             own_weights = np.ones(certificate.n_points)
         if not np.array_equal(np.asarray(weights, dtype=np.float64), own_weights):
-            raise Refusal(Reason.PROBLEM, "the certificate is about other weights")
+            raise Rejection(Reason.PROBLEM, "the certificate is about other weights")
 
 
-def _check_labels(stated: Stated, certificate: Certificate) -> None:
+def _check_labels(original: OriginalProblem, certificate: Certificate) -> None:
     labels = certificate.labels
     if labels is None:
         return
-    if not np.all((labels >= 0) & (labels < stated.n_clusters)):
-        raise Refusal(Reason.LABELS, "a label is not the number of a cluster")
-    must, cannot = labels[stated.must_link], labels[stated.cannot_link]
+    if not np.all((labels >= 0) & (labels < original.n_clusters)):
+        raise Rejection(Reason.LABELS, "a label is not the number of a cluster")
+    must, cannot = labels[original.must_link], labels[original.cannot_link]
     if np.any(must[:, 0] != must[:, 1]):
-        row = stated.must_link[must[:, 0] != must[:, 1]][0]
-        raise Refusal(Reason.LABELS, f"points {row[0]} and {row[1]} must link but do not")
+        row = original.must_link[must[:, 0] != must[:, 1]][0]
+        raise Rejection(Reason.LABELS, f"points {row[0]} and {row[1]} must link but do not")
     if np.any(cannot[:, 0] == cannot[:, 1]):
-        row = stated.cannot_link[cannot[:, 0] == cannot[:, 1]][0]
-        raise Refusal(Reason.LABELS, f"points {row[0]} and {row[1]} cannot link but do")
+        row = original.cannot_link[cannot[:, 0] == cannot[:, 1]][0]
+        raise Rejection(Reason.LABELS, f"points {row[0]} and {row[1]} cannot link but do")
 
 
-def _check_cost(stated: Stated, certificate: Certificate) -> None:
+def _check_cost(original: OriginalProblem, certificate: Certificate) -> None:
     if certificate.labels is None:
         return
     if certificate.lower_bound > certificate.cost:
-        raise Refusal(Reason.BOUND, "the lower bound is above the cost")
-    spent = scatter(stated.points, stated.weights, certificate.labels, stated.n_clusters)
-    if not spent.above <= certificate.cost:
-        raise Refusal(
-            Reason.COST, f"the labels cost up to {spent.above!r}, the claim is {certificate.cost!r}"
+        raise Rejection(Reason.BOUND, "the lower bound is above the cost")
+    cost_bounds = scatter(
+        original.points, original.weights, certificate.labels, original.n_clusters
+    )
+    if not cost_bounds.above <= certificate.cost:
+        raise Rejection(
+            Reason.COST,
+            f"the labels cost up to {cost_bounds.above!r}, the claim is {certificate.cost!r}",
         )
 
 
 def _check_bound(
-    stated: Stated, certificate: Certificate, limits: Limits, details: dict[str, Any]
+    original: OriginalProblem, certificate: Certificate, limits: Limits, details: dict[str, Any]
 ) -> None:
     """Every labelling is in some leaf of the tree, and no leaf holds a cheaper one.
 
@@ -245,59 +254,119 @@ def _check_bound(
     mean of that cluster is, clusters being numbered by the first coordinate of their means.
     Both sides together hold everything, so it arrives at a leaf.
     """
-    if not np.all(np.abs(certificate.multipliers) <= LARGEST_MULTIPLIER):
-        raise Refusal(Reason.FIELD, "a multiplier is not a number of reasonable size")
+    if not np.all(np.abs(certificate.multipliers) <= MAX_MULTIPLIER):
+        raise Rejection(Reason.FIELD, "a multiplier is not a number of reasonable size")
     limits = limits.for_size(certificate.n_points + len(certificate.multipliers))
     ends = np.cumsum(certificate.lengths)
-    root = collapse(stated, Cuts(), certificate.lower_bound)
-    checker = LeafChecker(stated, root, certificate.labels, certificate.lower_bound, limits)
+    root = aggregate_domain(original, BranchingPath(), certificate.lower_bound)
+    checker = LeafChecker(original, root, certificate.labels, certificate.lower_bound, limits)
     leaves = 0
-    for node, cuts in _leaves(certificate, root.points.shape[1]):
+    for node, path in _leaves(certificate, root.points.shape[1]):
         code = int(certificate.kinds[node])
         row = int(certificate.first[node])
         if not -1 <= row < len(ends):
-            raise Refusal(Reason.TREE, f"node {node} names multipliers that are not there")
+            raise Rejection(Reason.TREE, f"node {node} names multipliers that are not there")
         multipliers = None
         if row >= 0:
             multipliers = certificate.multipliers[ends[row] - certificate.lengths[row] : ends[row]]
         try:
-            checker.check(code, cuts, row, multipliers)
-        except Refusal as refusal:
+            checker.check(code, path, row, multipliers)
+        except Rejection as refusal:
             name = KINDS[code].NAME
-            raise Refusal(refusal.reason, f"node {node}, {name}: {refusal.message}") from refusal
+            raise Rejection(refusal.reason, f"node {node}, {name}: {refusal.message}") from refusal
         except (ArithmeticError, ValueError) as error:  # `math.fsum` does not take what overflows
             message = f"node {node}, {KINDS[code].NAME}: numbers too large for this arithmetic"
-            raise Refusal(Reason.BOUND, message) from error
+            raise Rejection(Reason.BOUND, message) from error
         leaves += 1
     details |= {"leaves": leaves, "groups": root.n_groups, "boxes": checker.boxes}
 
 
-def _leaves(certificate: Certificate, n_axes: int) -> Iterator[tuple[int, Cuts]]:
+def _leaves(certificate: Certificate, n_dims: int) -> Iterator[tuple[int, BranchingPath]]:
     """Walk the tree in preorder; yields the leaves, each with the cuts on its way."""
     kinds = certificate.kinds
     if not np.all(np.isin(kinds, [form.CENTER_SPLIT, form.PAIR_SPLIT, *KINDS])):
-        raise Refusal(Reason.TREE, "a node is of no known kind")
+        raise Rejection(Reason.TREE, "a node is of no known kind")
     if np.any(kinds == form.CENTER_SPLIT) and np.any(kinds == form.PAIR_SPLIT):
-        raise Refusal(Reason.TREE, "a tree divides centres or pairs, not both")
-    waiting = [Cuts()]
+        raise Rejection(Reason.TREE, "a tree divides centres or pairs, not both")
+    pending = [BranchingPath()]
     for node, kind in enumerate(kinds.tolist()):
-        if not waiting:
-            raise Refusal(Reason.TREE, f"the tree is complete before node {node}")
-        cuts = waiting.pop()
+        if not pending:
+            raise Rejection(Reason.TREE, f"the tree is complete before node {node}")
+        path = pending.pop()
         if kind in KINDS:
-            yield node, cuts
+            yield node, path
             continue
-        if cuts.depth >= DEEPEST_TREE:
-            raise Refusal(Reason.LIMIT, f"the tree is deeper than {DEEPEST_TREE}")
+        if path.depth >= MAX_TREE_DEPTH:
+            raise Rejection(Reason.LIMIT, f"the tree is deeper than {MAX_TREE_DEPTH}")
         a, b = int(certificate.first[node]), int(certificate.second[node])
         value = float(certificate.values[node])
         if kind == form.PAIR_SPLIT:
             valid = 0 <= a < certificate.n_points and 0 <= b < certificate.n_points and a != b
         else:
-            valid = 0 <= a < certificate.n_clusters and 0 <= b < n_axes and np.isfinite(value)
+            valid = 0 <= a < certificate.n_clusters and 0 <= b < n_dims and np.isfinite(value)
         if not valid:
-            raise Refusal(Reason.TREE, f"node {node} divides what does not exist")
-        paired = kind == form.PAIR_SPLIT
-        waiting += [Cuts(cuts, paired, a, b, value, side) for side in (1, 0)]
-    if waiting:
-        raise Refusal(Reason.TREE, f"{len(waiting)} parts of the solution set have no leaf")
+            raise Rejection(Reason.TREE, f"node {node} divides what does not exist")
+        is_pair = kind == form.PAIR_SPLIT
+        pending += [BranchingPath(path, is_pair, a, b, value, side) for side in (1, 0)]
+    if pending:
+        raise Rejection(Reason.TREE, f"{len(pending)} parts of the solution set have no leaf")
+
+
+# From a leaf of the tree to the case that its kind of proof has to decide.
+
+
+@final
+class LeafChecker:
+    """Checks leaves one after the other; counts the work over all of them."""
+
+    def __init__(
+        self,
+        original: OriginalProblem,
+        root: Domain,
+        labels: Ints | None,
+        lower_bound: float,
+        limits: Limits,
+    ) -> None:
+        self._original_problem, self._root = original, root
+        self._labels, self._lower_bound = labels, lower_bound
+        self._budget = WorkBudget(limits)
+
+    @property
+    def boxes(self) -> int:
+        """Boxes looked at so far."""
+        return self._budget.boxes
+
+    def check(self, code: int, path: BranchingPath, row_index: int, row: Floats | None) -> None:
+        """Return if the leaf is proven, else raise `Rejection`; ``row_index`` is that of the row."""
+        if self._lower_bound <= 0.0:
+            return  # no cost is negative
+        if time.monotonic() > self._budget.limits.deadline:
+            raise Rejection(Reason.LIMIT, "not proven within the time allowed")
+        domain = self._root
+        if any(link.is_pair for link in path.decisions()):
+            domain = aggregate_domain(self._original_problem, path, self._lower_bound)
+        if domain.infeasible or domain.required_bound <= 0.0:
+            return  # no labelling at all; or what the groups cost inside is enough
+        low, high = path.boxes(self._original_problem.n_clusters, domain.points.shape[1])
+        # Means of points are where points are; an empty cluster sits on another one.
+        floor, ceiling = domain.points.min(axis=0), domain.points.max(axis=0)
+        cut_low, cut_high = low > floor, high < ceiling
+        low, high = np.maximum(low, floor), np.minimum(high, ceiling)
+        if np.any(low > high):
+            return  # no centres, so no labelling
+        KINDS[code].check(
+            LeafContext(
+                self._original_problem,
+                self._root,
+                domain,
+                self._labels,
+                self._lower_bound,
+                low,
+                high,
+                cut_low,
+                cut_high,
+                row_index,
+                row,
+                self._budget,
+            )
+        )

@@ -60,7 +60,7 @@ class Scatter:
     masses_below: Floats  # (n_sets,): at most the exact sum of the weights
     below: float
     above: float
-    drift: float  # at least the sum of W |mean - exact mean|^2
+    mean_error: float  # at least the sum of W |mean - exact mean|^2
 
 
 def scatter(rows: Floats, weights: Floats, of_row: Ints, n_sets: int) -> Scatter:
@@ -80,37 +80,39 @@ def scatter(rows: Floats, weights: Floats, of_row: Ints, n_sets: int) -> Scatter
     safe = np.maximum(masses, 1e-300)
     means = np.zeros((n_sets, rows.shape[1]))
     means[of_row[::-1]] = rows[::-1]  # the first row of each set
-    squares, lost, drift, apart = [], 0.0, 0.0, False
+    squares, mean_correction, mean_error, differs = [], 0.0, 0.0, False
     relative = (sizes + 8.0) * EPS
     for j, column in enumerate(rows.T):
         for _ in range(2):
-            pull = np.bincount(of_row, weights * (column - means[of_row, j]), n_sets)
-            means[:, j] += pull / safe
-        away = column - means[of_row, j]
-        tug = weights * away
-        apart |= bool(np.any(away != 0.0))
-        squares.append(total(tug * away))
-        signed = np.abs(np.bincount(of_row, tug, n_sets))
-        doubt = relative * np.bincount(of_row, np.abs(tug), n_sets)
+            weighted_sum = np.bincount(of_row, weights * (column - means[of_row, j]), n_sets)
+            means[:, j] += weighted_sum / safe
+        deviation = column - means[of_row, j]
+        weighted_deviation = weights * deviation
+        differs |= bool(np.any(deviation != 0.0))
+        squares.append(total(weighted_deviation * deviation))
+        signed = np.abs(np.bincount(of_row, weighted_deviation, n_sets))
+        rounding_error = relative * np.bincount(of_row, np.abs(weighted_deviation), n_sets)
         filled = masses > 0.0  # what weighs nothing costs nothing
-        drift += total(((signed + doubt) ** 2)[filled] / low[filled])
-        lost += total((np.maximum(signed - doubt, 0.0) ** 2)[filled] / high[filled])
-    if not apart:  # every row is its mean: nothing was rounded
+        mean_error += total(((signed + rounding_error) ** 2)[filled] / low[filled])
+        mean_correction += total(
+            (np.maximum(signed - rounding_error, 0.0) ** 2)[filled] / high[filled]
+        )
+    if not differs:  # every row is its mean: nothing was rounded
         return Scatter(means, low, 0.0, 0.0, 0.0)
     operations = BLOCK + 16
     summed = math.fsum(squares)
-    drift = up(drift, operations + rows.shape[1])
-    lost = down(lost, operations + rows.shape[1])
+    mean_error = up(mean_error, operations + rows.shape[1])
+    mean_correction = down(mean_correction, operations + rows.shape[1])
     return Scatter(
         means=means,
         masses_below=low,
-        below=max(0.0, down(summed, operations) - drift) * (1.0 - EPS),
-        above=max(0.0, up(summed, operations) - lost) * (1.0 + EPS),
-        drift=drift,
+        below=max(0.0, down(summed, operations) - mean_error) * (1.0 - EPS),
+        above=max(0.0, up(summed, operations) - mean_correction) * (1.0 + EPS),
+        mean_error=mean_error,
     )
 
 
-def component_labels(n: int, edges: Ints) -> Ints:
+def connected_components(n: int, edges: Ints) -> Ints:
     """Smallest member of everybody's connected component.
 
     Labels only ever pass along edges, so no two components mix; the loop ends when the ends
@@ -139,13 +141,13 @@ class Forest:
 
     parent: Ints  # (n,); -1 at a root
     level: Ints  # (n,): number of edges to the root
-    tangled: NDArray[np.bool_]  # (n,): the component has an edge that the forest has not
+    has_cycle: NDArray[np.bool_]  # (n,): the component has an edge that the forest has not
 
 
-def span(n: int, edges: Ints) -> Forest:
+def spanning_forest(n: int, edges: Ints) -> Forest:
     """Breadth-first spanning forest of distinct edges without loops."""
     parent, level = np.full(n, -1), np.full(n, -1)
-    label = component_labels(n, edges)
+    label = connected_components(n, edges)
     level[label == np.arange(n)] = 0
     tail = np.concatenate([edges[:, 0], edges[:, 1]])
     head = np.concatenate([edges[:, 1], edges[:, 0]])
@@ -163,24 +165,24 @@ def span(n: int, edges: Ints) -> Forest:
     return Forest(parent, level, (links > nodes - 1)[label])
 
 
-def by_level(level: Ints) -> list[Ints]:
+def nodes_by_level(level: Ints) -> list[Ints]:
     """Nodes of level 0, of level 1, ..."""
     order = np.argsort(level, kind="stable")
     return np.split(order, np.cumsum(np.bincount(level))[:-1])
 
 
-def best_on_forest(
-    worth: Floats, parent: Ints, levels: list[Ints]
+def max_independent_set_on_forest(
+    values: Floats, parent: Ints, levels: list[Ints]
 ) -> tuple[NDArray[np.bool_], Floats]:
     """A set without a node and its parent that is worth most, and what each node adds to it.
 
     Guides proofs; is no part of them.
     """
-    delta = worth.copy()
+    delta = values.copy()
     for level in reversed(levels):
         child = level[(parent[level] >= 0) & (delta[level] > 0.0)]
         np.subtract.at(delta, parent[child], delta[child])
-    chosen = np.zeros(len(worth), dtype=np.bool_)
+    chosen = np.zeros(len(values), dtype=np.bool_)
     for level in levels:
         above = parent[level]
         chosen[level] = (delta[level] > 0.0) & ((above < 0) | ~chosen[above])

@@ -1,7 +1,7 @@
-"""The checker's own proof that no cluster is worth more than claimed.
+"""Verified upper bound on the value of a cluster, by subdivision of the space of centers.
 
-``V(y) <= cutoff`` is shown for all ``y`` of a region by dividing it into boxes until each is
-closed by a look. The order does not matter for what is proven.
+``V(y) <= cutoff`` is shown for every ``y`` of a region: boxes are bounded, then shrunk or split,
+until all of them are closed. The order of the boxes does not affect what is proven.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import final
@@ -16,16 +17,213 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.certificate.check_arithmetic import Floats, Ints, best_on_forest
-from certikmeans.certificate.check_box_bounds import BoxBounds
-from certikmeans.certificate.check_box_splits import split
-from certikmeans.certificate.check_boxes import Boxes, Exceeded, Region, Worths
-from certikmeans.certificate.format import Reason, Refusal
+from certikmeans.certificate.check_arithmetic import (
+    EPS,
+    Floats,
+    Ints,
+    max_independent_set_on_forest,
+)
+from certikmeans.certificate.check_boxes import (
+    UNDECIDED,
+    BoxBatch,
+    BoxBounds,
+    CenterRegion,
+    CutoffExceeded,
+    PricingData,
+)
+from certikmeans.certificate.format import Reason, Rejection
 
-ENTRIES = 1 << 16  # looked at together
-TABLE = 1 << 23  # places of the table that finds a group's entry in a box
-DEEPEST = 600
-PROBE_EVERY = 4
+MAX_SHRINK_RATIO = 0.7
+
+
+def split(bounds: BoxBounds, open_boxes: NDArray[np.bool_]) -> list[BoxBatch]:
+    """Shrink the boxes that are left; divide those that did not shrink much."""
+    boxes = bounds.boxes
+    low, high = boxes.low.copy(), boxes.high.copy()
+    _shrink_by_objective(bounds, low, high)
+    open_boxes &= ~np.any(low > high, axis=1)
+    undecided = bounds.undecided[open_boxes[bounds.box[bounds.undecided]]]
+    open_boxes &= _shrink_to_means(bounds, undecided, low, high)
+    side = boxes.high - boxes.low
+    ratio = np.where(side > 0.0, (high - low) / np.where(side > 0.0, side, 1.0), 1.0)
+    shrunk = open_boxes & (ratio.min(axis=1) < MAX_SHRINK_RATIO)
+    entries = undecided[open_boxes[bounds.box[undecided]]]
+    left = BoxBatch(
+        low, high, bounds.fixed_sums, boxes.depth + 1,
+        np.bincount(bounds.box[entries], minlength=bounds.count),
+        bounds.ids[entries].astype(np.int32),
+    )  # fmt: skip
+    parts = [left.take(shrunk)]
+    halved = open_boxes & ~shrunk
+    if bounds.has_cycle.any():
+        group = _conflicts(bounds, np.clip(bounds.best, low, high), halved)
+        halved &= group < 0
+        parts += _branch_on_group(bounds, left, entries, group)
+    parts += _halves(bounds, left, entries, halved)
+    return [part for part in parts if len(part.sizes)]
+
+
+def _shrink_by_objective(bounds: BoxBounds, low: Floats, high: Floats) -> None:
+    """Keep where the quadratic can reach the cutoff.
+
+    There ``mass |z - peak|^2 <= mass |best - peak|^2 + room``, and no coordinate of ``z`` is
+    closer to the peak than that of ``best``: one interval per coordinate.
+    """
+    heavy = bounds.heavy
+    room = np.maximum(bounds.upper - bounds.cutoff + bounds.error, 0.0) / np.where(
+        heavy, bounds.mass, 1.0
+    )
+    peak, best = bounds.peak, bounds.best
+    reach = np.sqrt((best - peak) ** 2 + room[:, None]) * (1.0 + 16.0 * EPS) + 1e-100
+    reach += 16.0 * EPS * (np.abs(peak) + np.abs(low) + np.abs(high))
+    low[heavy] = np.maximum(low, peak - reach)[heavy]
+    high[heavy] = np.minimum(high, peak + reach)[heavy]
+
+
+def _shrink_to_means(
+    bounds: BoxBounds, undecided: Ints, low: Floats, high: Floats
+) -> NDArray[np.bool_]:
+    """Keep where means of (groups that are in + any undecided) can be; False: nowhere.
+
+    The largest mean along an axis is the root of the convex, decreasing
+    ``g(t) = sum_in w (x - t) + sum_undecided w max(x - t, 0)``; where g < 0, no mean is. A
+    secant of g lies above g. On a face cut by the tree the condition towards the
+    outside does not hold, so there a box shrinks to its face instead of vanishing.
+    """
+    pricing = bounds.pricing
+    some, mass = np.ones(bounds.count, dtype=bool), bounds.fixed_sums[:, 1]
+    helps = mass > 0.0
+    loose = bounds.entries(undecided[helps[bounds.box[undecided]]])
+    doubtful = loose.sum(loose.weight)
+    for j in range(pricing.r if helps.any() else 0):
+        x, a, c = pricing.x[j].take(loose.ids), low[:, j].copy(), high[:, j].copy()
+        slack = 4.0 * (pricing.n + bounds.boxes.depth + 16) * EPS * pricing.size[j] + 1e-100
+        safe = slack * (mass + doubtful)
+        first = bounds.fixed_sums[:, 2 + j]
+        every = first + loose.sum(loose.weight * x)
+        positions = (a, 0.5 * (a + c), c)
+        above = [loose.sum(np.maximum(x - loose.spread(t), 0.0) * loose.weight) for t in positions]
+        g = [first - t * mass + over + safe for t, over in zip(positions, above, strict=True)]
+        f = [
+            every - t * (mass + doubtful) - over - safe
+            for t, over in zip(positions, above, strict=True)
+        ]
+        top = _upper_root(positions, g, slack)
+        bottom = -_upper_root([-t for t in positions[::-1]], [-value for value in f[::-1]], slack)
+        top = np.where(
+            (g[0] < 0.0) & bounds.region.cut_low[j] & (a <= bounds.region.low[j]), a, top
+        )
+        bottom = np.where(
+            (f[2] > 0.0) & bounds.region.cut_high[j] & (c >= bounds.region.high[j]), c, bottom
+        )
+        low[:, j] = np.where(helps, np.maximum(a, bottom), a)
+        high[:, j] = np.where(helps, np.minimum(c, top), c)
+        some &= ~(low[:, j] > high[:, j])
+    return some
+
+
+def _halves(
+    bounds: BoxBounds, left: BoxBatch, entries: Ints, chosen: NDArray[np.bool_]
+) -> list[BoxBatch]:
+    """Halve boxes along the axis on which the chords are loosest."""
+    at = entries[chosen[bounds.box[entries]]]
+    loose, share = bounds.entries(at), bounds.share[at]
+    values = loose.weight * share * (1.0 - share)
+    middle = 0.5 * (left.low + left.high)
+    side = np.where(chosen[:, None], left.high - left.low, 0.0)
+    score = side * loose.sum(values)[:, None]
+    for j, x in enumerate(bounds.pricing.x):
+        score[:, j] += loose.sum(np.abs(x.take(loose.ids) - loose.spread(middle[:, j])) * values)
+    score = np.where(side > 16.0 * EPS * bounds.pricing.size, side * (score + 1e-290), 0.0)
+    unsplittable = chosen & ~score.any(axis=1)
+    if unsplittable.any():  # as small as rounding, so no smaller box will help
+        raise CutoffExceeded(float(bounds.upper[unsplittable].max()))
+    axis = score.argmax(axis=1)[chosen]
+    first, second = left.take(chosen), left.take(chosen)
+    rows = np.arange(len(axis))
+    first.high[rows, axis] = second.low[rows, axis] = middle[chosen][rows, axis]
+    return [first, second]
+
+
+def _conflicts(bounds: BoxBounds, positions: Floats, eligible: NDArray[np.bool_]) -> Ints:
+    """For each box, an entry that a cannot-link beyond the forest forbids; -1: none.
+
+    Only a choice of where to divide: nothing depends on it but the number of boxes.
+    """
+    pricing, linked = bounds.pricing, bounds.linked
+    conflict = np.full(bounds.count, -1)
+    values = pricing.lam[bounds.ids].copy()
+    for j in range(pricing.r):
+        values -= bounds.weight * (pricing.x[j][bounds.ids] - positions[bounds.box, j]) ** 2
+    values[bounds.state != UNDECIDED] = -1.0
+    chosen, values[linked] = max_independent_set_on_forest(
+        values[linked], bounds.parent, bounds.levels
+    )
+    value = np.bincount(bounds.box, np.maximum(values, 0.0), bounds.count) + bounds.fixed_sums[:, 0]
+    mass = bounds.fixed_sums[:, 1:2]
+    value += np.sum(positions * (2.0 * bounds.fixed_sums[:, 2:] - mass * positions), axis=1)
+    tail, head = bounds.edges.T
+    both = chosen[tail] & chosen[head]
+    clashes = np.bincount(tail[both], minlength=len(linked))
+    order = np.argsort(clashes, kind="stable")
+    order = order[clashes[order] > 0]
+    conflict[bounds.box[linked[order]]] = order  # the last one written has most clashes
+    return np.where(eligible & (value > bounds.cutoff), conflict, -1)
+
+
+def _branch_on_group(
+    bounds: BoxBounds, left: BoxBatch, entries: Ints, conflict: Ints
+) -> list[BoxBatch]:
+    """Two cases for a group: it is out; or it is in, and its neighbours are out."""
+    pricing = bounds.pricing
+    chosen = conflict >= 0
+    if not chosen.any():
+        return []
+    picked = np.zeros(len(bounds.linked), dtype=bool)
+    picked[conflict[chosen]] = True
+    barred = np.zeros(len(bounds.linked), dtype=bool)
+    barred[bounds.edges[picked[bounds.edges[:, 0]], 1]] = True
+    gone = np.zeros(len(bounds.ids), dtype=bool)
+    gone[bounds.linked[picked]] = True
+    cases = []
+    for case in ("out", "in"):
+        if case == "in":
+            gone[bounds.linked[barred]] = True
+        kept = entries[~gone[entries]]
+        sizes = np.bincount(bounds.box[kept], minlength=bounds.count)
+        ids = bounds.ids[kept].astype(np.int32)
+        part = BoxBatch(left.low, left.high, left.fixed_sums, left.depth, sizes, ids)
+        cases.append(part.take(chosen))
+    group = bounds.ids[bounds.linked[conflict[chosen]]]
+    mass = pricing.w[group]
+    cases[1].fixed_sums[:, 0] += pricing.base[group]
+    cases[1].fixed_sums[:, 1] += mass
+    cases[1].fixed_sums[:, 2:] += mass[:, None] * pricing.x[:, group].T
+    return cases
+
+
+def _upper_root(positions: Sequence[Floats], values: Sequence[Floats], slack: Floats) -> Floats:
+    """At least where a convex decreasing function vanishes, given at three places; -inf: before."""
+    a, b, c = positions
+    ga, gb, gc = values
+    early = (ga >= 0.0) & (gb < 0.0)
+    late = (gb >= 0.0) & (gc < 0.0)
+    start, stop = np.where(early, a, b), np.where(early, b, c)
+    from_value, to_value = np.where(early, ga, gb), np.where(early, gb, gc)
+    fall = np.where(early | late, from_value - to_value, 1.0)
+    root = start + (stop - start) * (from_value / fall) + slack
+    return np.where(ga < 0.0, -np.inf, np.where(early | late, root, np.inf))
+
+
+# The checker's own proof that no cluster is worth more than claimed.
+#
+# ``V(y) <= cutoff`` is shown for all ``y`` of a region by dividing it into boxes until each is
+# closed by a look. The order does not matter for what is proven.
+
+BATCH_ENTRIES = 1 << 16  # looked at together
+MAX_TABLE_SIZE = 1 << 23  # places of the table that finds a group's entry in a box
+MAX_DEPTH = 600
+PROBE_INTERVAL = 4
 
 
 @final
@@ -38,7 +236,7 @@ class Limits:
     """
 
     boxes: int = 20_000_000
-    boxes_to_begin_with: int = 300_000
+    base_boxes: int = 300_000
     boxes_per_number: int = 2_000  # of points, and of numbers in the certificate
     matrix_work: float = 5e11  # cubes of the orders of the matrices, over all leaves
     pending_entries: int = 1 << 28
@@ -48,7 +246,7 @@ class Limits:
     def for_size(self, numbers: int) -> Limits:
         """Return the limits for a certificate and points of so many numbers in all."""
         return replace(
-            self, boxes=min(self.boxes, self.boxes_to_begin_with + self.boxes_per_number * numbers)
+            self, boxes=min(self.boxes, self.base_boxes + self.boxes_per_number * numbers)
         )
 
 
@@ -63,22 +261,22 @@ class Pricing:
         edges: Ints,
         multipliers: Floats,
         limits: Limits,
-        looks: int = 0,
+        evaluations: int = 0,
     ) -> None:
-        self._worths = Worths(points, weights, edges, multipliers)
+        self._data = PricingData(points, weights, edges, multipliers)
         self._limits = limits
-        self.looks = looks
+        self.evaluations = evaluations
 
     def prove(
-        self, region: Region, cutoff: float, allowed: NDArray[np.bool_] | None = None
+        self, region: CenterRegion, cutoff: float, allowed: NDArray[np.bool_] | None = None
     ) -> None:
-        """Show that ``V(y) <= cutoff`` in the region, or raise `Refusal` or `Exceeded`."""
+        """Show that ``V(y) <= cutoff`` in the region, or raise `Rejection` or `CutoffExceeded`."""
 
-        def look(batch: Boxes) -> tuple[list[Boxes], Floats]:
+        def bound_batch(batch: BoxBatch) -> tuple[list[BoxBatch], Floats]:
             with np.errstate(all="ignore"):  # every thread has its own setting
-                return _look(self._worths, batch, region, cutoff)
+                return _bound_batch(self._data, batch, region, cutoff)
 
-        stack = [self._worths.start(region, allowed)]
+        stack = [self._data.start(region, allowed)]
         rounds = 0
         with ThreadPoolExecutor(self._limits.threads) as threads:
             while stack:
@@ -86,31 +284,31 @@ class Pricing:
                 while stack and len(batches) < self._limits.threads:
                     batches.append(self._next_batch(stack))
                 self._count(batches, stack)
-                several = len(batches) > 1 and len(batches[0].ids) > ENTRIES // 4
-                looks = list((threads.map if several else map)(look, batches))
-                for parts, _ in looks:
+                several = len(batches) > 1 and len(batches[0].ids) > BATCH_ENTRIES // 4
+                evaluations = list((threads.map if several else map)(bound_batch, batches))
+                for parts, _ in evaluations:
                     stack += parts
                 rounds += 1
-                if rounds % PROBE_EVERY == 0:
-                    self._probe(region, cutoff, looks[-1][1], allowed)
+                if rounds % PROBE_INTERVAL == 0:
+                    self._probe(region, cutoff, evaluations[-1][1], allowed)
 
-    def _count(self, batches: list[Boxes], stack: list[Boxes]) -> None:
-        self.looks += sum(len(batch.sizes) for batch in batches)
+    def _count(self, batches: list[BoxBatch], stack: list[BoxBatch]) -> None:
+        self.evaluations += sum(len(batch.sizes) for batch in batches)
         if time.monotonic() > self._limits.deadline:
-            raise Refusal(Reason.LIMIT, "not proven within the time allowed")
-        if self.looks > self._limits.boxes:
-            raise Refusal(Reason.LIMIT, f"not proven within {self._limits.boxes} boxes")
+            raise Rejection(Reason.LIMIT, "not proven within the time allowed")
+        if self.evaluations > self._limits.boxes:
+            raise Rejection(Reason.LIMIT, f"not proven within {self._limits.boxes} boxes")
         if sum(boxes.entries for boxes in stack) > self._limits.pending_entries:
-            raise Refusal(Reason.LIMIT, "not proven within the memory allowed")
+            raise Rejection(Reason.LIMIT, "not proven within the memory allowed")
 
-    def _next_batch(self, stack: list[Boxes]) -> Boxes:
+    def _next_batch(self, stack: list[BoxBatch]) -> BoxBatch:
         """Take boxes from the top of the stack, about as many as are best looked at together."""
-        most = max(1, TABLE // max(1, self._worths.n_linked))
-        taken: list[Boxes] = []
+        most = max(1, MAX_TABLE_SIZE // max(1, self._data.n_linked))
+        taken: list[BoxBatch] = []
         entries = count = 0
-        while stack and entries < ENTRIES and count < most:
+        while stack and entries < BATCH_ENTRIES and count < most:
             top = stack.pop()
-            room = np.cumsum(top.sizes) <= ENTRIES - entries
+            room = np.cumsum(top.sizes) <= BATCH_ENTRIES - entries
             room[0] = True
             room[most - count :] = False
             if not room.all():
@@ -121,64 +319,62 @@ class Pricing:
             count += len(top.sizes)
         if len(taken) == 1:
             return taken[0]
-        fields = ("low", "high", "settled", "depth", "sizes", "ids")
-        return Boxes(*(np.concatenate([getattr(one, name) for one in taken]) for name in fields))
+        fields = ("low", "high", "fixed_sums", "depth", "sizes", "ids")
+        return BoxBatch(*(np.concatenate([getattr(one, name) for one in taken]) for name in fields))
 
     def _probe(
-        self, region: Region, cutoff: float, start: Floats, allowed: NDArray[np.bool_] | None
+        self, region: CenterRegion, cutoff: float, start: Floats, allowed: NDArray[np.bool_] | None
     ) -> None:
         """End a proof that cannot succeed: there is a cluster worth more."""
-        value = self.climb(region, start, allowed, steps=2)
-        if value > cutoff * (1.0 + 1e-12) + float(
-            self._worths.error(np.zeros(1, dtype=np.int64))[0]
-        ):
-            raise Exceeded(value)
+        value = self.local_search(region, start, allowed, steps=2)
+        if value > cutoff * (1.0 + 1e-12) + float(self._data.error(np.zeros(1, dtype=np.int64))[0]):
+            raise CutoffExceeded(value)
 
-    def climb(
+    def local_search(
         self,
-        region: Region,
+        region: CenterRegion,
         start: Floats,
         allowed: NDArray[np.bool_] | None,
         steps: int = 20,
     ) -> float:
         """Worth of a good cluster near ``start``. Guides the proof; is no part of it."""
-        w = self._worths
-        place, best = np.clip(start, region.low, region.high), 0.0
+        w = self._data
+        center, best = np.clip(start, region.low, region.high), 0.0
         useful = w.lam > 0.0 if allowed is None else allowed & (w.lam > 0.0)
-        linked = np.flatnonzero(w.slot >= 0)
+        linked = np.flatnonzero(w.linked_index >= 0)
         for _ in range(steps):
-            away = np.sum((w.x - place[:, None]) ** 2, axis=0)
-            worth = np.where(useful, w.lam - w.w * away, 0.0)
-            chosen = worth > 0.0
-            chosen[linked] = self._best_linked(worth[linked])
-            value = float(worth[chosen].sum())
+            deviation = np.sum((w.x - center[:, None]) ** 2, axis=0)
+            values = np.where(useful, w.lam - w.w * deviation, 0.0)
+            chosen = values > 0.0
+            chosen[linked] = self._select_linked(values[linked])
+            value = float(values[chosen].sum())
             if value <= best * (1.0 + 1e-9):
                 break
             best = value
-            place = np.clip(
+            center = np.clip(
                 w.x[:, chosen] @ w.w[chosen] / w.w[chosen].sum(), region.low, region.high
             )
         return best
 
-    def _best_linked(self, worth: Floats) -> NDArray[np.bool_]:
+    def _select_linked(self, values: Floats) -> NDArray[np.bool_]:
         """A good choice of groups with cannot-links: a best one where these are trees."""
-        w = self._worths
-        chosen, _ = best_on_forest(worth, w.parent, w.levels)
-        clash = chosen[w.tail] & chosen[w.neighbours]
-        worse = worth[w.tail] <= worth[w.neighbours]
-        chosen[w.tail[clash & worse]] = False
+        w = self._data
+        chosen, _ = max_independent_set_on_forest(values, w.parent, w.levels)
+        conflict = chosen[w.tail] & chosen[w.neighbors]
+        worse = values[w.tail] <= values[w.neighbors]
+        chosen[w.tail[conflict & worse]] = False
         return chosen
 
 
-def _look(
-    worths: Worths, batch: Boxes, region: Region, cutoff: float
-) -> tuple[list[Boxes], Floats]:
+def _bound_batch(
+    data: PricingData, batch: BoxBatch, region: CenterRegion, cutoff: float
+) -> tuple[list[BoxBatch], Floats]:
     """Return what is left to be shown of the boxes, and a place where a good cluster may be."""
-    bounds = BoxBounds(worths, batch, region, cutoff)
-    alive = ~(bounds.upper <= cutoff)  # written so that NaN proves nothing
+    bounds = BoxBounds(data, batch, region, cutoff)
+    open_boxes = ~(bounds.upper <= cutoff)  # written so that NaN proves nothing
     best = bounds.best[bounds.upper.argmax()]
-    if not alive.any():
+    if not open_boxes.any():
         return [], best
-    if int(batch.depth.max()) >= DEEPEST:
-        raise Exceeded(float(bounds.upper.max()))
-    return split(bounds, alive), best
+    if int(batch.depth.max()) >= MAX_DEPTH:
+        raise CutoffExceeded(float(bounds.upper.max()))
+    return split(bounds, open_boxes), best

@@ -18,21 +18,15 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.certificate.format_certainty import (
-    CertaintyClaim,
-    certainty_layout,
-    claim_problem,
-)
-
 MAGIC = b"certikm\n"
 VERSION = 1
-WITH_CERTAINTY = 2  # the version of files that claim more than a bound
-LARGEST_HEADER = 1 << 16
-LARGEST_PAYLOAD = 1 << 31
+VERSION_WITH_CERTAINTY = 2  # the version of files that claim more than a bound
+MAX_HEADER_BYTES = 1 << 16
+MAX_PAYLOAD_BYTES = 1 << 31
 # A small file cannot ask for much memory: so much, and more for what is given or paid for.
-SMALL_PAYLOAD, PER_POINT, PER_BYTE = 1 << 26, 32, 100
-LARGEST_COUNT = (1 << 31) - 1
-MOST_CHOICES = 1 << 28  # the checker makes tables of a number for each point and cluster
+BASE_PAYLOAD_BYTES, PAYLOAD_BYTES_PER_POINT, PAYLOAD_BYTES_PER_FILE_BYTE = 1 << 26, 32, 100
+MAX_COUNT = (1 << 31) - 1
+MAX_POINT_CLUSTER_PAIRS = 1 << 28  # the checker makes tables of a number for each point and cluster
 _PREFIX = struct.Struct("<8sII")  # magic, version, length of the header
 
 # What stands in `Certificate.kinds`; all other numbers are leaves: the modules of `leaves` say
@@ -59,7 +53,7 @@ class Reason(StrEnum):
     LIMIT = "limit"
 
 
-class Refusal(Exception):
+class Rejection(Exception):
     """Ends a check; carries the reason and a sentence about it."""
 
     def __init__(self, reason: Reason, message: str) -> None:
@@ -84,7 +78,7 @@ class Certificate:
     cannot_link: NDArray[np.int64]
     weights: NDArray[np.float64] | None  # (n_points,); None: all 1
     labels: NDArray[np.int64] | None  # (n_points,); None: the claim is that none exist
-    centre: NDArray[np.float64]  # (n_features,)
+    center: NDArray[np.float64]  # (n_features,)
     axes: NDArray[np.float64]  # (n_features, n_axes)
     kinds: NDArray[np.uint8]  # (n_nodes,) in preorder, as are the next three
     first: NDArray[np.int64]  # cluster, point, or row of multipliers (-1: none)
@@ -148,7 +142,7 @@ def _layout(header: dict[str, Any]) -> list[tuple[str, str, int]]:
 
 
 def encode(certificate: Certificate) -> bytes:
-    """Write a certificate as bytes; raises `Refusal` if it is larger than a reader would take."""
+    """Write a certificate as bytes; raises `Rejection` if it is larger than a reader would take."""
     c = certificate
     header: dict[str, Any] = {
         "n_points": c.n_points,
@@ -170,8 +164,8 @@ def encode(certificate: Certificate) -> bytes:
     }
     if c.certainty is not None:
         header["certainty"] = c.certainty.header()
-    if _payload_size(_layout(header)) > LARGEST_PAYLOAD:
-        raise Refusal(Reason.TOO_LARGE, "the arrays of the certificate are too large")
+    if _payload_size(_layout(header)) > MAX_PAYLOAD_BYTES:
+        raise Rejection(Reason.TOO_LARGE, "the arrays of the certificate are too large")
     arrays: dict[str, NDArray[Any]] = {
         "must_steps": np.diff(c.must_link[:, 0], prepend=0),
         "must_ends": c.must_link[:, 1],
@@ -179,7 +173,7 @@ def encode(certificate: Certificate) -> bytes:
         "cannot_ends": c.cannot_link[:, 1],
         "weights": np.empty(0) if c.weights is None else c.weights,
         "labels": np.empty(0) if c.labels is None else c.labels,
-        "centre": c.centre,
+        "centre": c.center,
         "axes": c.axes.ravel(),
         "kinds": c.kinds,
         "first": c.first,
@@ -190,13 +184,15 @@ def encode(certificate: Certificate) -> bytes:
     }
     if c.certainty is not None:
         arrays |= c.certainty.arrays()
-    payload = b"".join(_shuffled(arrays[name].astype(kind)) for name, kind, _ in _layout(header))
+    payload = b"".join(
+        _byte_shuffle(arrays[name].astype(kind)) for name, kind, _ in _layout(header)
+    )
     header["payload_sha256"] = hashlib.sha256(payload).hexdigest()
     text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
-    version = VERSION if c.certainty is None else WITH_CERTAINTY
+    version = VERSION if c.certainty is None else VERSION_WITH_CERTAINTY
     start = _PREFIX.pack(MAGIC, version, len(text)) + text
     content = start + zlib.compress(payload, 6)
-    if len(payload) > _most_memory(c.n_points, len(content)):
+    if len(payload) > _max_payload_bytes(c.n_points, len(content)):
         content = start + zlib.compress(payload, 0)
     return content
 
@@ -205,17 +201,21 @@ def _payload_size(layout: list[tuple[str, str, int]]) -> int:
     return sum(np.dtype(kind).itemsize * length for _, kind, length in layout)
 
 
-def _most_memory(n_points: int, file_size: int) -> int:
-    return SMALL_PAYLOAD + PER_POINT * n_points + PER_BYTE * file_size
+def _max_payload_bytes(n_points: int, file_size: int) -> int:
+    return (
+        BASE_PAYLOAD_BYTES
+        + PAYLOAD_BYTES_PER_POINT * n_points
+        + PAYLOAD_BYTES_PER_FILE_BYTE * file_size
+    )
 
 
-def _shuffled(array: NDArray[Any]) -> bytes:
+def _byte_shuffle(array: NDArray[Any]) -> bytes:
     """First bytes of all items, then second bytes: that compresses far better."""
     return array.view(np.uint8).reshape(len(array), array.itemsize).T.tobytes()
 
 
 def decode(content: bytes, shape: tuple[int, ...] | None = None) -> Certificate:
-    """Read a certificate; raises `Refusal` for anything but a well-formed one.
+    """Read a certificate; raises `Rejection` for anything but a well-formed one.
 
     ``shape`` is that of the points it has to be about: nothing larger than they allow is
     decompressed.
@@ -224,11 +224,11 @@ def decode(content: bytes, shape: tuple[int, ...] | None = None) -> Certificate:
     _check_counts(header, shape)
     layout = _layout(header)
     size = _payload_size(layout)
-    if size > min(LARGEST_PAYLOAD, _most_memory(header["n_points"], len(content))):
-        raise Refusal(Reason.TOO_LARGE, f"the arrays would take {size} bytes")
+    if size > min(MAX_PAYLOAD_BYTES, _max_payload_bytes(header["n_points"], len(content))):
+        raise Rejection(Reason.TOO_LARGE, f"the arrays would take {size} bytes")
     payload = _inflate(content, start, size)
     if hashlib.sha256(payload).hexdigest() != header["payload_sha256"]:
-        raise Refusal(Reason.DAMAGED, "the checksum of the arrays does not match")
+        raise Rejection(Reason.DAMAGED, "the checksum of the arrays does not match")
     arrays: dict[str, Any] = {}
     position = 0
     for name, kind, length in layout:
@@ -243,38 +243,38 @@ def decode(content: bytes, shape: tuple[int, ...] | None = None) -> Certificate:
 
 def _read_header(content: bytes) -> tuple[dict[str, Any], int]:
     if len(content) < _PREFIX.size:
-        raise Refusal(Reason.DAMAGED, "the file is too short to be a certificate")
+        raise Rejection(Reason.DAMAGED, "the file is too short to be a certificate")
     magic, version, length = _PREFIX.unpack_from(content)
     if magic != MAGIC:
-        raise Refusal(Reason.DAMAGED, "the file does not begin as a certificate does")
-    if version not in (VERSION, WITH_CERTAINTY):
-        known = f"{VERSION} and {WITH_CERTAINTY}"
-        raise Refusal(Reason.VERSION, f"version {version}; this program reads versions {known}")
-    if length > LARGEST_HEADER or _PREFIX.size + length > len(content):
-        raise Refusal(Reason.DAMAGED, "the header is longer than the file or than allowed")
+        raise Rejection(Reason.DAMAGED, "the file does not begin as a certificate does")
+    if version not in (VERSION, VERSION_WITH_CERTAINTY):
+        known = f"{VERSION} and {VERSION_WITH_CERTAINTY}"
+        raise Rejection(Reason.VERSION, f"version {version}; this program reads versions {known}")
+    if length > MAX_HEADER_BYTES or _PREFIX.size + length > len(content):
+        raise Rejection(Reason.DAMAGED, "the header is longer than the file or than allowed")
     try:
         header = json.loads(content[_PREFIX.size : _PREFIX.size + length])
     except (ValueError, RecursionError) as error:
-        raise Refusal(Reason.DAMAGED, "the header is not JSON") from error
+        raise Rejection(Reason.DAMAGED, "the header is not JSON") from error
     expected = {*_COUNTS, *_FLAGS, *_TEXTS, *_NUMBERS}
-    if version == WITH_CERTAINTY:
+    if version == VERSION_WITH_CERTAINTY:
         expected |= {"certainty"}
     if not isinstance(header, dict) or set(header) != expected:
-        raise Refusal(Reason.FIELD, "the header does not have the fields of this version")
+        raise Rejection(Reason.FIELD, "the header does not have the fields of this version")
     for name in _COUNTS:
         value = header[name]
-        if type(value) is not int or not 0 <= value <= LARGEST_COUNT:
-            raise Refusal(Reason.FIELD, f"{name} is not a count")
+        if type(value) is not int or not 0 <= value <= MAX_COUNT:
+            raise Rejection(Reason.FIELD, f"{name} is not a count")
     if any(type(header[name]) is not bool for name in _FLAGS):
-        raise Refusal(Reason.FIELD, "a flag is neither true nor false")
+        raise Rejection(Reason.FIELD, "a flag is neither true nor false")
     if any(not isinstance(header[name], str) for name in _TEXTS):
-        raise Refusal(Reason.FIELD, "a text is not a text")
-    if version == WITH_CERTAINTY:
-        problem = claim_problem(header["certainty"], header["labelled"], LARGEST_COUNT)
+        raise Rejection(Reason.FIELD, "a text is not a text")
+    if version == VERSION_WITH_CERTAINTY:
+        problem = claim_header_error(header["certainty"], header["labelled"], MAX_COUNT)
         if problem is not None:
-            raise Refusal(Reason.FIELD, problem)
+            raise Rejection(Reason.FIELD, problem)
     for name in _NUMBERS:
-        header[name] = _number(header[name], name, infinite=not header["labelled"])
+        header[name] = _parse_number(header[name], name, infinite=not header["labelled"])
     return header, _PREFIX.size + length
 
 
@@ -282,23 +282,23 @@ def _check_counts(header: dict[str, Any], shape: tuple[int, ...] | None) -> None
     """Refuse sizes that no honest certificate of such points has."""
     n, d = header["n_points"], header["n_features"]
     if shape is not None and shape != (n, d):
-        raise Refusal(Reason.DATA, f"the data have shape {shape}, not {(n, d)}")
+        raise Rejection(Reason.DATA, f"the data have shape {shape}, not {(n, d)}")
     if not 1 <= header["n_axes"] <= max(1, d):
-        raise Refusal(Reason.FIELD, f"{header['n_axes']} axes of {d} features")
+        raise Rejection(Reason.FIELD, f"{header['n_axes']} axes of {d} features")
     if header["n_rows"] > header["n_nodes"]:
-        raise Refusal(Reason.TREE, "there are more rows of multipliers than nodes")
+        raise Rejection(Reason.TREE, "there are more rows of multipliers than nodes")
     if header["n_rows"] > header["n_multipliers"]:
-        raise Refusal(Reason.FIELD, "the rows of multipliers are too short")
+        raise Rejection(Reason.FIELD, "the rows of multipliers are too short")
 
 
-def _number(value: Any, name: str, *, infinite: bool) -> float:
+def _parse_number(value: Any, name: str, *, infinite: bool) -> float:
     """A finite number, not negative; None where the claim is that no labelling exists."""
     if infinite:
         if value is not None:
-            raise Refusal(Reason.FIELD, f"{name} is given although there are no labels")
+            raise Rejection(Reason.FIELD, f"{name} is given although there are no labels")
         return math.inf
     if type(value) not in (int, float) or not 0 <= value <= 1e300:
-        raise Refusal(Reason.FIELD, f"{name} is not a finite number of at least 0")
+        raise Rejection(Reason.FIELD, f"{name} is not a finite number of at least 0")
     return float(value)
 
 
@@ -309,22 +309,22 @@ def _inflate(content: bytes, start: int, size: int) -> bytes:
         # Memory grows with what the stream holds, not with what the header says it holds.
         payload = stream.decompress(memoryview(content)[start:], size + 1)
     except zlib.error as error:
-        raise Refusal(Reason.DAMAGED, f"the arrays cannot be decompressed ({error})") from error
+        raise Rejection(Reason.DAMAGED, f"the arrays cannot be decompressed ({error})") from error
     if len(payload) > size:
-        raise Refusal(Reason.DAMAGED, "the arrays are longer than the header says")
+        raise Rejection(Reason.DAMAGED, "the arrays are longer than the header says")
     if len(payload) < size or not stream.eof:
-        raise Refusal(Reason.DAMAGED, "the arrays are shorter than the header says")
+        raise Rejection(Reason.DAMAGED, "the arrays are shorter than the header says")
     if stream.unused_data:
-        raise Refusal(Reason.DAMAGED, "there are bytes behind the end")
+        raise Rejection(Reason.DAMAGED, "there are bytes behind the end")
     return payload
 
 
 def _assemble(header: dict[str, Any], arrays: dict[str, Any]) -> Certificate:
     lengths = arrays["lengths"]
     if lengths.size and lengths.min() < 1:
-        raise Refusal(Reason.FIELD, "a row of multipliers is empty")
+        raise Rejection(Reason.FIELD, "a row of multipliers is empty")
     if int(lengths.sum()) != header["n_multipliers"]:
-        raise Refusal(Reason.FIELD, "the rows of multipliers do not add up")
+        raise Rejection(Reason.FIELD, "the rows of multipliers do not add up")
     shape = (header["n_features"], header["n_axes"])
     return Certificate(
         n_points=header["n_points"],
@@ -334,11 +334,11 @@ def _assemble(header: dict[str, Any], arrays: dict[str, Any]) -> Certificate:
         lower_bound=header["lower_bound"],
         data_sha256=header["data_sha256"],
         pairs_sha256=header["pairs_sha256"],
-        must_link=_pairs(arrays["must_steps"], arrays["must_ends"]),
-        cannot_link=_pairs(arrays["cannot_steps"], arrays["cannot_ends"]),
+        must_link=_decode_pairs(arrays["must_steps"], arrays["must_ends"]),
+        cannot_link=_decode_pairs(arrays["cannot_steps"], arrays["cannot_ends"]),
         weights=arrays["weights"] if header["weighted"] else None,
         labels=arrays["labels"] if header["labelled"] else None,
-        centre=arrays["centre"],
+        center=arrays["centre"],
         axes=arrays["axes"].reshape(shape),
         kinds=arrays["kinds"],
         first=arrays["first"],
@@ -351,5 +351,85 @@ def _assemble(header: dict[str, Any], arrays: dict[str, Any]) -> Certificate:
     )
 
 
-def _pairs(steps: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+def _decode_pairs(steps: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.column_stack([np.cumsum(steps), ends])
+
+
+# The part of a certificate file that claims more than a bound. Part of the format.
+
+_CERTAINTY_COUNTS, _CERTAINTY_NUMBERS = ("n_boxes", "n_groups"), ("slack", "sigma")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class CertaintyClaim:
+    """What is claimed of every labelling that costs at most ``(1 + slack)`` times the cost."""
+
+    slack: float
+    sigma: float  # no cluster is worth more
+    multipliers: NDArray[np.float64]  # (n_groups,)
+    low: NDArray[np.float64]  # (n_boxes, n_axes)
+    high: NDArray[np.float64]
+    cluster: NDArray[np.int64]  # (n_boxes,)
+    certain: NDArray[np.int64]  # (n_points,): 1 where the point is in its cluster
+
+    def header(self) -> dict[str, Any]:
+        """Return what the header says of it."""
+        counts = {"n_boxes": len(self.cluster), "n_groups": len(self.multipliers)}
+        return {"slack": self.slack, "sigma": self.sigma, **counts}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays, by the names of `certainty_layout`."""
+        return {
+            "level": self.multipliers,
+            "low": self.low.ravel(),
+            "high": self.high.ravel(),
+            "cluster": self.cluster,
+            "certain": self.certain,
+        }
+
+    @classmethod
+    def read(cls, header: dict[str, Any], arrays: dict[str, Any]) -> CertaintyClaim | None:
+        """Assemble what was read; None where nothing is claimed."""
+        claim = header.get("certainty")
+        if claim is None:
+            return None
+        shape = (claim["n_boxes"], header["n_axes"])
+        return cls(
+            slack=float(claim["slack"]),
+            sigma=float(claim["sigma"]),
+            multipliers=arrays["level"],
+            low=arrays["low"].reshape(shape),
+            high=arrays["high"].reshape(shape),
+            cluster=arrays["cluster"],
+            certain=arrays["certain"],
+        )
+
+
+def certainty_layout(header: dict[str, Any]) -> list[tuple[str, str, int]]:
+    """Name, type and length of its arrays, behind all others."""
+    claim = header.get("certainty")
+    if claim is None:
+        return []
+    return [
+        ("level", "<f8", claim["n_groups"]),
+        ("low", "<f8", claim["n_boxes"] * header["n_axes"]),
+        ("high", "<f8", claim["n_boxes"] * header["n_axes"]),
+        ("cluster", "<i4", claim["n_boxes"]),
+        ("certain", "<u1", header["n_points"]),
+    ]
+
+
+def claim_header_error(claim: Any, labelled: bool, largest: int) -> str | None:
+    """What is impossible about what the header says; None: nothing."""
+    if not (isinstance(claim, dict) and set(claim) == {*_CERTAINTY_COUNTS, *_CERTAINTY_NUMBERS}):
+        return "certainty does not have the fields of this version"
+    if not labelled:
+        return "certainty is claimed although there are no labels"
+    for name in _CERTAINTY_COUNTS:
+        if type(claim[name]) is not int or not 1 <= claim[name] <= largest:
+            return f"{name} of certainty is not a count"
+    for name in _CERTAINTY_NUMBERS:
+        if type(claim[name]) not in (int, float) or not 0 <= claim[name] <= 1e300:
+            return f"{name} of certainty is not a finite number of at least 0"
+    return None

@@ -17,11 +17,10 @@ from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.check_arithmetic import scatter
 from certikmeans.certificate.check_pricing import Limits
-from certikmeans.certificate.format import Certificate
-from certikmeans.certificate.format_certainty import CertaintyClaim
+from certikmeans.certificate.format import CertaintyClaim, Certificate
 from certikmeans.certificate.leaves import CODES
 from certikmeans.errors import InputError
-from certikmeans.proof import CenterSplit, Leaf, PairSplit, Proof
+from certikmeans.proof import CenterSplit, LeafProof, PairSplit, Proof
 
 if TYPE_CHECKING:
     from certikmeans.certainty import Certainty
@@ -31,13 +30,13 @@ if TYPE_CHECKING:
 # Solver and checker round differently. The claims are weaker than what the solver proved by
 # this share of the cost, far below any gap that is asked for.
 COST_MARGIN = 1e-13
-LEAST_COST = 1e-199  # unless it is 0
+MIN_POSITIVE_COST = 1e-199  # unless it is 0
 BOUND_MARGIN = 1e-9
 # Rounding is proportional to the scatter of the data, which can be far larger than the cost.
 SCATTER_MARGIN = 256 * 2.0**-52
 # Whether the checker agrees is tried out where that takes a moment.
-_SECONDS_TO_AGREE = 2.0
-_MOST_TO_AGREE = 10_000_000
+_SELF_CHECK_SECONDS = 2.0
+_SELF_CHECK_MAX_SIZE = 10_000_000
 _MARGIN_FACTOR = 16.0
 
 
@@ -86,21 +85,23 @@ def certificate_bytes(
     certainty is refused.
     """
     try:
-        made = make_certificate(problem, result, certainty)
-        content = form.encode(made)
-        deadline = time.monotonic() + _SECONDS_TO_AGREE
-        margin = _margin(problem, result)
-        reason = _objection(problem, content, deadline)
-        while made.lower_bound > 0.0 and reason is form.Reason.BOUND:
+        certificate = make_certificate(problem, result, certainty)
+        content = form.encode(certificate)
+        deadline = time.monotonic() + _SELF_CHECK_SECONDS
+        margin = _claim_margin(problem, result)
+        reason = _self_check(problem, content, deadline)
+        while certificate.lower_bound > 0.0 and reason is form.Reason.BOUND:
             margin *= _MARGIN_FACTOR
-            made = replace(made, lower_bound=max(0.0, made.lower_bound - margin))
-            content = form.encode(made)
-            reason = _objection(problem, content, deadline)
+            certificate = replace(
+                certificate, lower_bound=max(0.0, certificate.lower_bound - margin)
+            )
+            content = form.encode(certificate)
+            reason = _self_check(problem, content, deadline)
         # More boxes than allowed, and not for want of time: what is claimed is too close to call.
-        endless = reason is form.Reason.LIMIT and time.monotonic() < deadline
-        if endless and made.certainty is not None:
-            plain = form.encode(replace(made, certainty=None))
-            if _objection(problem, plain, deadline) is form.Reason.ACCEPTED:
+        box_limit_reached = reason is form.Reason.LIMIT and time.monotonic() < deadline
+        if box_limit_reached and certificate.certainty is not None:
+            without_certainty = form.encode(replace(certificate, certainty=None))
+            if _self_check(problem, without_certainty, deadline) is form.Reason.ACCEPTED:
                 reason = form.Reason.CERTAINTY
         if reason is form.Reason.CERTAINTY:
             raise InputError(
@@ -108,15 +109,15 @@ def certificate_bytes(
                 hint="leave it out, or ask for another slack",
             )
         return content
-    except form.Refusal as refusal:
+    except form.Rejection as refusal:
         raise InputError(
             refusal.message, hint="ask for a larger gap or fewer nodes: every leaf takes room"
         ) from refusal
 
 
-def _objection(problem: Problem, content: bytes, deadline: float) -> form.Reason:
+def _self_check(problem: Problem, content: bytes, deadline: float) -> form.Reason:
     """What the checker has to say against it, as far as it gets in time."""
-    if not problem.points.size * problem.n_clusters < _MOST_TO_AGREE:
+    if not problem.points.size * problem.n_clusters < _SELF_CHECK_MAX_SIZE:
         return form.Reason.ACCEPTED
     verdict = check_certificate(problem.points, content, limits=Limits(deadline=deadline))
     return verdict.reason
@@ -135,11 +136,11 @@ def make_certificate(
             hint="solve with keep_proof=True, and until a labelling is found",
         )
     infeasible = result.infeasibility is not None
-    if problem.n_points * problem.n_clusters > form.MOST_CHOICES:
+    if problem.n_points * problem.n_clusters > form.MAX_POINT_CLUSTER_PAIRS:
         raise InputError(
             f"{problem.n_points} points and {problem.n_clusters} clusters are too many for the "
             "checker of certificates",
-            hint=f"points times clusters may be at most {form.MOST_CHOICES}",
+            hint=f"points times clusters may be at most {form.MAX_POINT_CLUSTER_PAIRS}",
         )
     if result.labels is None and not infeasible:
         raise InputError(
@@ -148,14 +149,14 @@ def make_certificate(
         )
     cost = math.inf if infeasible else result.cost * (1.0 + COST_MARGIN)
     if cost > 0.0:
-        cost += LEAST_COST
+        cost += MIN_POSITIVE_COST
     if not infeasible:
         assert result.labels is not None
-        spent = scatter(problem.points, problem.weights, result.labels, problem.n_clusters)
-        if math.isfinite(spent.above):  # as the checker sees it
-            cost = max(cost, spent.above)
-    lower = math.inf if infeasible else max(0.0, proof.lower_bound - _margin(problem, result))
-    tree = _Tree(proof)
+        cost_bounds = scatter(problem.points, problem.weights, result.labels, problem.n_clusters)
+        if math.isfinite(cost_bounds.above):  # as the checker sees it
+            cost = max(cost, cost_bounds.above)
+    lower = math.inf if infeasible else max(0.0, proof.lower_bound - _claim_margin(problem, result))
+    tree = _NodeArrays(proof)
     return Certificate(
         n_points=problem.n_points,
         n_features=problem.n_features,
@@ -168,7 +169,7 @@ def make_certificate(
         cannot_link=problem.cannot_link,
         weights=None if np.all(problem.weights == 1.0) else problem.weights,
         labels=None if infeasible else result.labels,
-        centre=np.asarray(proof.centre, dtype=np.float64),
+        center=np.asarray(proof.center, dtype=np.float64),
         axes=np.asarray(proof.axes, dtype=np.float64),
         kinds=np.array(tree.kinds, dtype=np.uint8),
         first=np.array(tree.first, dtype=np.int64),
@@ -177,11 +178,11 @@ def make_certificate(
         lengths=np.array([len(row) for row in tree.rows], dtype=np.int64),
         multipliers=np.concatenate([np.empty(0), *tree.rows]),
         writer=f"certikmeans {__version__}",
-        certainty=None if certainty is None else _claim(proof, certainty),
+        certainty=None if certainty is None else _certainty_claim(proof, certainty),
     )
 
 
-def _claim(proof: Proof, certainty: Certainty) -> CertaintyClaim:
+def _certainty_claim(proof: Proof, certainty: Certainty) -> CertaintyClaim:
     """What the file says of every labelling that is nearly as good."""
     claim = certainty.claim
     if claim is None:
@@ -192,7 +193,7 @@ def _claim(proof: Proof, certainty: Certainty) -> CertaintyClaim:
             f"this certainty cannot be certified: {why}",
             hint="leave it out, or ask for less slack",
         )
-    if not (np.array_equal(claim.centre, proof.centre) and np.array_equal(claim.axes, proof.axes)):
+    if not (np.array_equal(claim.center, proof.center) and np.array_equal(claim.axes, proof.axes)):
         raise InputError(
             "certainty was derived in other coordinates than the proof",
             hint="ask for both with the same number of threads of the linear algebra library",
@@ -211,23 +212,23 @@ def _claim(proof: Proof, certainty: Certainty) -> CertaintyClaim:
 def infeasible_proof(problem: Problem) -> Proof:
     """Return the proof that the pairs contradict each other: the checker finds out itself."""
     axes = np.eye(problem.n_features, 1)
-    return Proof(math.inf, np.zeros(problem.n_features), axes, (Leaf("infeasible"),))
+    return Proof(math.inf, np.zeros(problem.n_features), axes, (LeafProof("infeasible"),))
 
 
-def _margin(problem: Problem, result: Result) -> float:
+def _claim_margin(problem: Problem, result: Result) -> float:
     """By how much the claim is weaker than what the solver proved."""
-    away = problem.points - np.average(problem.points, axis=0, weights=problem.weights)
-    farthest = math.sqrt(float(np.sum(np.max(np.abs(away), axis=0) ** 2)))
-    norms = np.sqrt(np.einsum("ij,ij->i", away, away))
+    deviation = problem.points - np.average(problem.points, axis=0, weights=problem.weights)
+    farthest = math.sqrt(float(np.sum(np.max(np.abs(deviation), axis=0) ** 2)))
+    norms = np.sqrt(np.einsum("ij,ij->i", deviation, deviation))
     scatter = float(problem.weights @ (norms + farthest) ** 2)
     roundings = min(problem.n_points, 1_000) + problem.n_features + 16
     leaves = () if result.proof is None else result.proof.nodes
-    evidence = [leaf.evidence for leaf in leaves if isinstance(leaf, Leaf)]
+    evidence = [leaf.evidence for leaf in leaves if isinstance(leaf, LeafProof)]
     slack = max((one.slack for one in evidence if one is not None), default=0.0)
     return BOUND_MARGIN * result.cost + (SCATTER_MARGIN * roundings + slack) * scatter
 
 
-class _Tree:
+class _NodeArrays:
     """The nodes as columns; equal multipliers are stored once."""
 
     def __init__(self, proof: Proof) -> None:
@@ -243,9 +244,9 @@ class _Tree:
                     self._add(form.CENTER_SPLIT, cluster, axis, value)
                 case PairSplit(first, second):
                     self._add(form.PAIR_SPLIT, first, second, 0.0)
-                case Leaf(kind, evidence):
+                case LeafProof(kind, evidence):
                     row = None if evidence is None else evidence.row()
-                    self._add(_code_of(kind), self._row(row), -1, 0.0)
+                    self._add(_leaf_code(kind), self._row(row), -1, 0.0)
 
     def _add(self, kind: int, first: int, second: int, value: float) -> None:
         self.kinds.append(kind)
@@ -257,13 +258,13 @@ class _Tree:
         if multipliers is None:
             return -1
         row = np.ascontiguousarray(multipliers, dtype=np.float64)
-        place = self._row_of.setdefault(row.tobytes(), len(self.rows))
-        if place == len(self.rows):
+        index = self._row_of.setdefault(row.tobytes(), len(self.rows))
+        if index == len(self.rows):
             self.rows.append(row)
-        return place
+        return index
 
 
-def _code_of(kind: str) -> int:
+def _leaf_code(kind: str) -> int:
     if kind not in CODES:
         raise InputError(
             f"certificates cannot hold the evidence of the {kind} bound",

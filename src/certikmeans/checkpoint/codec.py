@@ -17,12 +17,12 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-OURS = "certikmeans."
+PACKAGE_PREFIX = "certikmeans."
 # Arrays of whole numbers are written with the fewest bytes that hold them.
-_SMALLER = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
+_SMALLER_DTYPES = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
 
 
-class UnknownKindError(Exception):
+class UnsupportedTypeError(Exception):
     """Something that cannot be written, or that is no part of a state."""
 
 
@@ -36,54 +36,54 @@ class Encoder:
         self._known: dict[int, int] = {}
         self._alive: list[object] = []  # so that no two of them share an id
 
-    def encode(self, thing: Any) -> Any:
+    def encode(self, obj: Any) -> Any:
         """Return what `json` can write."""
-        if thing is None or type(thing) in (bool, int, str):
-            return thing
-        if type(thing) is float:
-            return thing if np.isfinite(thing) else {"f": repr(thing)}
-        if isinstance(thing, Enum):
-            return {"e": _name_of(type(thing)), "v": thing.value}
-        if type(thing) is list:
-            return {"l": [self.encode(one) for one in thing]}
-        if type(thing) is tuple:
-            return {"t": [self.encode(one) for one in thing]}
-        if type(thing) in (dict, Counter):
-            pairs = [[self.encode(key), self.encode(value)] for key, value in thing.items()]
-            return {"d" if type(thing) is dict else "n": pairs}
-        if type(thing) in (set, frozenset):
-            kind = "s" if type(thing) is set else "z"
-            return {kind: [self.encode(one) for one in sorted(thing)]}
-        if isinstance(thing, np.generic):
-            return {"g": thing.dtype.str, "v": thing.tobytes().hex()}
-        return self._reference(thing)
+        if obj is None or type(obj) in (bool, int, str):
+            return obj
+        if type(obj) is float:
+            return obj if np.isfinite(obj) else {"f": repr(obj)}
+        if isinstance(obj, Enum):
+            return {"e": _qualified_name(type(obj)), "v": obj.value}
+        if type(obj) is list:
+            return {"l": [self.encode(one) for one in obj]}
+        if type(obj) is tuple:
+            return {"t": [self.encode(one) for one in obj]}
+        if type(obj) in (dict, Counter):
+            pairs = [[self.encode(key), self.encode(value)] for key, value in obj.items()]
+            return {"d" if type(obj) is dict else "n": pairs}
+        if type(obj) in (set, frozenset):
+            kind = "s" if type(obj) is set else "z"
+            return {kind: [self.encode(one) for one in sorted(obj)]}
+        if isinstance(obj, np.generic):
+            return {"g": obj.dtype.str, "v": obj.tobytes().hex()}
+        return self._reference(obj)
 
-    def _reference(self, thing: Any) -> Any:
-        key = id(thing)
+    def _reference(self, obj: Any) -> Any:
+        key = id(obj)
         if key not in self._known:
             self._known[key] = len(self.objects)
-            self._alive.append(thing)
+            self._alive.append(obj)
             self.objects.append(None)
-            self.objects[self._known[key]] = self._object(thing)
+            self.objects[self._known[key]] = self._object(obj)
         return {"r": self._known[key]}
 
-    def _object(self, thing: Any) -> Any:
-        if type(thing) is np.ndarray:
-            if thing.dtype.kind not in "biuf":
-                raise UnknownKindError(f"an array of {thing.dtype}")
-            self.arrays.append(thing)
+    def _object(self, obj: Any) -> Any:
+        if type(obj) is np.ndarray:
+            if obj.dtype.kind not in "biuf":
+                raise UnsupportedTypeError(f"an array of {obj.dtype}")
+            self.arrays.append(obj)
             return {"a": len(self.arrays) - 1}
-        if isinstance(thing, np.random.Generator):
-            return {"p": self.encode(thing.bit_generator.state)}
-        if isinstance(thing, tuple):  # a named one
-            return {"k": _name_of(type(thing)), "v": [self.encode(one) for one in thing]}
-        fields = {name: self.encode(value) for name, value in fields_of(thing).items()}
-        return {"c": _name_of(type(thing)), "v": fields}
+        if isinstance(obj, np.random.Generator):
+            return {"p": self.encode(obj.bit_generator.state)}
+        if isinstance(obj, tuple):  # a named one
+            return {"k": _qualified_name(type(obj)), "v": [self.encode(one) for one in obj]}
+        fields = {name: self.encode(value) for name, value in fields_of(obj).items()}
+        return {"c": _qualified_name(type(obj)), "v": fields}
 
 
 @final
 class Decoder:
-    """The way back; raises `UnknownKindError` or another error for what no encoder has written."""
+    """The way back; raises `UnsupportedTypeError` or another error for what no encoder has written."""
 
     def __init__(self, objects: list[Any], arrays: list[NDArray[Any]]) -> None:
         self._objects = objects
@@ -94,14 +94,14 @@ class Decoder:
         """Return the object."""
         if not isinstance(text, dict):
             if isinstance(text, list):
-                raise UnknownKindError("a bare list")
+                raise UnsupportedTypeError("a bare list")
             return text
         (kind, value), *rest = text.items()
         match kind:
             case "f":
                 return float(value)
             case "e":
-                return _class_named(value, Enum)(rest[0][1])
+                return _find_class(value, Enum)(rest[0][1])
             case "l":
                 return [self.decode(one) for one in value]
             case "t":
@@ -114,10 +114,10 @@ class Decoder:
             case "z":
                 return frozenset(self.decode(one) for one in value)
             case "g":
-                return np.frombuffer(bytes.fromhex(rest[0][1]), dtype=_plain(value))[0]
+                return np.frombuffer(bytes.fromhex(rest[0][1]), dtype=_checked_dtype(value))[0]
             case "r":
                 return self._referred(value)
-        raise UnknownKindError(f"the kind {kind!r}")
+        raise UnsupportedTypeError(f"the kind {kind!r}")
 
     def _referred(self, number: int) -> Any:
         if number not in self._made:
@@ -132,68 +132,68 @@ class Decoder:
             case "p":
                 state = self.decode(value)
                 if state["bit_generator"] != "PCG64":
-                    raise UnknownKindError("another kind of random generator")
+                    raise UnsupportedTypeError("another kind of random generator")
                 bits = np.random.PCG64()
                 bits.state = state
                 self._made[number] = np.random.Generator(bits)
             case "k":
-                make = _class_named(value, tuple)
+                make = _find_class(value, tuple)
                 self._made[number] = make(*(self.decode(one) for one in rest[0][1]))
             case "c":
-                kind_of_object = _class_named(value, object)
+                kind_of_object = _find_class(value, object)
                 made = object.__new__(kind_of_object)
                 self._made[number] = made
                 for name, one in rest[0][1].items():
                     object.__setattr__(made, name, self.decode(one))
             case _:
-                raise UnknownKindError(f"the kind {kind!r}")
+                raise UnsupportedTypeError(f"the kind {kind!r}")
 
 
-def fields_of(thing: Any) -> dict[str, Any]:
+def fields_of(obj: Any) -> dict[str, Any]:
     """What an instance holds, by name: of its ``__slots__`` and its ``__dict__``."""
     found: dict[str, Any] = {}
-    for kind in reversed(type(thing).__mro__):
+    for kind in reversed(type(obj).__mro__):
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(thing, name) and not name.startswith("__"):
-                found[name] = getattr(thing, name)
-    found.update(getattr(thing, "__dict__", {}))
+            if hasattr(obj, name) and not name.startswith("__"):
+                found[name] = getattr(obj, name)
+    found.update(getattr(obj, "__dict__", {}))
     return found
 
 
-def shrunk(array: NDArray[Any]) -> NDArray[Any]:
+def smallest_dtype(array: NDArray[Any]) -> NDArray[Any]:
     """The same whole numbers in fewer bytes; other arrays as they are."""
     if array.dtype.kind in "iu" and array.dtype.itemsize > 1 and array.size:
         least, most = int(array.min()), int(array.max())
-        for kind in _SMALLER:
+        for kind in _SMALLER_DTYPES:
             limits = np.iinfo(kind)
             if limits.min <= least and most <= limits.max:
                 return array.astype(kind)
     return array
 
 
-def _name_of(kind: type) -> str:
-    if not kind.__module__.startswith(OURS) or "<" in kind.__qualname__:
-        raise UnknownKindError(f"a {kind.__module__}.{kind.__qualname__}")
+def _qualified_name(kind: type) -> str:
+    if not kind.__module__.startswith(PACKAGE_PREFIX) or "<" in kind.__qualname__:
+        raise UnsupportedTypeError(f"a {kind.__module__}.{kind.__qualname__}")
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _class_named(name: str, base: type) -> Any:
+def _find_class(name: str, base: type) -> Any:
     """A class that is defined in a module of this package, and nothing else."""
     module_name, _, qualified = name.partition(":")
-    if not module_name.startswith(OURS):
-        raise UnknownKindError(f"a {name}")
+    if not module_name.startswith(PACKAGE_PREFIX):
+        raise UnsupportedTypeError(f"a {name}")
     module = sys.modules.get(module_name) or import_module(module_name)
     found = vars(module).get(qualified)
     if not isinstance(found, type) or found.__module__ != module_name:
-        raise UnknownKindError(f"a {name}")
+        raise UnsupportedTypeError(f"a {name}")
     if not issubclass(found, base) or issubclass(found, BaseException):
-        raise UnknownKindError(f"a {name}")
+        raise UnsupportedTypeError(f"a {name}")
     return found
 
 
-def _plain(name: str) -> np.dtype[Any]:
+def _checked_dtype(name: str) -> np.dtype[Any]:
     kind = np.dtype(name)
     if kind.kind not in "biuf":
-        raise UnknownKindError(f"an array of {name}")
+        raise UnsupportedTypeError(f"an array of {name}")
     return kind

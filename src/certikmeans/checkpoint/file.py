@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from certikmeans._version import __version__
 from certikmeans.certificate.format import MAGIC as CERTIFICATE_MAGIC
 from certikmeans.certificate.format import hash_pairs, hash_points
-from certikmeans.checkpoint.codec import Decoder, Encoder, UnknownKindError, shrunk
+from certikmeans.checkpoint.codec import Decoder, Encoder, UnsupportedTypeError, smallest_dtype
 from certikmeans.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 MAGIC = b"certikc\n"
 VERSION = 1
 _PREFIX = struct.Struct("<8sIQQ32s")  # magic, version, lengths of text and arrays, SHA-256
-WRITTEN_BY = "name a file that --checkpoint or --certificate has written"
-FAST = 1  # level of compression: a run waits for it
+FILE_HINT = "name a file that --checkpoint or --certificate has written"
+COMPRESSION_LEVEL = 1  # level of compression: a run waits for it
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ProblemFingerprint:
     """What a checkpoint is about."""
 
     n_points: int
@@ -53,7 +53,7 @@ class Facts:
     writer: str
 
     @classmethod
-    def of(cls, problem: Problem) -> Facts:
+    def of(cls, problem: Problem) -> ProblemFingerprint:
         """About a problem, by this program."""
         return cls(
             problem.n_points,
@@ -66,7 +66,7 @@ class Facts:
             f"certikmeans {__version__}",
         )
 
-    def difference(self, other: Facts) -> str | None:
+    def difference(self, other: ProblemFingerprint) -> str | None:
         """In a clause, why ``other`` is about another problem; None: it is not."""
         shape, theirs = (self.n_points, self.n_features), (other.n_points, other.n_features)
         if shape != theirs:
@@ -89,7 +89,7 @@ class Facts:
 class Checkpoint:
     """What stands in a file."""
 
-    facts: Facts
+    fingerprint: ProblemFingerprint
     options: dict[str, Any]
     essence: Any  # what any version of the program understands
     state: Any  # what only the program that wrote it does; None: not readable here
@@ -97,26 +97,26 @@ class Checkpoint:
     @property
     def same_code(self) -> bool:
         """Whether this very program wrote it."""
-        return self.facts.code_sha256 == code_sha256()
+        return self.fingerprint.code_sha256 == code_sha256()
 
 
-def encode(facts: Facts, options: Options, essence: Any, state: Any) -> bytes:
+def encode(fingerprint: ProblemFingerprint, options: Options, essence: Any, state: Any) -> bytes:
     """Return the content of the file."""
     encoder = Encoder()
     document: dict[str, Any] = {
-        "facts": {name: getattr(facts, name) for name in Facts.__slots__},
+        "facts": {name: getattr(fingerprint, name) for name in ProblemFingerprint.__slots__},
         "options": options.to_dict(),
         "essence": encoder.encode(essence),
         "state": encoder.encode(state),
     }
     document["objects"] = encoder.objects
-    small = [shrunk(np.ascontiguousarray(_rows_first(array))) for array in encoder.arrays]
+    small = [smallest_dtype(np.ascontiguousarray(_rows_first(array))) for array in encoder.arrays]
     document["arrays"] = [
         [one.dtype.str, array.dtype.str, list(one.shape), _by_columns(array)]
         for one, array in zip(small, encoder.arrays, strict=True)
     ]
     text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
-    stream = zlib.compressobj(FAST)
+    stream = zlib.compressobj(COMPRESSION_LEVEL)
     pieces = [stream.compress(text), *(stream.compress(one.tobytes()) for one in small)]
     body = b"".join([*pieces, stream.flush()])
     size = sum(one.nbytes for one in small)
@@ -124,7 +124,7 @@ def encode(facts: Facts, options: Options, essence: Any, state: Any) -> bytes:
     return _PREFIX.pack(MAGIC, VERSION, len(text), size, digest) + body
 
 
-def read_start(path: str | os.PathLike[str]) -> bytes:
+def read_file(path: str | os.PathLike[str]) -> bytes:
     """The whole file; an `InputError` where it cannot be read."""
     try:
         return Path(path).read_bytes()
@@ -132,7 +132,7 @@ def read_start(path: str | os.PathLike[str]) -> bytes:
         raise _unreadable(path, error) from error
 
 
-def recognised(path: str | os.PathLike[str]) -> None:
+def check_magic(path: str | os.PathLike[str]) -> None:
     """Refuse a file that is no checkpoint and no certificate, from its first bytes."""
     try:
         with open(path, "rb") as file:
@@ -167,15 +167,15 @@ def decode(content: bytes, path: str | os.PathLike[str]) -> Checkpoint:
             raise _damaged(path, "it is shorter or longer than it says")
         document = json.loads(raw[:text_size])
         arrays = _arrays(document["arrays"], memoryview(raw)[text_size:])
-        facts = Facts(**document["facts"])
+        fingerprint = ProblemFingerprint(**document["facts"])
         decoder = Decoder(document["objects"], arrays)
         essence = decoder.decode(document["essence"])
-        readable = facts.code_sha256 == code_sha256()
+        readable = fingerprint.code_sha256 == code_sha256()
         state = decoder.decode(document["state"]) if readable else None
-        return Checkpoint(facts, dict(document["options"]), essence, state)
+        return Checkpoint(fingerprint, dict(document["options"]), essence, state)
     except InputError:
         raise
-    except (zlib.error, UnknownKindError, ValueError, TypeError, LookupError, AttributeError,
+    except (zlib.error, UnsupportedTypeError, ValueError, TypeError, LookupError, AttributeError,
             RecursionError) as error:  # fmt: skip
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
 
@@ -184,8 +184,8 @@ def _arrays(layout: list[Any], payload: memoryview) -> list[NDArray[Any]]:
     arrays, position = [], 0
     for stored, kind, shape, by_columns in layout:
         count = int(np.prod(shape, dtype=np.int64))
-        flat = np.frombuffer(payload, _number(stored), count, position)
-        array = flat.astype(_number(kind)).reshape(shape)
+        flat = np.frombuffer(payload, _checked_dtype(stored), count, position)
+        array = flat.astype(_checked_dtype(kind)).reshape(shape)
         arrays.append(array.T if by_columns else array)
         position += flat.nbytes
     return arrays
@@ -200,19 +200,19 @@ def _rows_first(array: NDArray[Any]) -> NDArray[Any]:
     return array.T if _by_columns(array) else array
 
 
-def _number(name: str) -> np.dtype[Any]:
+def _checked_dtype(name: str) -> np.dtype[Any]:
     kind = np.dtype(name)
     if kind.kind not in "biuf":
-        raise UnknownKindError(f"an array of {name}")
+        raise UnsupportedTypeError(f"an array of {name}")
     return kind
 
 
 def _unreadable(path: str | os.PathLike[str], error: OSError) -> InputError:
-    return InputError(f"{path}: cannot be read ({error.strerror or error})", hint=WRITTEN_BY)
+    return InputError(f"{path}: cannot be read ({error.strerror or error})", hint=FILE_HINT)
 
 
 def _neither(path: str | os.PathLike[str]) -> InputError:
-    return InputError(f"{path}: is neither a checkpoint nor a certificate", hint=WRITTEN_BY)
+    return InputError(f"{path}: is neither a checkpoint nor a certificate", hint=FILE_HINT)
 
 
 def _damaged(path: str | os.PathLike[str], why: str) -> InputError:

@@ -11,21 +11,19 @@ from typing import Annotated
 import typer
 
 from certikmeans._version import __version__
+from certikmeans.cli.auxiliary import demo_command, generate_command, warm_up_command
 from certikmeans.cli.certainty import ask_command, certainty_command
 from certikmeans.cli.check import check_command
-from certikmeans.cli.commands import StrictCommand
-from certikmeans.cli.demo import demo_command
 from certikmeans.cli.diagnose import diagnose_command
-from certikmeans.cli.exits import (
-    end_on_sigterm,
-    guarded,
-    occupy_closed_streams,
-    show_warnings_plainly,
+from certikmeans.cli.parameters import StrictCommand
+from certikmeans.cli.process import (
+    install_sigterm_handler,
+    install_warning_format,
+    redirect_closed_streams,
+    use_one_thread_if_memory_limited,
+    with_exit_codes,
 )
-from certikmeans.cli.generate import generate_command
-from certikmeans.cli.memory import one_thread_if_limited
 from certikmeans.cli.solve import solve_command
-from certikmeans.cli.warm_up import warm_up_command
 
 __all__ = ["app", "main"]
 
@@ -56,46 +54,46 @@ app.command(
     short_help="Cluster points under pairs, with a proven bound.",
     epilog=_SOLVE_EPILOG,
     no_args_is_help=True,
-)(guarded(solve_command))
+)(with_exit_codes(solve_command))
 app.command(
     "check",
     cls=StrictCommand,
     short_help="Check a certificate against the points.",
     epilog=_CHECK_EPILOG,
     no_args_is_help=True,
-)(guarded(check_command))
+)(with_exit_codes(check_command))
 app.command(
     "certainty",
     cls=StrictCommand,
     short_help="Which labels can be trusted, proven.",
     epilog=_SOLVE_EPILOG,
     no_args_is_help=True,
-)(guarded(certainty_command))
+)(with_exit_codes(certainty_command))
 app.command(
     "ask",
     cls=StrictCommand,
     short_help="Which pairs to ask an expert for.",
     epilog=_SOLVE_EPILOG,
     no_args_is_help=True,
-)(guarded(ask_command))
+)(with_exit_codes(ask_command))
 app.command(
     "diagnose",
     cls=StrictCommand,
     short_help="Find contradictions among pairs, and which to remove.",
     epilog=_DIAGNOSE_EPILOG,
     no_args_is_help=True,
-)(guarded(diagnose_command))
+)(with_exit_codes(diagnose_command))
 app.command(
     "generate",
     cls=StrictCommand,
     short_help="Write a random instance to files.",
     no_args_is_help=True,
-)(guarded(generate_command))
+)(with_exit_codes(generate_command))
 app.command("demo", cls=StrictCommand, short_help="Solve a bundled example and draw a picture.")(
-    guarded(demo_command)
+    with_exit_codes(demo_command)
 )
 app.command("warm-up", cls=StrictCommand, short_help="Compile everything now.")(
-    guarded(warm_up_command)
+    with_exit_codes(warm_up_command)
 )
 
 
@@ -119,8 +117,8 @@ def _root(
 
 def main() -> None:
     """Run the command line."""
-    occupy_closed_streams()
-    end_on_sigterm()
-    show_warnings_plainly()
-    one_thread_if_limited()
+    redirect_closed_streams()
+    install_sigterm_handler()
+    install_warning_format()
+    use_one_thread_if_memory_limited()
     app(prog_name="certikmeans")

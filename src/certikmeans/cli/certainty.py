@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from certikmeans._numbers import whole_number
-from certikmeans.cli.exits import ExitCode, exit_code_of, show_error, to_stderr, to_stdout
 from certikmeans.cli.parameters import (
     OUTPUT,
     AsJson,
@@ -22,10 +21,11 @@ from certikmeans.cli.parameters import (
     OneBased,
     PartialLabels,
     Weights,
-    refuse_standard_input,
-    share_of,
-    slack_of,
+    parse_fraction,
+    parse_slack,
+    reject_standard_input,
 )
+from certikmeans.cli.process import ExitCode, exit_code_for, show_error, to_stderr, to_stdout
 from certikmeans.cli.solve import (
     DEFAULT_SLACK,
     Clusters,
@@ -41,11 +41,11 @@ from certikmeans.cli.solve import (
 from certikmeans.options import DEFAULT_GAP, Options
 
 if TYPE_CHECKING:
-    from certikmeans.certainty.questions import Question
+    from certikmeans.certainty.pair_queries import PairQuery
     from certikmeans.cli.inputs import Inputs
     from certikmeans.result import Result
 
-HowMany = Annotated[
+NumberOfPairs = Annotated[
     int,
     typer.Option("-n", "--number", metavar="N", rich_help_panel=OUTPUT, help="Pairs to name."),
 ]
@@ -85,22 +85,22 @@ def certainty_command(
         data, n_clusters, pairs, start_labels, labels_column, weights, header,
         columns or (), drop or (),
     )  # fmt: skip
-    share = slack_of(slack)
-    options = Options(share_of(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
-    result, names = _solved(inputs, options, quiet, int(one_based))
+    share = parse_slack(slack)
+    options = Options(parse_fraction(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
+    result, names = _load_and_solve(inputs, options, quiet, int(one_based))
     if result.labels is None:
-        return exit_code_of(result.status)
-    from certikmeans.cli.run import compiling_said
-    from certikmeans.report.certain import box_lines, certainty_lines
+        return exit_code_for(result.status)
+    from certikmeans.cli.run import show_compilation
+    from certikmeans.report.certainty import box_lines, certainty_lines
 
-    with compiling_said(quiet):
-        sure = result.certainty(share)
+    with show_compilation(quiet):
+        certainty = result.certainty(share)
     if as_json:
-        to_stdout(json.dumps(sure.to_dict(), allow_nan=False) + "\n")
+        to_stdout(json.dumps(certainty.to_dict(), allow_nan=False) + "\n")
     else:
-        lines = certainty_lines(sure, int(one_based)) + box_lines(sure, names)
+        lines = certainty_lines(certainty, int(one_based)) + box_lines(certainty, names)
         to_stdout("\n".join(lines) + "\n")
-    return exit_code_of(result.status)
+    return exit_code_for(result.status)
 
 
 def ask_command(
@@ -117,7 +117,7 @@ def ask_command(
     header: HeaderKind = "auto",
     columns: Columns = None,
     drop: Drop = None,
-    number: HowMany = 10,
+    number: NumberOfPairs = 10,
     slack: Slack = DEFAULT_SLACK,
     gap: Gap = str(DEFAULT_GAP),
     time_limit: TimeLimit = None,
@@ -138,15 +138,15 @@ def ask_command(
         data, n_clusters, pairs, start_labels, labels_column, weights, header,
         columns or (), drop or (),
     )  # fmt: skip
-    share, most = slack_of(slack), whole_number("questions", number, least=0)
-    options = Options(share_of(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
-    result, _ = _solved(inputs, options, quiet, int(one_based))
+    share, most = parse_slack(slack), whole_number("questions", number, least=0)
+    options = Options(parse_fraction(gap), time_limit, jobs=None if jobs == -1 else jobs, seed=seed)
+    result, _ = _load_and_solve(inputs, options, quiet, int(one_based))
     if result.labels is None:
-        return exit_code_of(result.status)
-    from certikmeans.cli.run import compiling_said
+        return exit_code_for(result.status)
+    from certikmeans.cli.run import show_compilation
 
     base = int(one_based)
-    with compiling_said(quiet):
+    with show_compilation(quiet):
         questions = result.questions(most, slack=share)
     if as_json:
         rows = [
@@ -164,10 +164,10 @@ def ask_command(
         if not quiet:
             to_stderr(_legend(questions, base))
         to_stdout("".join(f"{q.point + base} {q.example + base}\n" for q in questions))
-    return exit_code_of(result.status)
+    return exit_code_for(result.status)
 
 
-def _legend(questions: tuple[Question, ...], base: int) -> str:
+def _legend(questions: tuple[PairQuery, ...], base: int) -> str:
     """What the pairs mean, told with the first."""
     if not questions:
         return "nothing to ask: no pair would settle anything within this slack\n"
@@ -178,7 +178,7 @@ def _legend(questions: tuple[Question, ...], base: int) -> str:
     )
 
 
-def _solved(
+def _load_and_solve(
     inputs: Inputs, options: Options, quiet: bool, base: int
 ) -> tuple[Result, tuple[str, ...] | None]:
     """Read, and run the solver with its progress; also the names of the features.
@@ -188,7 +188,7 @@ def _solved(
     from certikmeans.cli.inputs import load
     from certikmeans.cli.run import show_infeasible, solve_with_progress
 
-    refuse_standard_input(inputs.named())
+    reject_standard_input(inputs.named())
     loaded = load(inputs)
     if not quiet:
         to_stderr(f"{loaded.describe()}\n")

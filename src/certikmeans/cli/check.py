@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from certikmeans._numbers import percent_in_full
-from certikmeans.cli.exits import ExitCode, to_stderr, to_stdout
 from certikmeans.cli.parameters import (
     INPUT,
     LIMITS,
@@ -28,9 +27,10 @@ from certikmeans.cli.parameters import (
     OneBased,
     PartialLabels,
     Weights,
-    refuse_standard_input,
-    seconds_of,
+    parse_seconds,
+    reject_standard_input,
 )
+from certikmeans.cli.process import ExitCode, to_stderr, to_stdout
 from certikmeans.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ Clusters = Annotated[
     ),
 ]
 DEFAULT_SECONDS = "600"
-LARGEST_STREAM = 1 << 30  # bytes read from what is no regular file
+MAX_STREAM_BYTES = 1 << 30  # bytes read from what is no regular file
 
 TimeLimit = Annotated[
     str,
@@ -95,18 +95,18 @@ def check_command(
     Prints ACCEPTED (exit code 0) or REFUSED and the reason (exit code 4). Without files of pairs
     the answer is about the pairs in the certificate; with them, these must be the same.
     """
-    seconds = seconds_of(time_limit)
-    refuse_standard_input([certificate, data, *([] if weights is None else [weights])])
+    seconds = parse_seconds(time_limit)
+    reject_standard_input([certificate, data, *([] if weights is None else [weights])])
     content = _read(certificate, time.monotonic() + seconds)
 
     from certikmeans.certificate import Limits, check_certificate
-    from certikmeans.cli.inputs import PairFiles, read_pairs, read_table, told
+    from certikmeans.cli.inputs import PairFiles, format_notes, read_pairs, read_table
 
     table = read_table(data, labels_column, header, columns, drop)
-    to_stderr(told(table.notes))
+    to_stderr(format_notes(table.notes))
     points = table.points
     files = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
-    refuse_standard_input(files.named())
+    reject_standard_input(files.named())
     pairs = read_pairs(files, len(points)) if files.named() else None
     verdict = check_certificate(
         points,
@@ -125,7 +125,7 @@ def _read_weights(path: Path | None, n_points: int) -> Any:
     """Weights from a file; all 1 without one: the file to be checked does not choose them."""
     import numpy as np
 
-    from certikmeans.problem.files import read_weights
+    from certikmeans.problem.io import read_weights
 
     return np.ones(n_points) if path is None else read_weights(path, n_points=n_points)
 
@@ -149,7 +149,7 @@ def _read_stream(path: Path, deadline: float) -> bytes:
     pieces: list[bytes] = []
     size = 0
     try:
-        while size <= LARGEST_STREAM:
+        while size <= MAX_STREAM_BYTES:
             wait = None if math.isinf(deadline) else max(0.0, deadline - time.monotonic())
             if not select.select([stream], [], [], wait)[0]:
                 raise InputError(
@@ -164,7 +164,7 @@ def _read_stream(path: Path, deadline: float) -> bytes:
     finally:
         os.close(stream)
     raise InputError(
-        f"{path}: is no file, and more than {LARGEST_STREAM:,} bytes came out of it",
+        f"{path}: is no file, and more than {MAX_STREAM_BYTES:,} bytes came out of it",
         hint="name a file written by certikmeans solve --certificate",
     )
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import typer
 
 from certikmeans._atomic import write_atomically
-from certikmeans.cli.exits import ExitCode, to_stderr, to_stdout
-from certikmeans.cli.outputs import check_outputs
 from certikmeans.cli.parameters import (
     INPUT,
     LIMITS,
@@ -24,20 +22,22 @@ from certikmeans.cli.parameters import (
     MustLink,
     OneBased,
     PartialLabels,
-    refuse_standard_input,
-    seconds_of,
+    check_outputs,
+    parse_seconds,
+    reject_standard_input,
 )
+from certikmeans.cli.process import ExitCode, to_stderr, to_stdout
 from certikmeans.errors import InputError
 
 if TYPE_CHECKING:
     from certikmeans.cli.inputs import PairFiles
+    from certikmeans.problem.conflicts import Diagnosis
     from certikmeans.problem.constraints import Constraints
     from certikmeans.problem.links import Links
-    from certikmeans.problem.noise import Diagnosis
 
 Pair = tuple[int, int]
 
-_SHOWN = 20
+_MAX_SHOWN = 20
 
 Clusters = Annotated[
     int,
@@ -71,7 +71,7 @@ Output = Annotated[
 ShowAll = Annotated[
     bool,
     typer.Option(
-        "--all", rich_help_panel=OUTPUT, help=f"Print every conflict, not {_SHOWN} of a kind."
+        "--all", rich_help_panel=OUTPUT, help=f"Print every conflict, not {_MAX_SHOWN} of a kind."
     ),
 ]
 TimeLimit = Annotated[
@@ -104,20 +104,20 @@ def diagnose_command(
     Cannot-links whose ends are joined by must-links; more than K groups that all have to be
     apart; with two clusters, odd cycles. Nothing is clustered.
     """
-    seconds = seconds_of(time_limit)
+    seconds = parse_seconds(time_limit)
     from certikmeans.cli.inputs import PairFiles, read_table
 
     files = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
     inputs = files.named() + ([] if data is None else [data])
-    refuse_standard_input(inputs)
+    reject_standard_input(inputs)
     if not files.named():
         raise InputError("there are no pairs to look at", hint="add --constraints F")
     if output is not None:
         check_outputs([output], inputs)
     if data is not None:
         n_points = len(read_table(data, None, "auto").points)
-    places = _Places()
-    pairs = places.read(files, n_points)
+    locations = _PairLocations()
+    pairs = locations.read(files, n_points)
     to_stderr(
         f"read {len(pairs.must_link):,} must-links and {len(pairs.cannot_link):,} cannot-links\n"
     )
@@ -125,9 +125,9 @@ def diagnose_command(
     if output is not None:
         _write(output, found.cleaned(pairs), int(one_based))
     to_stdout(
-        json.dumps(_document(found, places), allow_nan=False) + "\n"
+        json.dumps(_document(found, locations), allow_nan=False) + "\n"
         if as_json
-        else _describe(found, places, int(one_based), None if show_all else _SHOWN)
+        else _describe(found, locations, int(one_based), None if show_all else _MAX_SHOWN)
     )
     if found.feasible:
         return ExitCode.GAP_REACHED
@@ -135,16 +135,16 @@ def diagnose_command(
 
 
 @final
-class _Places:
+class _PairLocations:
     """Where every pair is written; a pair may be in several places."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[str, Pair], list[str]] = defaultdict(list)
+        self._locations: dict[tuple[str, Pair], list[str]] = defaultdict(list)
 
     def read(self, files: PairFiles, n_points: int | None) -> Constraints:
         """Read the files of pairs and remember the lines."""
         from certikmeans.problem.constraints import Constraints
-        from certikmeans.problem.files import read_links, read_partial_labels
+        from certikmeans.problem.io import read_links, read_partial_labels
 
         pairs = Constraints(n_points=n_points)
         kinds: Any = (
@@ -156,26 +156,26 @@ class _Places:
             for path in paths:
                 links = read_links(path, kind=kind, one_based=files.one_based)
                 pairs |= Constraints.from_pairs(links.must, links.cannot, n_points)
-                self._remember("must", links.must)
-                self._remember("cannot", links.cannot)
+                self._record("must", links.must)
+                self._record("cannot", links.cannot)
         if files.partial_labels is not None:
             labels = read_partial_labels(files.partial_labels, n_points=n_points)
             known = Constraints.from_partial_labels(labels)
             pairs |= known
             for kind, array in (("must", known.must_link), ("cannot", known.cannot_link)):
                 for i, j in array.tolist():
-                    self._places[kind, (i, j)].append(
+                    self._locations[kind, (i, j)].append(
                         f"{files.partial_labels}, labels of points {i} and {j} (from 0)"
                     )
         return pairs
 
-    def _remember(self, kind: str, links: Links) -> None:
+    def _record(self, kind: str, links: Links) -> None:
         for row, (i, j) in enumerate(links.pairs.tolist()):
-            self._places[kind, (min(i, j), max(i, j))].append(links.where(row))
+            self._locations[kind, (min(i, j), max(i, j))].append(links.where(row))
 
     def of(self, kind: str, pair: Pair) -> list[str]:
         """Return the places of a pair."""
-        return self._places[kind, (min(pair), max(pair))]
+        return self._locations[kind, (min(pair), max(pair))]
 
 
 def _write(path: Path, pairs: Constraints, base: int) -> None:
@@ -195,26 +195,26 @@ def _write(path: Path, pairs: Constraints, base: int) -> None:
     to_stderr(f"wrote {path}\n")
 
 
-def _document(found: Diagnosis, places: _Places) -> dict[str, Any]:
+def _document(found: Diagnosis, locations: _PairLocations) -> dict[str, Any]:
     """Plain data with the places of every pair that is named."""
     document = found.to_json()
     for entry in document["broken_cannot_links"]:
-        entry["cannot_link_at"] = places.of("cannot", tuple(entry["cannot_link"]))
+        entry["cannot_link_at"] = locations.of("cannot", tuple(entry["cannot_link"]))
         entry["must_links_at"] = [
-            places.of("must", step) for step in pairwise(entry["must_link_path"])
+            locations.of("must", step) for step in pairwise(entry["must_link_path"])
         ]
     for entry in [*document["clashes"], document["remove"]]:
         for kind in ("must", "cannot"):
             named = [tuple(pair) for pair in entry[f"{kind}_link"]]
-            entry[f"{kind}_links_at"] = [places.of(kind, pair) for pair in named]
+            entry[f"{kind}_links_at"] = [locations.of(kind, pair) for pair in named]
     return {**document, "points_counted_from": 0}
 
 
-def _describe(found: Diagnosis, places: _Places, base: int, most: int | None) -> str:
+def _describe(found: Diagnosis, locations: _PairLocations, base: int, most: int | None) -> str:
     """Say it in lines, ``most`` conflicts of each kind."""
 
     def pair_line(kind: str, pair: Pair, indent: str) -> str:
-        where = "; ".join(places.of(kind, pair))
+        where = "; ".join(locations.of(kind, pair))
         return f"{indent}{kind}-link ({pair[0] + base}, {pair[1] + base})  {where}"
 
     if found.feasible:

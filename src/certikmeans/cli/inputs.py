@@ -11,18 +11,18 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.cli.wording import on_command_line
+from certikmeans.cli.process import with_option_names
 from certikmeans.errors import InputError
 from certikmeans.problem import Problem
 from certikmeans.problem.constraints import Constraints
-from certikmeans.problem.files import (
+from certikmeans.problem.io import (
     PointTable,
     read_links,
     read_partial_labels,
     read_points,
     read_weights,
 )
-from certikmeans.problem.files.text import excerpt, listed
+from certikmeans.problem.io.text import format_list, quote
 from certikmeans.report.numbers import count
 
 
@@ -102,7 +102,7 @@ class Inputs:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Loaded:
+class LoadedInputs:
     """What the files contain."""
 
     problem: Problem
@@ -114,10 +114,10 @@ class Loaded:
     def describe(self) -> str:
         """Say in one line what was read, after a line for everything that was a guess."""
         problem = self.problem
-        named = f" ({listed(self.feature_names, limit=8)})" if self.feature_names else ""
+        named = f" ({format_list(self.feature_names, limit=8)})" if self.feature_names else ""
         weighted = "" if np.all(problem.weights == 1.0) else "weighted "
         return (
-            f"{told(self.notes)}read {count(problem.n_points, f'{weighted}point')} with "
+            f"{format_notes(self.notes)}read {count(problem.n_points, f'{weighted}point')} with "
             f"{count(problem.n_features, 'feature')}{named}, "
             f"{count(len(problem.must_link), 'must-link')} and "
             f"{count(len(problem.cannot_link), 'cannot-link')}; "
@@ -125,12 +125,12 @@ class Loaded:
         )
 
 
-def told(notes: Sequence[str]) -> str:
+def format_notes(notes: Sequence[str]) -> str:
     """A line for everything that was a guess."""
-    return "".join(f"note: {on_command_line(note)}\n" for note in notes)
+    return "".join(f"note: {with_option_names(note)}\n" for note in notes)
 
 
-def load(inputs: Inputs) -> Loaded:
+def load(inputs: Inputs) -> LoadedInputs:
     """Read every file and check them against each other."""
     table = read_table(
         inputs.data, inputs.labels_column, inputs.header, inputs.columns, inputs.drop
@@ -156,7 +156,7 @@ def load(inputs: Inputs) -> Loaded:
     start = None
     if inputs.start_labels is not None:
         start = _start_labels(inputs.start_labels, n_points)
-    return Loaded(problem, table.labels, start, table.feature_names, table.notes)
+    return LoadedInputs(problem, table.labels, start, table.feature_names, table.notes)
 
 
 def read_table(
@@ -204,7 +204,7 @@ def _start_labels(path: Path, n_points: int) -> NDArray[np.int64]:
             if not str(value).removeprefix("-").isdecimal()
         )
         raise InputError(
-            f"{path}: the label of point {row} (counted from 0) is {excerpt(value)}",
+            f"{path}: the label of point {row} (counted from 0) is {quote(value)}",
             hint="a labelling to start from needs a cluster number for every point",
         )
     return labels

@@ -15,17 +15,23 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, final
 
 from certikmeans._atomic import write_atomically
-from certikmeans.cli.exits import ExitCode, exit_code_of, show_error, to_stderr, to_stdout
-from certikmeans.cli.memory import take_buffers_if_limited
+from certikmeans.cli.process import (
+    ExitCode,
+    exit_code_for,
+    reserve_buffers_if_memory_limited,
+    show_error,
+    to_stderr,
+    to_stdout,
+)
 from certikmeans.errors import CertikmeansError, InputError
 from certikmeans.stop import StopSignal
 
 if TYPE_CHECKING:
     from certikmeans.certainty import Certainty
-    from certikmeans.checkpoint.resuming import Resumed
+    from certikmeans.checkpoint.resume import ResumeState
     from certikmeans.options import Options
     from certikmeans.problem import Problem
-    from certikmeans.report.progress import AbstractProgress
+    from certikmeans.report.progress import ProgressDisplay
     from certikmeans.report.trace import Trace
     from certikmeans.result import Result
 
@@ -33,14 +39,14 @@ _STOPPING = "stopping with the best labelling so far; press Ctrl-C again to abor
 
 
 @final
-class Interrupts:
+class InterruptHandler:
     """While entered, Ctrl-C asks the run to wind up; a second one ends the process.
 
     SIGTERM counts as Ctrl-C: schedulers send it shortly before they kill a job. A signal that
     the parent process has set to be ignored stays ignored.
     """
 
-    def __init__(self, stop: StopSignal, progress: AbstractProgress) -> None:
+    def __init__(self, stop: StopSignal, progress: ProgressDisplay) -> None:
         self._stop = stop
         self._progress = progress
         self._asked = False
@@ -75,7 +81,7 @@ class Interrupts:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class OutputOptions:
     """Where the result goes."""
 
     json_file: Path | None
@@ -98,7 +104,7 @@ class Delivery:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Saving:
+class CheckpointOptions:
     """Where the state of the run goes, and where it comes from."""
 
     file: Path | None = None
@@ -117,20 +123,20 @@ class Saving:
                 hint="60 saves the state once a minute",
             )
         if self.resume is not None:
-            from certikmeans.checkpoint.file import recognised
+            from certikmeans.checkpoint.file import check_magic
 
-            recognised(self.resume)
+            check_magic(self.resume)
 
 
-def run_and_deliver(
+def solve_and_write(
     problem: Problem,
     options: Options,
-    delivery: Delivery,
+    outputs: OutputOptions,
     *,
     start_labels: Any = None,
     classes: Any = None,
     feature_names: tuple[str, ...] | None = None,
-    saving: Saving | None = None,
+    checkpointing: CheckpointOptions | None = None,
 ) -> ExitCode:
     """Solve, then write the files in the order of their worth, and standard output last.
 
@@ -139,72 +145,72 @@ def run_and_deliver(
     ExitCode
         What was proven, unless an output could not be written.
     """
-    take_buffers_if_limited()
+    reserve_buffers_if_memory_limited()
 
-    from certikmeans.compiling.listening import watched
-    from certikmeans.report.progress import progress_on
+    from certikmeans._jit.compile_events import watch_compilation
+    from certikmeans.report.progress import make_progress
     from certikmeans.report.trace import Trace
-    from certikmeans.solver import solve
+    from certikmeans.solver.run import solve
 
-    trace, stop, saving = Trace(), StopSignal(), saving or Saving()
+    trace, stop, checkpointing = Trace(), StopSignal(), checkpointing or CheckpointOptions()
     before = None
-    if saving.resume is not None:
-        before = _resumed(saving.resume, problem, options, delivery.quiet)
+    if checkpointing.resume is not None:
+        before = _load_resume_state(checkpointing.resume, problem, options, outputs.quiet)
         options = before.options
-    progress = progress_on(sys.stderr, quiet=delivery.quiet)
-    with Interrupts(stop, progress):
-        with progress, watched(progress.compiling):
+    progress = make_progress(sys.stderr, quiet=outputs.quiet)
+    with InterruptHandler(stop, progress):
+        with progress, watch_compilation(progress.compiling):
             result = solve(
                 problem,
                 options,
                 callbacks=(trace, progress),
                 start_labels=start_labels,
                 stop=stop,
-                checkpoint=saving.file,
-                checkpoint_interval=saving.interval_seconds,
+                checkpoint=checkpointing.file,
+                checkpoint_interval=checkpointing.interval_seconds,
                 resume=before,
             )
-        sure = None
-        if delivery.certainty is not None and result.labels is not None:
-            with compiling_said(delivery.quiet):
-                sure = result.certainty(delivery.certainty, stop=stop)
-        run = _Finished(problem, options, result, trace, feature_names, sure)
-        written = _deliver(run, delivery, _agreement(result, classes))
-    return exit_code_of(result.status) if written else ExitCode.BAD_INPUT
+        certainty = None
+        if outputs.certainty is not None and result.labels is not None:
+            with show_compilation(outputs.quiet):
+                certainty = result.certainty(outputs.certainty, stop=stop)
+        run = _CompletedRun(problem, options, result, trace, feature_names, certainty)
+        written = _write_outputs(run, outputs, _agreement(result, classes))
+    return exit_code_for(result.status) if written else ExitCode.BAD_INPUT
 
 
 def solve_with_progress(
     problem: Problem, options: Options, start_labels: Any, quiet: bool
 ) -> Result:
     """Solve, for commands that write no files."""
-    take_buffers_if_limited()
+    reserve_buffers_if_memory_limited()
 
-    from certikmeans.compiling.listening import watched
-    from certikmeans.report.progress import progress_on
-    from certikmeans.solver import solve
+    from certikmeans._jit.compile_events import watch_compilation
+    from certikmeans.report.progress import make_progress
+    from certikmeans.solver.run import solve
 
     stop = StopSignal()
-    progress = progress_on(sys.stderr, quiet=quiet)
-    with Interrupts(stop, progress), progress, watched(progress.compiling):
+    progress = make_progress(sys.stderr, quiet=quiet)
+    with InterruptHandler(stop, progress), progress, watch_compilation(progress.compiling):
         return solve(problem, options, callbacks=(progress,), start_labels=start_labels, stop=stop)
 
 
 @contextlib.contextmanager
-def compiling_said(quiet: bool) -> Iterator[None]:
+def show_compilation(quiet: bool) -> Iterator[None]:
     """Say that kernels are being compiled, where no progress is shown any more."""
-    from certikmeans.compiling.listening import watched
+    from certikmeans._jit.compile_events import watch_compilation
     from certikmeans.report.progress import PlainProgress
 
     if quiet or sys.stderr is None:
         yield
         return
-    with watched(PlainProgress(sys.stderr).compiling):
+    with watch_compilation(PlainProgress(sys.stderr).compiling):
         yield
 
 
-def _resumed(path: Path, problem: Problem, options: Options, quiet: bool) -> Resumed:
+def _load_resume_state(path: Path, problem: Problem, options: Options, quiet: bool) -> ResumeState:
     """Read the state of a run before, and say what it is good for."""
-    from certikmeans.checkpoint.resuming import resume
+    from certikmeans.checkpoint.resume import resume
 
     before = resume(path, problem, options)
     if not quiet:
@@ -214,7 +220,7 @@ def _resumed(path: Path, problem: Problem, options: Options, quiet: bool) -> Res
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Finished:
+class _CompletedRun:
     """What there is to tell about a run."""
 
     problem: Problem
@@ -225,25 +231,25 @@ class _Finished:
     certainty: Certainty | None = None
 
 
-def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> bool:
+def _write_outputs(run: _CompletedRun, outputs: OutputOptions, agreement: float | None) -> bool:
     """Hand everything over; False if a file could not be written.
 
     Files come first: standard output may be full or closed. Whatever goes wrong with one
     output, the others are still delivered.
     """
-    from certikmeans.report.summary import summarise
+    from certikmeans.report.summary import summarize
 
     problem, options, result, trace = run.problem, run.options, run.result, run.trace
     document = _document(run, agreement)
-    saved, bug = _save_files(run, delivery, document, agreement)
+    saved, unexpected_error = _save_files(run, outputs, document, agreement)
     if result.failure is not None:
         show_error(result.failure)
-    show_infeasible(result, delivery.base)
-    json_is_lost = delivery.json_file is not None and delivery.json_file not in saved
-    if delivery.json_to_stdout or json_is_lost:
+    show_infeasible(result, outputs.base)
+    json_is_lost = outputs.json_file is not None and outputs.json_file not in saved
+    if outputs.json_to_stdout or json_is_lost:
         to_stdout(document)
-    elif not delivery.quiet:
-        text = summarise(
+    elif not outputs.quiet:
+        text = summarize(
             result,
             problem,
             presolve=trace.presolve,
@@ -251,13 +257,13 @@ def _deliver(run: _Finished, delivery: Delivery, agreement: float | None) -> boo
             agreement=agreement,
         )
         if run.certainty is not None:
-            from certikmeans.report.certain import certainty_lines
+            from certikmeans.report.certainty import certainty_lines
 
-            text = "\n".join([text, "", *certainty_lines(run.certainty, delivery.base)])
+            text = "\n".join([text, "", *certainty_lines(run.certainty, outputs.base)])
         to_stdout(f"{text}\n")
-    if bug is not None:
-        raise bug
-    return len(saved) == len(delivery.files())
+    if unexpected_error is not None:
+        raise unexpected_error
+    return len(saved) == len(outputs.files())
 
 
 def show_infeasible(result: Result, base: int) -> None:
@@ -269,17 +275,17 @@ def show_infeasible(result: Result, base: int) -> None:
 
 
 def _save_files(
-    run: _Finished, delivery: Delivery, document: str, agreement: float | None
+    run: _CompletedRun, outputs: OutputOptions, document: str, agreement: float | None
 ) -> tuple[list[Path], Exception | None]:
     """Write every file; return those that are settled, and the first error nobody foresaw."""
     problem, result, trace = run.problem, run.result, run.trace
 
     def draw() -> bytes:
-        from certikmeans.report.plots import picture, picture_format
+        from certikmeans.report.plots import figure_format, render_figure
 
-        assert delivery.picture_file is not None
-        kind = picture_format(delivery.picture_file)
-        return picture(problem, result, trace, kind, run.feature_names, run.certainty)
+        assert outputs.picture_file is not None
+        kind = figure_format(outputs.picture_file)
+        return render_figure(problem, result, trace, kind, run.feature_names, run.certainty)
 
     def certify() -> bytes:
         from certikmeans.certificate.write import certificate_bytes
@@ -298,32 +304,32 @@ def _save_files(
             problem,
             result,
             trace,
-            title=delivery.title,
+            title=outputs.title,
             feature_names=run.feature_names,
             settings=asdict(run.options),
             agreement=agreement,
             command=shlex.join(["certikmeans", *sys.argv[1:]]),
-            check=delivery.check_command,
+            check=outputs.check_command,
             certified=certified,
             certainty=run.certainty,
         ).encode()
 
     saved: list[Path] = []
-    bug: Exception | None = None
+    unexpected_error: Exception | None = None
     for path, content in (
-        (delivery.json_file, document.encode),
-        (delivery.labels_file, lambda: _label_lines(result)),
-        (delivery.certificate_file, certify),
-        (delivery.report_file, lambda: report(delivery.certificate_file in saved)),
-        (delivery.picture_file, draw),
+        (outputs.json_file, document.encode),
+        (outputs.labels_file, lambda: _label_lines(result)),
+        (outputs.certificate_file, certify),
+        (outputs.report_file, lambda: report(outputs.certificate_file in saved)),
+        (outputs.picture_file, draw),
     ):
         try:
-            if path is not None and _save(path, content, delivery.quiet):
+            if path is not None and _save(path, content, outputs.quiet):
                 saved.append(path)
         except Exception as error:
             show_error(f"{path}: could not be written ({type(error).__name__}: {error})")
-            bug = bug or error
-    return saved, bug
+            unexpected_error = unexpected_error or error
+    return saved, unexpected_error
 
 
 def _label_lines(result: Result) -> bytes | None:
@@ -351,7 +357,7 @@ def _save(path: Path, content: Callable[[], bytes | None], quiet: bool) -> bool:
     return True
 
 
-def _document(run: _Finished, agreement: float | None) -> str:
+def _document(run: _CompletedRun, agreement: float | None) -> str:
     import json
 
     document = {

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from certikmeans.cli.exits import ExitCode, to_stderr
-from certikmeans.cli.outputs import check_outputs
 from certikmeans.cli.parameters import (
     INPUT,
     LIMITS,
@@ -26,10 +24,12 @@ from certikmeans.cli.parameters import (
     OneBased,
     PartialLabels,
     Weights,
-    refuse_standard_input,
-    share_of,
-    slack_of,
+    check_outputs,
+    parse_fraction,
+    parse_slack,
+    reject_standard_input,
 )
+from certikmeans.cli.process import ExitCode, to_stderr
 from certikmeans.errors import InputError
 from certikmeans.options import (
     BOUNDS,
@@ -42,7 +42,7 @@ from certikmeans.options import (
 
 if TYPE_CHECKING:
     from certikmeans.cli.inputs import Inputs
-    from certikmeans.cli.run import Delivery, Saving
+    from certikmeans.cli.run import CheckpointOptions, OutputOptions
 
 DataPath = Annotated[
     Path,
@@ -243,7 +243,7 @@ def solve_command(
     labelling so far and its bound.
     """
     options = Options(
-        share_of(gap),
+        parse_fraction(gap),
         time_limit,
         bound,
         branching,
@@ -254,10 +254,10 @@ def solve_command(
         keep_proof=certificate is not None,
     )
     if options.keep_proof:
-        _refuse_uncertified(options.bound)
+        _reject_uncertifiable_bound(options.bound)
 
     from certikmeans.cli.inputs import Inputs, PairFiles, load
-    from certikmeans.cli.run import Delivery, Saving, run_and_deliver
+    from certikmeans.cli.run import CheckpointOptions, OutputOptions, solve_and_write
 
     pairs = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
     inputs = Inputs(
@@ -271,7 +271,7 @@ def solve_command(
         columns or (),
         drop or (),
     )
-    delivery = Delivery(
+    outputs = OutputOptions(
         json_file=None if output == STANDARD_STREAM else output,
         picture_file=plot,
         json_to_stdout=as_json or output == STANDARD_STREAM,
@@ -282,50 +282,52 @@ def solve_command(
         report_file=report,
         title=f"certikmeans: {data.name}",
         check_command=inputs.check_command(certificate or Path("F")),
-        certainty=slack_of(slack) if certainty else None,
+        certainty=parse_slack(slack) if certainty else None,
     )
-    saving = Saving(checkpoint, checkpoint_every, resume)
-    _check_before_reading(delivery, inputs, saving)
+    checkpointing = CheckpointOptions(checkpoint, checkpoint_every, resume)
+    _check_before_reading(outputs, inputs, checkpointing)
     loaded = load(inputs)
     if not quiet:
         to_stderr(f"{loaded.describe()}\n")
-    return run_and_deliver(
+    return solve_and_write(
         loaded.problem,
         options,
-        delivery,
+        outputs,
         start_labels=loaded.start_labels,
         classes=loaded.classes,
         feature_names=loaded.feature_names,
-        saving=saving,
+        checkpointing=checkpointing,
     )
 
 
-def _refuse_uncertified(name: str) -> None:
+def _reject_uncertifiable_bound(name: str) -> None:
     """Refuse a certificate of a bound that has no evidence, before any work is done."""
     from certikmeans.bounds.registry import BOUNDS as REGISTERED
     from certikmeans.bounds.registry import make_bound
 
-    if name not in REGISTERED or make_bound(name).has_evidence:
+    if name not in REGISTERED or make_bound(name).certifiable:
         return
-    others = [one for one in REGISTERED if make_bound(one).has_evidence]
+    others = [one for one in REGISTERED if make_bound(one).certifiable]
     raise InputError(
         f"--certificate: the {name} bound has no leaf that the checker understands",
         hint=f"use --bound {', '.join(['auto', *others[:-1]])} or {others[-1]} with a certificate",
     )
 
 
-def _check_before_reading(delivery: Delivery, inputs: Inputs, saving: Saving) -> None:
+def _check_before_reading(
+    outputs: OutputOptions, inputs: Inputs, checkpointing: CheckpointOptions
+) -> None:
     """Refuse outputs that cannot be made before any time is spent on them."""
-    refuse_standard_input(inputs.named())
-    saving.check()
-    if STANDARD_STREAM in delivery.files():
+    reject_standard_input(inputs.named())
+    checkpointing.check()
+    if STANDARD_STREAM in outputs.files():
         raise InputError(
             "-: only --output can go to standard output",
             hint="name a file",
         )
-    check_outputs([*delivery.files(), *saving.files()], inputs.named())
-    if delivery.picture_file is not None:
-        from certikmeans.report.plots import picture_format, require_matplotlib
+    check_outputs([*outputs.files(), *checkpointing.files()], inputs.named())
+    if outputs.picture_file is not None:
+        from certikmeans.report.plots import figure_format, require_matplotlib
 
-        picture_format(delivery.picture_file)
+        figure_format(outputs.picture_file)
         require_matplotlib()

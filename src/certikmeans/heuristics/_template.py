@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, final
 
-from certikmeans.heuristics.base import AbstractHeuristic, Labels, Workshop
+from certikmeans.heuristics.base import AbstractHeuristic, HeuristicContext, Labels
 from certikmeans.heuristics.local_search import LocalSearch
-from certikmeans.streams import generator
+from certikmeans.random_streams import generator
 
 
 @final
@@ -15,13 +15,13 @@ class Template(AbstractHeuristic):
 
     name: ClassVar[str] = "template"
 
-    def search(self, workshop: Workshop) -> Labels:
+    def search(self, ctx: HeuristicContext) -> Labels:
         """Return the best labelling found."""
-        if workshop.finished():
-            return workshop.witness
-        rng = generator(workshop.seed, "heuristics.template")
-        rows = rng.integers(workshop.problem.n_groups, size=workshop.problem.n_clusters)
-        search = LocalSearch(workshop.problem, workshop.assigner)
-        found = search.from_centers(workshop.problem.points[rows], workshop)
-        workshop.news.offer(found.labels, self.name, found.iterations)
+        if ctx.finished():
+            return ctx.feasible_labels
+        rng = generator(ctx.seed, "heuristics.template")
+        rows = rng.integers(ctx.problem.n_groups, size=ctx.problem.n_clusters)
+        search = LocalSearch(ctx.problem, ctx.assigner)
+        found = search.from_centers(ctx.problem.points[rows], ctx)
+        ctx.incumbent.update_incumbent(found.labels, self.name, found.iterations)
         return found.labels

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.assignment import AbstractAssigner
-from certikmeans.news import News, Unheard
+from certikmeans.incumbent import IncumbentView, NullIncumbent
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
@@ -22,23 +22,23 @@ Task = TypeVar("Task")
 Done = TypeVar("Done")
 
 
-def _ignore(*_: Any) -> None:
+def _no_op(*_: Any) -> None:
     """Report to nobody."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Stage:
+class StageState:
     """Where a search was that has several stages."""
 
     name: str
-    known: tuple[NDArray[Any], ...]  # what the stages before have found
-    inner: Any  # where this one was; None: at its beginning
+    results: tuple[NDArray[Any], ...]  # what the stages before have found
+    state: Any  # where this one was; None: at its beginning
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Workshop:
+class HeuristicContext:
     """Everything a heuristic may use. Cheap to copy with other settings.
 
     Attributes
@@ -56,7 +56,7 @@ class Workshop:
     on_progress : callable
         Told ``(trials, budget)`` after every batch.
     kept : object
-        Where a run before has left this search: the last that it told to ``keep``. None: nowhere.
+        Where a run before has left this search: the last that it told to ``checkpoint``. None: nowhere.
     keep : callable
         Told, between two trials, what the search needs to go on from there: plain data and
         objects of this package, that do not change afterwards. A search of a second need not care.
@@ -64,44 +64,44 @@ class Workshop:
 
     problem: ReducedProblem
     assigner: AbstractAssigner
-    witness: Labels
+    feasible_labels: Labels
     stop: StopSignal
     seed: int = 0
     executor: Executor | None = None
     starts: tuple[Centers, ...] = ()
-    news: News = field(default_factory=Unheard)
-    on_progress: Callable[[int, int], None] = field(default=_ignore)
-    kept: Any = None
-    keep: Callable[[Any], None] = field(default=_ignore)
+    incumbent: IncumbentView = field(default_factory=NullIncumbent)
+    on_progress: Callable[[int, int], None] = field(default=_no_op)
+    saved: Any = None
+    checkpoint: Callable[[Any], None] = field(default=_no_op)
 
     def finished(self) -> bool:
         """Whether to wind up now."""
-        return self.stop.cause() is not None or self.news.gap_reached()
+        return self.stop.reason() is not None or self.incumbent.gap_reached()
 
-    def but(self, **changes: Any) -> Workshop:
+    def replace(self, **changes: Any) -> HeuristicContext:
         """Copy with some fields replaced."""
         return replace(self, **changes)
 
-    def within(self, stage: str, *known: NDArray[Any]) -> Workshop:
-        """For one stage of a search that has several; ``known`` is what those before have found."""
-        kept = self.kept.inner if self.was_in(stage) else None
+    def for_stage(self, stage: str, *results: NDArray[Any]) -> HeuristicContext:
+        """For one stage of a search that has several; ``results`` is what those before have found."""
+        saved = self.saved.state if self.saved_in(stage) else None
 
-        def keep(state: Any) -> None:
-            self.keep(Stage(stage, known, state))
+        def checkpoint(state: Any) -> None:
+            self.checkpoint(StageState(stage, results, state))
 
-        return self.but(kept=kept, keep=keep)
+        return self.replace(saved=saved, checkpoint=checkpoint)
 
-    def was_in(self, stage: str) -> bool:
+    def saved_in(self, stage: str) -> bool:
         """Whether a run before was left in this stage."""
-        return isinstance(self.kept, Stage) and self.kept.name == stage
+        return isinstance(self.saved, StageState) and self.saved.name == stage
 
-    def in_time(self, starts: Iterable[Centers]) -> Iterator[Centers]:
+    def until_deadline(self, starts: Iterable[Centers]) -> Iterator[Centers]:
         """The first of ``starts``, and those that are asked for before the time is up.
 
         Whatever else ends a search is looked at between batches, whoever runs them.
         """
         for number, centers in enumerate(starts):
-            if number and self.stop.cause() is not None:
+            if number and self.stop.reason() is not None:
                 return
             yield centers
 
@@ -117,12 +117,12 @@ class AbstractHeuristic(ABC):
 
     ``search`` returns labels of the groups: proper, in range, the same for the same seed and
     any number of threads (unless the stop signal cut it short), and never worse than the
-    best it reported on the way. It returns soon after ``workshop.finished()`` holds; with no
+    best it reported on the way. It returns soon after ``ctx.finished()`` holds; with no
     time at all it returns the witness. Costs are computed by the caller.
     """
 
     name: ClassVar[str]
 
     @abstractmethod
-    def search(self, workshop: Workshop) -> Labels:
+    def search(self, ctx: HeuristicContext) -> Labels:
         """Return the best labelling found."""

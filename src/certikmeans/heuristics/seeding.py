@@ -1,27 +1,30 @@
-"""Where to start: k-means++ and rougher ways, all from one random generator."""
+"""Initial centers and subsamples, drawn from named random streams."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certikmeans.heuristics.base import Centers
 from certikmeans.kernels.lloyd.seeding import kmeanspp_seeds
 from certikmeans.problem import ReducedProblem
-from certikmeans.streams import generator
+from certikmeans.random_streams import generator
 
 
 def kmeanspp_centers(problem: ReducedProblem, rng: np.random.Generator) -> Centers:
     """Greedy k-means++ (Arthur and Vassilvitskii 2007), with weights."""
     n_trials = 2 + int(math.log(problem.n_clusters))
-    shares = rng.random((problem.n_clusters, n_trials))
+    uniforms = rng.random((problem.n_clusters, n_trials))
     seeds = np.empty(problem.n_clusters, dtype=np.int64)
-    kmeanspp_seeds(problem.points, problem.weights, shares, seeds)
+    kmeanspp_seeds(problem.points, problem.weights, uniforms, seeds)
     return problem.points[seeds]
 
 
-def scattered_centers(problem: ReducedProblem, rng: np.random.Generator) -> Centers:
+def weighted_random_centers(problem: ReducedProblem, rng: np.random.Generator) -> Centers:
     """Draw distinct groups at random, in proportion to weight: large clusters get several."""
     # Exponential keys: the K smallest are a weighted sample without replacement.
     keys = rng.exponential(size=problem.n_groups) / problem.weights
@@ -30,9 +33,44 @@ def scattered_centers(problem: ReducedProblem, rng: np.random.Generator) -> Cent
     return problem.points[np.resize(np.sort(chosen), problem.n_clusters)]
 
 
-def start_centers(problem: ReducedProblem, seed: int, number: int) -> Centers:
+def initial_centers(problem: ReducedProblem, seed: int, number: int) -> Centers:
     """Start number ``number`` of a run: three of four by k-means++, the rest scattered."""
     rng = generator(seed, "heuristics.start", number)
     if number % 4 == 3:
-        return scattered_centers(problem, rng)
+        return weighted_random_centers(problem, rng)
     return kmeanspp_centers(problem, rng)
+
+
+# A smaller problem drawn from a large one, to find good centres cheaply.
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Part of a reduced problem. ``rows[i]`` is the row of the whole that row ``i`` stands for."""
+
+    problem: ReducedProblem
+    rows: NDArray[np.int64]
+
+
+def draw_sample(problem: ReducedProblem, size: int, rng: np.random.Generator) -> Sample:
+    """Draw about ``size`` groups: whole units, that is components of cannot-links and free groups.
+
+    So the sample has every rule of its groups. A unit larger than the sample is left out.
+    """
+    sizes = np.diff(problem.label_constraints.component_starts())
+    kept = (rng.random(len(sizes)) < size / problem.n_groups) & (sizes <= size)
+    rows = np.flatnonzero(np.repeat(kept, sizes))
+    if len(rows) < problem.n_clusters:
+        rows = np.arange(problem.n_groups)
+    points, weights = np.ascontiguousarray(problem.points[rows]), problem.weights[rows]
+    # Kernels are compiled once more for arrays that may be written to.
+    points.flags.writeable = weights.flags.writeable = False
+    sample = ReducedProblem(
+        points=points,
+        weights=weights,
+        label_constraints=problem.label_constraints.subset(rows),
+        n_clusters=problem.n_clusters,
+        offset=0.0,
+    )
+    return Sample(sample, rows)

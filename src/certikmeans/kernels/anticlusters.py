@@ -2,25 +2,25 @@
 
 import numpy as np
 
-from certikmeans.compiling.dispatch import njit
+from certikmeans._jit.dispatcher import njit
 
 
 @njit(cache=True, nogil=True)
-def even_out(
+def balance_sums(
     vectors,  # IN   (m, r) float64: what the sums are of
     movable,  # IN   (m,) bool
     n_parts,  # IN   int64
     candidates,  # IN   int64: partners that are looked at for every row
     sweeps,  # IN   int64
     seed,  # IN   uint64, not 0
-    part_of,  # IN OUT (m,) int64: numbers of parts
+    part_index,  # IN OUT (m,) int64: numbers of parts
 ):
     """Swap rows between parts as long as that lowers the sum of squares of the parts' sums."""
     m, r = vectors.shape
     sums = np.zeros((n_parts, r))
     for i in range(m):
         for j in range(r):
-            sums[part_of[i], j] += vectors[i, j]
+            sums[part_index[i], j] += vectors[i, j]
     free = np.flatnonzero(movable)
     count = free.size
     state = seed
@@ -30,7 +30,7 @@ def even_out(
         swaps = 0
         for place in range(count):
             i = free[place]
-            a = part_of[i]
+            a = part_index[i]
             best, chosen = 0.0, -1
             for _ in range(candidates):
                 # xorshift: the same on every machine
@@ -38,7 +38,7 @@ def even_out(
                 state ^= state >> np.uint64(7)
                 state ^= (state << np.uint64(17)) & np.uint64(0xFFFFFFFFFFFFFFFF)
                 k = free[np.int64(state % np.uint64(count))]
-                b = part_of[k]
+                b = part_index[k]
                 if a == b:
                     continue
                 # Half the change: D (S_a - S_b) + |D|^2 with D = y_k - y_i.
@@ -54,12 +54,12 @@ def even_out(
                 if one + two < best:
                     best, chosen = one + two, k
             if chosen >= 0:
-                b = part_of[chosen]
+                b = part_index[chosen]
                 for j in range(r):
                     d = vectors[chosen, j] - vectors[i, j]
                     sums[a, j] += d
                     sums[b, j] -= d
-                part_of[i], part_of[chosen] = b, a
+                part_index[i], part_index[chosen] = b, a
                 swaps += 1
         if swaps == 0:
             return

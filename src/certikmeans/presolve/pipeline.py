@@ -10,20 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.errors import InputError
-from certikmeans.graphs import build_apart_graph, edgeless_graph
-from certikmeans.presolve.colouring import find_colouring
-from certikmeans.presolve.infeasible import (
+from certikmeans.presolve.coloring import find_coloring
+from certikmeans.presolve.infeasibility_search import (
     InfeasibilityProof,
-    explain_uncolourable,
+    explain_uncolorable,
     find_contradiction,
 )
-from certikmeans.presolve.must_link import collapse, must_link_groups
-from certikmeans.presolve.rotation import turn_to_principal_axes
-from certikmeans.presolve.steps import AbstractRestore, LeftOut, Shifted
+from certikmeans.presolve.postsolve import Centering, PostsolveStep, ZeroWeightRemoval
+from certikmeans.presolve.reductions import aggregate, must_link_groups, rotate_to_principal_axes
 from certikmeans.problem import Problem, ReducedProblem
-from certikmeans.problem.graph import ApartGraph
-from certikmeans.problem.rules import CannotLinks
-from certikmeans.problem.tables import row_blocks
+from certikmeans.problem.arrays import iter_row_blocks
+from certikmeans.problem.graph_builder import build_cannot_link_graph, edgeless_graph
+from certikmeans.problem.label_constraints import CannotLinkGraph, CannotLinks
 from certikmeans.rounding import UNIT, round_up
 from certikmeans.stop import StopSignal
 
@@ -38,96 +36,100 @@ Pairs = NDArray[np.int64]
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Presolved:
+class PresolvedProblem:
     """The reduced problem, a proper labelling of it, and the inverses of every step."""
 
     reduced: ReducedProblem
-    witness: Labels | None  # (n_groups,); None: no labelling found in time
-    row_of_point: Labels  # (n_points,); from n_groups on: weighs nothing, and was left out
-    centre: NDArray[np.float64]  # (n_features,)
+    feasible_labels: Labels | None  # (n_groups,); None: no labelling found in time
+    group_of_point: Labels  # (n_points,); from n_groups on: weighs nothing, and was left out
+    center: NDArray[np.float64]  # (n_features,)
     axes: NDArray[np.float64]  # (n_features, n_axes)
-    steps: tuple[AbstractRestore, ...]  # in the order they were taken
+    steps: tuple[PostsolveStep, ...]  # in the order they were taken
 
-    def restore_labels(self, labels: Labels) -> Labels:
+    def postsolve_labels(self, labels: Labels) -> Labels:
         """Labels of the original points, given labels of the groups."""
         for step in reversed(self.steps):
-            labels = step.labels(labels)
+            labels = step.postsolve_labels(labels)
         return labels
 
-    def restore_bound(self, value: float) -> float:
+    def postsolve_bound(self, value: float) -> float:
         """A lower bound for the stated problem, given one for the reduced problem."""
         if math.isinf(value):
             return value
         value = max(0.0, value)
         for step in reversed(self.steps):
-            value = step.bound(value)
+            value = step.postsolve_bound(value)
         return value
 
-    def reduce_bound(self, target: float) -> float:
+    def presolve_bound(self, target: float) -> float:
         """A bound on the reduced problem that is good for ``target`` on the stated one."""
         value = max(0.0, target - self.reduced.offset)
         margin = 1e-15 * max(abs(target), self.reduced.offset, 1e-290)
-        while self.restore_bound(value + margin) < target:
+        while self.postsolve_bound(value + margin) < target:
             margin *= 4.0
         return value + margin
 
-    def reduce_labels(self, labels: Labels) -> Labels:
+    def presolve_labels(self, labels: Labels) -> Labels:
         """Labels of the groups, given labels of the points that respect the must-links."""
         for step in self.steps:
-            labels = step.reduced_labels(labels)
+            labels = step.presolve_labels(labels)
         return labels
 
-    def reduce_centers(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def presolve_centers(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Centres in reduced coordinates."""
         for step in self.steps:
-            centers = step.reduced_points(centers)
+            centers = step.presolve_points(centers)
         return centers
 
     @property
-    def first_points(self) -> Labels:
+    def group_representatives(self) -> Labels:
         """Smallest original row of every group."""
-        n_points = len(self.row_of_point)
-        first = np.empty(int(self.row_of_point.max()) + 1, dtype=np.int64)
-        first[self.row_of_point[::-1]] = np.arange(n_points - 1, -1, -1)  # the last one stands
+        n_points = len(self.group_of_point)
+        first = np.empty(int(self.group_of_point.max()) + 1, dtype=np.int64)
+        first[self.group_of_point[::-1]] = np.arange(n_points - 1, -1, -1)  # the last one stands
         return first[: self.reduced.n_groups]
 
-    def merged(self, together: Pairs, apart: Pairs) -> Presolved | None:
+    def with_pairs(self, must_link: Pairs, cannot_link: Pairs) -> PresolvedProblem | None:
         """The same with more pairs, of original points that weigh something.
 
         None: a pair contradicts the others. Whether there is a proper labelling is left open.
         Coordinates stay as they are, so that what is known about the larger part still fits.
         """
-        if len(together) == 0 and len(apart) == 0:
+        if len(must_link) == 0 and len(cannot_link) == 0:
             return self
         before = self.reduced
-        assert before.rules.only_apart  # others would be lost; whoever branches on pairs refuses
-        groups = must_link_groups(before.n_groups, self.row_of_point[together])
-        links = groups[np.concatenate([before.graph.edges(), self.row_of_point[apart]])]
+        assert (
+            before.label_constraints.is_cannot_link_only
+        )  # others would be lost; whoever branches on pairs refuses
+        groups = must_link_groups(before.n_groups, self.group_of_point[must_link])
+        links = groups[np.concatenate([before.graph.edges(), self.group_of_point[cannot_link]])]
         if (links[:, 0] == links[:, 1]).any():
             return None
         graph, row_of_group = _ordered_graph(groups, links)
-        collapsed = collapse(before.points, before.weights, row_of_group)
-        offset = before.offset + collapsed.offset
-        reduced = _frozen(
+        aggregated = aggregate(before.points, before.weights, row_of_group)
+        offset = before.offset + aggregated.offset
+        reduced = _read_only(
             ReducedProblem(
-                collapsed.means, collapsed.weights, CannotLinks(graph), before.n_clusters, offset
+                aggregated.means, aggregated.weights, CannotLinks(graph), before.n_clusters, offset
             )
         )
-        n_left_out = int(self.row_of_point.max()) + 1 - before.n_groups
+        n_left_out = int(self.group_of_point.max()) + 1 - before.n_groups
         rows = np.concatenate([row_of_group, reduced.n_groups + np.arange(n_left_out)])
-        return Presolved(
+        return PresolvedProblem(
             reduced,
             None,
-            rows[self.row_of_point],
-            self.centre,
+            rows[self.group_of_point],
+            self.center,
             self.axes,
-            (*self.steps, collapsed.restore),
+            (*self.steps, aggregated.postsolve_step),
         )
 
-    def coloured(self, stop: StopSignal, seconds: float) -> Presolved | None:
+    def with_feasible_labels(self, stop: StopSignal, seconds: float) -> PresolvedProblem | None:
         """The same with a proper labelling, if one is found in time; None: there is none."""
-        found = find_colouring(self.reduced.graph, self.reduced.n_clusters, stop.within(seconds))
-        return None if found.answer == "no" else replace(self, witness=found.labels)
+        found = find_coloring(
+            self.reduced.graph, self.reduced.n_clusters, stop.with_time_limit(seconds)
+        )
+        return None if found.answer == "no" else replace(self, feasible_labels=found.labels)
 
 
 def presolve(
@@ -136,7 +138,7 @@ def presolve(
     *,
     feasibility_seconds: float = FEASIBILITY_SECONDS,
     explanation_seconds: float = EXPLANATION_SECONDS,
-) -> Presolved | InfeasibilityProof:
+) -> PresolvedProblem | InfeasibilityProof:
     """Collapse, centre, turn, order; or show why no labelling can exist.
 
     A search for a proper labelling that takes longer than ``feasibility_seconds`` is called
@@ -150,51 +152,53 @@ def presolve(
     >>> done = presolve(problem, StopSignal())
     >>> done.reduced.n_groups, done.reduced.offset
     (2, 2.0)
-    >>> done.restore_labels(done.witness)
+    >>> done.postsolve_labels(done.feasible_labels)
     array([0, 0, 1])
     """
     groups = must_link_groups(problem.n_points, problem.must_link)
     contradiction = find_contradiction(problem, groups)
     if contradiction is not None:
         return contradiction
-    groups, n_kept = _weightless_last(problem, groups)
-    graph, row_of_point = _ordered_graph(groups, groups[problem.cannot_link], n_kept)
+    groups, n_kept = _order_zero_weight_last(problem, groups)
+    graph, group_of_point = _ordered_graph(groups, groups[problem.cannot_link], n_kept)
     del groups
 
-    colouring = find_colouring(graph, problem.n_clusters, stop.within(feasibility_seconds))
-    if colouring.answer == "no":
-        return explain_uncolourable(
+    coloring = find_coloring(graph, problem.n_clusters, stop.with_time_limit(feasibility_seconds))
+    if coloring.answer == "no":
+        return explain_uncolorable(
             problem,
-            row_of_point,
+            group_of_point,
             graph,
             problem.n_clusters,
-            colouring.component,
-            stop.within(explanation_seconds),
-            witness=colouring.witness,
+            coloring.component,
+            stop.with_time_limit(explanation_seconds),
+            uncolorable_vertices=coloring.uncolorable_vertices,
         )
 
-    centred, shifted = _centre(problem.points, problem.weights)
-    collapsed = collapse(centred, problem.weights, row_of_point)
-    del centred  # as large as the data: make room for the next one
-    means, weights = collapsed.means[:n_kept], collapsed.weights[:n_kept]
-    points, turned = turn_to_principal_axes(means, weights)
-    steps: tuple[AbstractRestore, ...] = (shifted, collapsed.restore, turned)
-    if n_kept < len(collapsed.weights):
-        weightless = turned.reduced_points(collapsed.means[n_kept:])
-        steps = (*steps, LeftOut(points, weights, weightless))
-    reduced = _frozen(
-        ReducedProblem(points, weights, CannotLinks(graph), problem.n_clusters, collapsed.offset)
+    centered, centering = _center_points(problem.points, problem.weights)
+    aggregated = aggregate(centered, problem.weights, group_of_point)
+    del centered  # as large as the data: make room for the next one
+    means, weights = aggregated.means[:n_kept], aggregated.weights[:n_kept]
+    points, rotated = rotate_to_principal_axes(means, weights)
+    steps: tuple[PostsolveStep, ...] = (centering, aggregated.postsolve_step, rotated)
+    if n_kept < len(aggregated.weights):
+        weightless = rotated.presolve_points(aggregated.means[n_kept:])
+        steps = (*steps, ZeroWeightRemoval(points, weights, weightless))
+    reduced = _read_only(
+        ReducedProblem(points, weights, CannotLinks(graph), problem.n_clusters, aggregated.offset)
     )
-    return Presolved(reduced, colouring.labels, row_of_point, shifted.centre, turned.axes, steps)
+    return PresolvedProblem(
+        reduced, coloring.labels, group_of_point, centering.center, rotated.axes, steps
+    )
 
 
-def _frozen(reduced: ReducedProblem) -> ReducedProblem:
+def _read_only(reduced: ReducedProblem) -> ReducedProblem:
     for array in (reduced.points, reduced.weights):
         array.flags.writeable = False
     return reduced
 
 
-def _weightless_last(problem: Problem, groups: Labels) -> tuple[Labels, int]:
+def _order_zero_weight_last(problem: Problem, groups: Labels) -> tuple[Labels, int]:
     """Number groups that weigh nothing behind all others; also how many there are of those.
 
     A cannot-link to one of them would restrict others although it costs nothing: refused.
@@ -203,13 +207,13 @@ def _weightless_last(problem: Problem, groups: Labels) -> tuple[Labels, int]:
     if problem.weights.all():
         return groups, n_groups
     weightless = np.bincount(groups, problem.weights, n_groups) == 0.0
-    touched = weightless[groups[problem.cannot_link]]
-    if touched.any():
-        row = int(np.flatnonzero(touched.any(axis=1))[0])
+    in_cannot_link = weightless[groups[problem.cannot_link]]
+    if in_cannot_link.any():
+        row = int(np.flatnonzero(in_cannot_link.any(axis=1))[0])
         pair = problem.cannot_link[row]
         raise InputError(
             f"cannot_link: pair ({pair[0]}, {pair[1]}) names sample "
-            f"{pair[int(np.argmax(touched[row]))]}, which has weight 0 "
+            f"{pair[int(np.argmax(in_cannot_link[row]))]}, which has weight 0 "
             "and is not linked to a sample with weight",
             hint="the pair restricts other samples, so it cannot be left out: give the sample a "
             "positive weight, or remove its cannot-links",
@@ -221,7 +225,7 @@ def _weightless_last(problem: Problem, groups: Labels) -> tuple[Labels, int]:
 
 def _ordered_graph(
     groups: Labels, links: Pairs, n_kept: int | None = None
-) -> tuple[ApartGraph, Labels]:
+) -> tuple[CannotLinkGraph, Labels]:
     """The cannot-link graph of the groups, and the row of every member of a group in it.
 
     Groups from ``n_kept`` on have no link; they are no part of the graph and keep their place.
@@ -230,28 +234,28 @@ def _ordered_graph(
     n_kept = n_groups if n_kept is None else n_kept
     if len(links) == 0:  # every group keeps its place
         return edgeless_graph(n_kept), groups
-    graph, order = build_apart_graph(n_kept, links)
+    graph, order = build_cannot_link_graph(n_kept, links)
     position = np.arange(n_groups)
     position[order] = np.arange(n_kept)
     return graph, position[groups]
 
 
-def _centre(
+def _center_points(
     points: NDArray[np.float64], weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], Shifted]:
+) -> tuple[NDArray[np.float64], Centering]:
     """Shift the weighted mean to the origin; also the weighted norm of the rounding.
 
     Any shift is exact in real arithmetic, and a difference is rounded once, so each
     coordinate errs by at most ``UNIT`` of itself: data far from the origin lose nothing.
     """
     total, mass = np.zeros(points.shape[1]), 0.0
-    for rows in row_blocks(points):
+    for rows in iter_row_blocks(points):
         total += np.sum(weights[rows, None] * points[rows], axis=0)
         mass += float(np.sum(weights[rows]))
-    centre = total / mass
-    centred, square = np.empty_like(points), 0.0
-    for rows in row_blocks(points):
-        centred[rows] = points[rows] - centre
-        square += float(np.sum(weights[rows, None] * centred[rows] * centred[rows]))
+    center = total / mass
+    centered, square = np.empty_like(points), 0.0
+    for rows in iter_row_blocks(points):
+        centered[rows] = points[rows] - center
+        square += float(np.sum(weights[rows, None] * centered[rows] * centered[rows]))
     norm = math.sqrt(square)
-    return centred, Shifted(centre, round_up(2.0 * UNIT * round_up(norm, 2 * points.size)))
+    return centered, Centering(center, round_up(2.0 * UNIT * round_up(norm, 2 * points.size)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -12,14 +13,83 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certikmeans.errors import InputError
-from certikmeans.problem.ids import links_by_id, rows_by_id
-from certikmeans.problem.links import as_links, canonical_pairs
-from certikmeans.problem.numbering import distinct
-from certikmeans.problem.partial_labels import known_classes, label_array
+from certikmeans.problem.arrays import distinct
+from certikmeans.problem.links import as_links, canonical_pairs, links_by_id, rows_by_id
 from certikmeans.stop import StopSignal
 
 if TYPE_CHECKING:
-    from certikmeans.problem.noise import Diagnosis
+    from certikmeans.problem.conflicts import Diagnosis
+
+
+_MISSING_LABELS = {"", "nan", "<na>"}
+
+
+def label_array(labels: ArrayLike | Iterable[Any]) -> NDArray[Any]:
+    """Return labels as a one-dimensional array that still tells text from missing values."""
+    if not hasattr(labels, "__array__"):
+        values = list(labels)  # type: ignore[arg-type]
+        # Next to text, numpy would turn None and NaN into the words "None" and "nan".
+        has_text = any(isinstance(value, str) for value in values)
+        labels = np.array(values, dtype=object if has_text else None)
+    array = np.asarray(labels)
+    if array.ndim != 1 or array.dtype.kind not in "biufOSU":
+        raise InputError(
+            f"labels: expected one label per point, got {array.dtype} of shape {array.shape}",
+            hint="pass whole numbers or text; -1, None, NaN or empty text means unknown",
+        )
+    return array
+
+
+def known_classes(
+    labels: NDArray[Any], unknown: Any
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows whose label is known, and for each its class, numbered from 0.
+
+    >>> known_classes(label_array(["a", None, "b", "a"]), unknown=-1)
+    (array([0, 2, 3]), array([0, 1, 0]))
+    """
+    if labels.dtype.kind in "OSU":
+        values = labels.tolist()
+        # In order of appearance, not through a set: text hashes differ from run to run.
+        forms = {value: _normalized_text(value) for value in dict.fromkeys(values)}
+        codes = {form: code for code, form in enumerate(dict.fromkeys(forms.values()))}
+        codes |= dict.fromkeys(("", _normalized_text(unknown)), -1)
+        keys = np.array([codes[forms[value]] for value in values], dtype=np.int64)
+        known = keys >= 0
+    else:
+        number = unknown if isinstance(unknown, int | float | np.number) else np.nan
+        known = (labels == labels) & (labels != number)  # NaN differs from itself
+        keys = labels
+    rows = np.flatnonzero(known)
+    classes = np.unique(keys[rows], return_inverse=True)[1]
+    return rows, classes.astype(np.int64)
+
+
+def _normalized_text(value: Any) -> str:
+    """Return a text that is the same for equal labels, empty for a missing one.
+
+    >>> [_normalized_text(value) for value in ("1.0", 1, " a ", None, np.nan, 12345678901234567890)]
+    ['1', '1', 'a', '', '', '12345678901234567890']
+    """
+    if value is None:
+        return ""
+    text = (value.decode() if isinstance(value, bytes) else str(value)).strip()
+    if text.lower() in _MISSING_LABELS:
+        return ""
+    try:
+        return str(int(text))
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    if math.isinf(number):  # too many digits for a number: told apart as text
+        return text
+    return str(int(number)) if number.is_integer() else repr(number)
+
+
+# Constraints as a value: built from pairs, groups or labels, merged, and cut to a subset.
 
 
 @final
@@ -48,7 +118,7 @@ class Constraints:
     >>> pairs = Constraints.from_pairs(must_link=[(0, 1)], cannot_link=[(1, 2)], n_points=4)
     >>> pairs | Constraints.from_groups([[1, 3]])
     Constraints(2 must-links, 1 cannot-link, n_points=4)
-    >>> pairs.subset([2, 0]).cannot_link  # 0 stays apart from 2 although 1 is gone
+    >>> pairs.subset([2, 0]).cannot_link  # 0 stays cannot_pairs from 2 although 1 is gone
     array([[0, 1]])
     """
 
@@ -59,7 +129,7 @@ class Constraints:
     def __post_init__(self) -> None:
         put = object.__setattr__
         if self.n_points is not None:
-            put(self, "n_points", _checked_count(self.n_points))
+            put(self, "n_points", _validate_count(self.n_points))
         put(self, "must_link", _canonical(self.must_link, "must_link", self.n_points))
         put(self, "cannot_link", _canonical(self.cannot_link, "cannot_link", self.n_points))
 
@@ -155,11 +225,11 @@ class Constraints:
         rows, classes = known_classes(array, unknown)
         order = np.argsort(classes, kind="stable")
         lengths = np.bincount(classes)
-        together, _ = chain_pairs(rows[order], lengths)
-        firsts = rows[order][np.cumsum(lengths) - lengths]
-        one, other = np.triu_indices(len(firsts), k=1)
-        apart = np.stack([firsts[one], firsts[other]], axis=1)
-        return cls.from_pairs(together, apart, n_points=len(array))
+        must_pairs, _ = chain_pairs(rows[order], lengths)
+        representatives = rows[order][np.cumsum(lengths) - lengths]
+        one, other = np.triu_indices(len(representatives), k=1)
+        cannot_pairs = np.stack([representatives[one], representatives[other]], axis=1)
+        return cls.from_pairs(must_pairs, cannot_pairs, n_points=len(array))
 
     @classmethod
     def from_group_labels(cls, labels: ArrayLike, unknown: Any = -1) -> Constraints:
@@ -173,8 +243,8 @@ class Constraints:
         array = label_array(labels)
         rows, groups = known_classes(array, unknown)
         order = np.argsort(groups, kind="stable")
-        together, _ = chain_pairs(rows[order], np.bincount(groups))
-        return cls.from_pairs(together, n_points=len(array))
+        must_pairs, _ = chain_pairs(rows[order], np.bincount(groups))
+        return cls.from_pairs(must_pairs, n_points=len(array))
 
     def conflicts(self, n_clusters: int, *, time_limit: float | None = 30.0) -> Diagnosis:
         """Find everything that is contradictory, and a smallest set of pairs to remove.
@@ -200,9 +270,9 @@ class Constraints:
         ((0, 1, 2), 1, True)
         """
         # Loaded here, not above: building and checking constraints does not need scipy.
-        from certikmeans.problem.noise import diagnose
+        from certikmeans.problem.conflicts import diagnose
 
-        count = _checked_count(n_clusters)
+        count = _validate_count(n_clusters)
         if count < 1:
             raise InputError("n_clusters: there is at least one cluster", hint="pass K")
         return diagnose(self, count, StopSignal(time_limit))
@@ -241,7 +311,7 @@ class Constraints:
                 f"constraints: they are about {self.n_points} points, but there are {n_points}",
                 hint="if rows were selected by idx, pass constraints.subset(idx)",
             )
-        largest = _largest_index(self.must_link, self.cannot_link)
+        largest = _max_index(self.must_link, self.cannot_link)
         if largest >= n_points:
             raise InputError(
                 f"constraints: a pair names point {largest}, but there are {n_points}",
@@ -268,12 +338,12 @@ class Constraints:
             If an index repeats or does not exist, or if a cannot-link contradicts the
             must-links, since no subset can express that.
         """
-        largest = _largest_index(self.must_link, self.cannot_link)
-        rows = _checked_rows(idx, self.n_points)
+        largest = _max_index(self.must_link, self.cannot_link)
+        rows = _validate_rows(idx, self.n_points)
         n_points = max(largest, int(rows.max(initial=-1))) + 1
         position = np.full(n_points, -1, dtype=np.int64)
         position[rows] = np.arange(len(rows))
-        component = _components(self.must_link, n_points)
+        component = _must_link_components(self.must_link, n_points)
         contradiction = component[self.cannot_link[:, 0]] == component[self.cannot_link[:, 1]]
         if contradiction.any():
             i, j = self.cannot_link[np.flatnonzero(contradiction)[0]]
@@ -282,8 +352,10 @@ class Constraints:
                 hint="remove one of these pairs",
             )
         return Constraints(
-            _together(position[self.must_link], component[rows]),
-            _apart(position[self.cannot_link], component[self.cannot_link], component[rows]),
+            _subset_must_links(position[self.must_link], component[rows]),
+            _subset_cannot_links(
+                position[self.cannot_link], component[self.cannot_link], component[rows]
+            ),
             len(rows),
         )
 
@@ -311,11 +383,11 @@ def _canonical(pairs: Any, name: str, n_points: int | None) -> NDArray[np.int64]
                 f"{links.where(row)}: pair {links.shown(row)} names a point that does not exist",
                 hint=f"points are numbered from {links.base}",
             )
-        n_points = _largest_index(links.pairs) + 1
+        n_points = _max_index(links.pairs) + 1
     return canonical_pairs(links, n_points)
 
 
-def _checked_count(n_points: Any) -> int:
+def _validate_count(n_points: Any) -> int:
     try:
         count = operator.index(n_points)
     except TypeError:
@@ -327,7 +399,7 @@ def _checked_count(n_points: Any) -> int:
     return count
 
 
-def _checked_rows(idx: ArrayLike, n_points: int | None) -> NDArray[np.int64]:
+def _validate_rows(idx: ArrayLike, n_points: int | None) -> NDArray[np.int64]:
     rows = np.asarray(idx)
     if rows.size == 0:
         rows = rows.astype(np.int64)
@@ -352,11 +424,11 @@ def _checked_rows(idx: ArrayLike, n_points: int | None) -> NDArray[np.int64]:
     return rows.astype(np.int64)
 
 
-def _largest_index(*pairs: NDArray[np.int64]) -> int:
+def _max_index(*pairs: NDArray[np.int64]) -> int:
     return max(int(array.max(initial=-1)) for array in pairs)
 
 
-def _components(pairs: NDArray[np.int64], n_points: int) -> NDArray[np.int64]:
+def _must_link_components(pairs: NDArray[np.int64], n_points: int) -> NDArray[np.int64]:
     """Number the must-link components; each point gets the number of its own."""
     # Loaded here, not above: building and checking constraints does not need scipy.
     from scipy.sparse import coo_array
@@ -367,28 +439,28 @@ def _components(pairs: NDArray[np.int64], n_points: int) -> NDArray[np.int64]:
     return np.asarray(component, dtype=np.int64)
 
 
-def _together(links: NDArray[np.int64], component: NDArray[np.int64]) -> NDArray[np.int64]:
+def _subset_must_links(links: NDArray[np.int64], component: NDArray[np.int64]) -> NDArray[np.int64]:
     """Must-links between kept rows, and those that the left-out rows (-1) used to carry."""
     kept = links[(links >= 0).all(axis=1)]
-    parts = _components(kept, len(component))
-    _, firsts = np.unique(parts, return_index=True)  # one kept row of each part
-    order = firsts[np.argsort(component[firsts], kind="stable")]
-    whole, lengths = np.unique(component[firsts], return_counts=True)
+    parts = _must_link_components(kept, len(component))
+    _, representatives = np.unique(parts, return_index=True)  # one kept row of each part
+    order = representatives[np.argsort(component[representatives], kind="stable")]
+    whole, lengths = np.unique(component[representatives], return_counts=True)
     bridges, _ = chain_pairs(order, lengths)
-    assert len(whole) == len(firsts) - len(bridges)
+    assert len(whole) == len(representatives) - len(bridges)
     return np.concatenate([kept, bridges])
 
 
-def _apart(
+def _subset_cannot_links(
     links: NDArray[np.int64], ends: NDArray[np.int64], component: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Cannot-links between kept rows, and one for each pair of components that lost all."""
     kept = (links >= 0).all(axis=1)
-    present, firsts = np.unique(component, return_index=True)
+    present, representatives = np.unique(component, return_index=True)
     ends = np.sort(ends, axis=1)
     width = np.int64(max(ends.max(initial=0), component.max(initial=0)) + 1)
     keys = ends[:, 0] * width + ends[:, 1]
     lost = np.setdiff1d(distinct(keys), distinct(keys[kept]), assume_unique=True)
     lost_ends = np.stack([lost // width, lost % width], axis=1)
     lost_ends = lost_ends[np.isin(lost_ends, present).all(axis=1)]
-    return np.concatenate([links[kept], firsts[np.searchsorted(present, lost_ends)]])
+    return np.concatenate([links[kept], representatives[np.searchsorted(present, lost_ends)]])

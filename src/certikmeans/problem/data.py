@@ -1,4 +1,4 @@
-"""The problem as the user states it, and the reduced problem that the solver works on."""
+"""The problem as stated, the reduced problem that the solver works on, and checked start values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from certikmeans._numbers import count
 from certikmeans.errors import InputError
-from certikmeans.problem.graph import ApartGraph
+from certikmeans.problem.arrays import column_ranges
+from certikmeans.problem.label_constraints import CannotLinkGraph, LabelConstraints
 from certikmeans.problem.links import as_links, canonical_pairs
-from certikmeans.problem.rules import AbstractRules
-from certikmeans.problem.tables import column_ranges
 
 
-def _table(points: Any) -> NDArray[np.float64]:
+def _copy_points(points: Any) -> NDArray[np.float64]:
     """Copy the points, so that nobody can change them; not a file that is mapped read-only."""
     mapped = isinstance(points, np.memmap) and points.mode == "r"
     if mapped and points.dtype == np.float64 and points.flags.c_contiguous:
@@ -27,9 +26,9 @@ def _table(points: Any) -> NDArray[np.float64]:
     return np.array(points, dtype=np.float64, order="C", copy=True)
 
 
-def _checked_points(points: Any) -> NDArray[np.float64]:
+def _validate_points(points: Any) -> NDArray[np.float64]:
     try:
-        array = _table(points)
+        array = _copy_points(points)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"points: not a table of numbers ({error})",
@@ -52,14 +51,14 @@ def _checked_points(points: Any) -> NDArray[np.float64]:
             f"points: row {row}, column {column} is {array[row, column]}",
             hint="remove or fill in missing and infinite values before clustering",
         )
-    if max(-low.min(), high.max()) > _LARGEST:
-        row, column = (int(v) for v in np.argwhere(np.abs(array) > _LARGEST)[0])
+    if max(-low.min(), high.max()) > _MAX_COORDINATE:
+        row, column = (int(v) for v in np.argwhere(np.abs(array) > _MAX_COORDINATE)[0])
         raise InputError(
             f"points: row {row}, column {column} is {array[row, column]}: its square overflows",
             hint="rescale the feature",
         )
     spread = float((high - low).max())
-    if 0.0 < spread < _SMALLEST:
+    if 0.0 < spread < _MIN_SPREAD:
         raise InputError(
             f"points: they differ by {spread} at most: squared distances underflow",
             hint="rescale the features",
@@ -70,13 +69,13 @@ def _checked_points(points: Any) -> NDArray[np.float64]:
 
 # Between these, weighted squared distances and even their squares stay normal numbers, which
 # is what the rounding analyses of presolve and bounds assume.
-_LARGEST = 1e60
-_SMALLEST = 1e-60
-_SMALLEST_WEIGHT = 1e-12
-_LARGEST_WEIGHT = 1e12
+_MAX_COORDINATE = 1e60
+_MIN_SPREAD = 1e-60
+_MIN_WEIGHT = 1e-12
+_MAX_WEIGHT = 1e12
 
 
-def _checked_weights(weights: Any, n_points: int) -> NDArray[np.float64]:
+def _validate_weights(weights: Any, n_points: int) -> NDArray[np.float64]:
     if weights is None:
         array = np.ones(n_points)
     else:
@@ -91,13 +90,12 @@ def _checked_weights(weights: Any, n_points: int) -> NDArray[np.float64]:
                 f"weights: expected shape ({n_points},), got {array.shape}",
                 hint="give one positive number per point",
             )
-        bad = ~((array >= _SMALLEST_WEIGHT) & (array <= _LARGEST_WEIGHT)) & (array != 0.0)
+        bad = ~((array >= _MIN_WEIGHT) & (array <= _MAX_WEIGHT)) & (array != 0.0)
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             raise InputError(
                 f"weights: row {row} is {array[row]}",
-                hint="weights must be positive, "
-                f"from {_SMALLEST_WEIGHT:g} to {_LARGEST_WEIGHT:g}, or 0",
+                hint=f"weights must be positive, from {_MIN_WEIGHT:g} to {_MAX_WEIGHT:g}, or 0",
             )
         if not array.any():
             raise InputError(
@@ -107,7 +105,7 @@ def _checked_weights(weights: Any, n_points: int) -> NDArray[np.float64]:
     return array
 
 
-def _checked_cluster_count(n_clusters: Any, n_points: int) -> int:
+def _validate_n_clusters(n_clusters: Any, n_points: int) -> int:
     try:
         count = None if isinstance(n_clusters, bool) else operator.index(n_clusters)
     except TypeError:
@@ -169,7 +167,7 @@ class Problem:
     weights: NDArray[np.float64] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        points = _checked_points(self.points)
+        points = _validate_points(self.points)
         n_points = len(points)
         must, cannot = (
             as_links(self.must_link, "must_link"),
@@ -177,10 +175,10 @@ class Problem:
         )
         put = object.__setattr__
         put(self, "points", points)
-        put(self, "n_clusters", _checked_cluster_count(self.n_clusters, n_points))
+        put(self, "n_clusters", _validate_n_clusters(self.n_clusters, n_points))
         put(self, "must_link", canonical_pairs(must, n_points))
         put(self, "cannot_link", canonical_pairs(cannot, n_points))
-        put(self, "weights", _checked_weights(self.weights, n_points))
+        put(self, "weights", _validate_weights(self.weights, n_points))
 
     @classmethod
     def from_data(
@@ -233,21 +231,21 @@ class ReducedProblem:
     """What is left after presolve: weighted groups, and rules for labelling them.
 
     Rows are ordered: groups with a cannot-link come first, component by component as
-    `ApartGraph` describes, then the free ones. Coordinates are centred and turned to
+    `CannotLinkGraph` describes, then the free ones. Coordinates are centred and turned to
     principal axes. ``cost(problem) == cost(reduced) + offset`` up to rounding; bounds
-    are carried back by `presolve.Presolved.restore_bound`, which accounts for it.
+    are carried back by `presolve.PresolvedProblem.postsolve_bound`, which accounts for it.
     """
 
     points: NDArray[np.float64]  # (n_groups, n_axes)
     weights: NDArray[np.float64]  # (n_groups,), > 0
-    rules: AbstractRules
+    label_constraints: LabelConstraints
     n_clusters: int
     offset: float  # sum of squares inside the groups
 
     @property
-    def graph(self) -> ApartGraph:
-        """The cannot-links, whatever other rules there are: for lower bounds. See `rules`."""
-        return self.rules.apart
+    def graph(self) -> CannotLinkGraph:
+        """The cannot-links, whatever other rules there are: for lower bounds. See `label_constraints`."""
+        return self.label_constraints.cannot_links
 
     @property
     def n_groups(self) -> int:
@@ -255,7 +253,7 @@ class ReducedProblem:
         return int(self.points.shape[0])
 
     @property
-    def n_axes(self) -> int:
+    def n_dims(self) -> int:
         """Number of columns; at least 1."""
         return int(self.points.shape[1])
 
@@ -264,7 +262,72 @@ class ReducedProblem:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Weighted sums of the points of every cluster, and the weights of the clusters."""
         k = self.n_clusters
-        sums = np.empty((k, self.n_axes))
+        sums = np.empty((k, self.n_dims))
         for j, column in enumerate(self.points.T):
             sums[:, j] = np.bincount(labels, self.weights * column, k)
         return sums, np.bincount(labels, self.weights, k).astype(np.float64)
+
+
+# Warm starts as given by a user, checked against the problem.
+
+
+def validate_start_labels(problem: Problem, labels: Any) -> NDArray[np.int64] | None:
+    """Labels that respect every pair, or an error that names the first pair they break.
+
+    >>> two = Problem.from_data([[0.0], [1.0]], 2, cannot_link=[(0, 1)])
+    >>> validate_start_labels(two, [1, 1])
+    Traceback (most recent call last):
+    ...
+    certikmeans.errors.InputError: start labels: points 0 and 1 share cluster 1, but must not
+    hint: correct the labels, or pass their centres as initial_centers: these may break pairs
+    """
+    if labels is None:
+        return None
+    array = np.asarray(labels)
+    if array.shape != (problem.n_points,) or array.dtype.kind not in "iu":
+        raise InputError(
+            f"start labels: expected {problem.n_points} whole numbers, "
+            f"got {array.dtype} of shape {array.shape}",
+            hint="give one cluster number per point",
+        )
+    outside = (array < 0) | (array >= problem.n_clusters)
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
+        raise InputError(
+            f"start labels: point {row} has label {array[row]}",
+            hint=f"clusters are numbered 0 to {problem.n_clusters - 1}",
+        )
+    hint = "correct the labels, or pass their centres as initial_centers: these may break pairs"
+    first, second = array[problem.must_link].T
+    for i, j in problem.must_link[first != second]:
+        raise InputError(
+            f"start labels: points {i} and {j} are in clusters {array[i]} and {array[j]}, "
+            "but must share one",
+            hint=hint,
+        )
+    first, second = array[problem.cannot_link].T
+    for i, j in problem.cannot_link[first == second]:
+        raise InputError(
+            f"start labels: points {i} and {j} share cluster {array[i]}, but must not",
+            hint=hint,
+        )
+    return array.astype(np.int64)
+
+
+def validate_start_centers(problem: Problem, centers: Any) -> NDArray[np.float64] | None:
+    """Finite centres of the right shape, as float64."""
+    if centers is None:
+        return None
+    expected = (problem.n_clusters, problem.n_features)
+    try:
+        array = np.array(centers, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"start centers: not a table of numbers ({error})", hint=f"give shape {expected}"
+        ) from error
+    if array.shape != expected or not np.isfinite(array).all():
+        raise InputError(
+            f"start centers: expected finite numbers of shape {expected}, got shape {array.shape}",
+            hint="one row per cluster, one column per feature",
+        )
+    return array

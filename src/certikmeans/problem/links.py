@@ -1,8 +1,8 @@
-"""Pairs of points: where they came from, and their one canonical form."""
+"""Pairs of points with their origin, their canonical form, and pairs given by ids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -146,3 +146,94 @@ def canonical_pairs(links: Links, n_points: int) -> NDArray[np.int64]:
     distinct = np.stack(np.divmod(keys, np.int64(n_points)), axis=1)
     distinct.flags.writeable = False
     return distinct
+
+
+# Pairs that name samples by ids of any hashable kind, turned into row numbers.
+
+_MAX_IDS_SHOWN = 5  # ids in a message at most
+_MAX_ID_LENGTH = 40  # characters of an id in a message
+_ID_PAIRS_HINT = "give pairs (id, id), or a table with two columns"
+
+
+def rows_by_id(index: Iterable[Hashable]) -> dict[Hashable, int]:
+    """Return the row of every id.
+
+    >>> rows_by_id(["b", "a"])
+    {'b': 0, 'a': 1}
+    """
+    if hasattr(index, "columns"):
+        raise InputError("index: it is a whole table", hint="pass df.index, or one column of ids")
+    ids = list(index)
+    try:
+        rows = {one: row for row, one in enumerate(ids)}
+    except TypeError as error:
+        raise InputError(
+            f"index: {error}", hint="ids can be numbers, text, dates, tuples; not lists"
+        ) from error
+    if len(rows) < len(ids):
+        repeated = dict.fromkeys(one for row, one in enumerate(ids) if rows[one] != row)
+        raise InputError(
+            f"index: not every id is the id of one row: {_format_ids(repeated)}",
+            hint="pairs need ids that occur once; df.reset_index(drop=True) makes new ones",
+        )
+    return rows
+
+
+def links_by_id(pairs: Any, name: str, rows: dict[Hashable, int]) -> Links:
+    """Return pairs of ids as pairs of row numbers; ids that no row has are named.
+
+    ``pairs`` is anything that yields pairs, or a table with two columns.
+
+    >>> links_by_id([("a", "b")], "must_link", {"b": 0, "a": 1}).pairs
+    array([[1, 0]])
+    """
+    if isinstance(pairs, Links):
+        raise InputError(
+            f"{name}: pairs of a file count rows already", hint="leave index out, or pass ids"
+        )
+    id_pairs = _id_pairs(pairs, name)
+    try:
+        unknown = dict.fromkeys(one for id_pair in id_pairs for one in id_pair if one not in rows)
+    except TypeError as error:
+        raise InputError(f"{name}: {error}", hint="name samples by ids of the index") from error
+    if unknown:
+        raise InputError(
+            f"{name}: the index has no {_format_ids(unknown)}",
+            hint="ids are compared by value and type: 7 is not '7'",
+        )
+    found = [[rows[one], rows[other]] for one, other in id_pairs]
+    loops = [id_pair for id_pair, (i, j) in zip(id_pairs, found, strict=True) if i == j]
+    if loops:
+        raise InputError(
+            f"{name}: a pair links {_format_ids([loops[0][0]])} to itself",
+            hint="remove the pair, or correct one of its two ids",
+        )
+    return Links(np.array(found, dtype=np.int64).reshape(-1, 2), name)
+
+
+def _id_pairs(pairs: Any, name: str) -> list[tuple[Hashable, Hashable]]:
+    if pairs is None:
+        return []
+    if hasattr(pairs, "columns"):  # a table, of whichever library
+        pairs = zip(*(list(pairs[column]) for column in pairs.columns), strict=True)
+    elif isinstance(pairs, np.ndarray):
+        pairs = pairs.tolist()
+    try:
+        # Two letters of a word are no pair.
+        id_pairs = [(pair,) if isinstance(pair, str) else tuple(pair) for pair in pairs]
+    except TypeError as error:
+        raise InputError(f"{name}: expected pairs of ids", hint=_ID_PAIRS_HINT) from error
+    for row, id_pair in enumerate(id_pairs):
+        if len(id_pair) != 2:
+            raise InputError(f"{name}[{row}]: expected a pair of ids", hint=_ID_PAIRS_HINT)
+    return id_pairs  # type: ignore[return-value]
+
+
+def _format_ids(ids: Iterable[Hashable]) -> str:
+    every = list(ids)
+    texts = [repr(one) for one in every[:_MAX_IDS_SHOWN]]
+    shown = [
+        text if len(text) <= _MAX_ID_LENGTH else f"{text[:_MAX_ID_LENGTH]}..." for text in texts
+    ]
+    more = f" and {len(every) - _MAX_IDS_SHOWN:,} more" if len(every) > _MAX_IDS_SHOWN else ""
+    return ", ".join(shown) + more

@@ -1,4 +1,4 @@
-"""A run as one page of HTML: self-contained, nothing is loaded from anywhere."""
+"""Self-contained HTML report of a run."""
 
 from __future__ import annotations
 
@@ -13,18 +13,69 @@ from numpy.typing import NDArray
 
 from certikmeans.certainty import Certainty
 from certikmeans.problem import Problem
-from certikmeans.report import curves, svg
-from certikmeans.report.certain import certainty_html
+from certikmeans.report import svg
+from certikmeans.report.certainty import certainty_html
 from certikmeans.report.numbers import count, duration, percent, rounded_down, rounded_up
-from certikmeans.report.page_style import STYLE
-from certikmeans.report.palette import CANNOT_COLOUR, MUST_COLOUR, colour_of
-from certikmeans.report.summary import what_is_proven
+from certikmeans.report.plot_data import CANNOT_LINK_COLOR, MUST_LINK_COLOR, cluster_color
+from certikmeans.report.summary import proven_statement
 from certikmeans.report.trace import Trace
 from certikmeans.result import Result
 
+STYLE = """
+:root{color-scheme:light;--ink:#1d2530;--soft:#5a6472;--line:#dde2e8;--good:#00795a}
+*{box-sizing:border-box}
+body{margin:0;background:#f4f6f8;color:var(--ink);font:16px/1.5 system-ui,sans-serif}
+main{max-width:62rem;margin:0 auto;padding:1.5rem 1rem 3rem}
+h1{font-size:1.5rem;margin:.2rem 0 1rem;overflow-wrap:anywhere}
+h2{font-size:1.1rem;margin:0 0 .7rem}
+h3{font-size:.95rem;margin:.4rem 0}
+section{background:#fff;border:1px solid var(--line);border-radius:10px;padding:1.1rem 1.2rem;
+margin-top:1rem}
+p{margin:.4rem 0}
+.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.7rem}
+.card{background:#fff;border:1px solid var(--line);border-radius:10px;padding:.7rem .9rem;
+border-top:4px solid #c98a00;overflow-wrap:anywhere}
+.optimal .card{border-top-color:var(--good)}
+.infeasible .card{border-top-color:#b3261e}
+.card span{display:block;color:var(--soft);font-size:.82rem}
+.card b{font-size:1.15rem;font-variant-numeric:tabular-nums}
+svg{display:block;width:100%;height:auto}
+svg.none{position:absolute;width:0;height:0}
+svg.sign{width:1.1rem;height:1.1rem}
+.legend svg.sign{display:inline-block;vertical-align:-.2rem}
+svg text{font:12px system-ui,sans-serif;fill:#444}
+figure{margin:0}
+figcaption{font-size:.9rem;margin-bottom:.4rem}
+figcaption span{margin-right:1rem}
+.grid{stroke:#e8ecf0;fill:none}
+.axis{stroke:#9aa3ad;fill:none}
+.line{fill:none;stroke-width:2}
+.goal{stroke:#888;stroke-dasharray:2 4;fill:none}
+.centre{fill:#000;stroke:#fff;stroke-width:.2}
+.legend span{margin-right:1.2rem;font-size:.9rem;white-space:nowrap}
+.note{color:var(--soft);font-size:.88rem}
+.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(22rem,100%),1fr));gap:1rem}
+.three{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(16rem,100%),1fr));gap:1.2rem}
+.wide{overflow-x:auto}
+table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums}
+td,th{padding:.25rem .8rem .25rem 0;border-bottom:1px solid var(--line);text-align:left;
+white-space:nowrap}
+.numbers td,.numbers th{text-align:right;padding:.25rem .5rem}
+.numbers th{white-space:normal;overflow-wrap:break-word;vertical-align:bottom}
+pre{background:#f0f3f6;border-radius:6px;padding:.6rem .8rem;overflow-x:auto;font-size:.85rem;
+white-space:pre-wrap;overflow-wrap:anywhere}
+code{background:#f0f3f6;border-radius:4px;padding:0 .25rem}
+details{margin:.3rem 0 .8rem}
+summary{cursor:pointer;color:#0b5cad}
+@media print{body{background:#fff}section{break-inside:avoid}}
+""".replace("\n", "")
+
+
+# A run as one page of HTML: self-contained, nothing is loaded from anywhere.
+
 _WIDE, _NARROW = (930, 500), (460, 300)
 _MAX_FEATURES, _MAX_CLUSTERS, _MAX_PAIRS = 12, 200, 200
-_MAX_SIGNS = 12
+_MAX_LEGEND_CLUSTERS = 12
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 
@@ -51,7 +102,7 @@ def report_html(
     result : Result
         What was answered.
     trace : Trace, optional
-        The listener that was passed to ``solve``; without it there are no curves.
+        The listener that was passed to ``solve``; without it there are no svg.
     title : str
         Heading of the page.
     feature_names : tuple of str, optional
@@ -125,7 +176,7 @@ def _headline(result: Result, agreement: float | None) -> str:
 def _proof(result: Result, check: str | None, certified: bool) -> str:
     text = f"<p>{escape(result.status.sentence)} "
     text += f"The run ended because {escape(result.stop_reason.sentence)}.</p>"
-    proven = what_is_proven(result)
+    proven = proven_statement(result)
     text += f"<p>Proven: {escape(proven)}</p>"
     if result.labels is not None:
         text += (
@@ -135,13 +186,13 @@ def _proof(result: Result, check: str | None, certified: bool) -> str:
     if result.infeasibility is not None:
         text += f"<pre>{escape(result.infeasibility.describe())}</pre>"
     if check is not None:
-        said = (
+        sentence = (
             "A certificate was written. A program that shares no code with the solver checks it:"
             if certified
             else "No certificate was written. Solve again with <code>--certificate F</code>, and a "
             "program that shares no code with the solver checks it:"
         )
-        text += f"<p>{said}</p><pre>{escape(check)}</pre>"
+        text += f"<p>{sentence}</p><pre>{escape(check)}</pre>"
     elif result.labels is not None:
         text += (
             "<p>Fitted with <code>keep_proof=True</code>, a model writes the proof with "
@@ -159,40 +210,38 @@ def _picture(
     certainty: Certainty | None = None,
 ) -> str:
     drawn, notes = svg.clusters(problem, result, names, _WIDE, certainty)
-    legend = "" if result.labels is None else _named_signs(result.labels, result.n_clusters)
+    legend = "" if result.labels is None else _cluster_legend(result.labels, result.n_clusters)
     if len(problem.must_link):
-        legend += f'<span style="color:{MUST_COLOUR}">&#9472; must-link</span>'
+        legend += f'<span style="color:{MUST_LINK_COLOR}">&#9472; must-link</span>'
     if len(problem.cannot_link):
-        legend += f'<span style="color:{CANNOT_COLOUR}">&#9476; cannot-link</span>'
+        legend += f'<span style="color:{CANNOT_LINK_COLOR}">&#9476; cannot-link</span>'
     if result.labels is not None:
         legend += "<span>&#10006; centre</span>"
     caption = f'<p class="note">{escape("; ".join(notes))}.</p>' if notes else ""
     return _section("Clusters", drawn, f'<p class="legend">{legend}</p>', caption)
 
 
-def _sign(cluster: int) -> str:
+def _marker_svg(cluster: int) -> str:
     """The marker of a cluster, as big as a letter."""
     drawn = svg.marker(cluster, 0.0, 0.0, 1.5)
-    return f'<svg viewBox="-2 -2 4 4" class="sign" fill="{colour_of(cluster)}">{drawn}</svg>'
+    return f'<svg viewBox="-2 -2 4 4" class="sign" fill="{cluster_color(cluster)}">{drawn}</svg>'
 
 
-def _named_signs(labels: NDArray[np.int64], n_clusters: int) -> str:
+def _cluster_legend(labels: NDArray[np.int64], n_clusters: int) -> str:
     """Markers with the numbers of their clusters and points; many are left to the table."""
-    if n_clusters > _MAX_SIGNS:
+    if n_clusters > _MAX_LEGEND_CLUSTERS:
         return ""
     sizes = np.bincount(labels, minlength=n_clusters).tolist()
     return "".join(
-        f"<span>{_sign(cluster)} cluster {cluster} ({size:,})</span>"
+        f"<span>{_marker_svg(cluster)} cluster {cluster} ({size:,})</span>"
         for cluster, size in enumerate(sizes)
     )
 
 
 def _progress(result: Result, trace: Trace, settings: Mapping[str, Any]) -> str:
     wanted = settings.get("gap")
-    gap = curves.gap_over_time(
-        result, trace, wanted if isinstance(wanted, float) else None, _NARROW
-    )
-    values = curves.values_over_time(result, trace, _NARROW)
+    gap = svg.gap_over_time(result, trace, wanted if isinstance(wanted, float) else None, _NARROW)
+    values = svg.values_over_time(result, trace, _NARROW)
     if gap is None or values is None:
         return ""
     return _section("Progress", f'<div class="two">{gap}{values}</div>')
@@ -202,16 +251,16 @@ def _clusters(problem: Problem, result: Result, names: tuple[str, ...] | None) -
     """One row per cluster: size, weight, cost, radius, centre."""
     if result.labels is None or result.centers is None:
         return ""
-    shown = min(problem.n_features, _MAX_FEATURES)
+    n_shown = min(problem.n_features, _MAX_FEATURES)
     features = names or tuple(f"feature {j}" for j in range(problem.n_features))
     header = ["", "cluster", "points", "weight", "cost", "radius"]
-    header += [f"centre: {escape(name[:40])}" for name in features[:shown]]
+    header += [f"centre: {escape(name[:40])}" for name in features[:n_shown]]
     rows = []
     for cluster in range(min(result.n_clusters, _MAX_CLUSTERS)):
         inside = result.labels == cluster
-        sign = _sign(cluster)
+        sign = _marker_svg(cluster)
         if not inside.any():
-            rows.append([sign, str(cluster), "0", "0", "0", *[""] * (shown + 1)])
+            rows.append([sign, str(cluster), "0", "0", "0", *[""] * (n_shown + 1)])
             continue
         squares = ((problem.points[inside] - result.centers[cluster]) ** 2).sum(axis=1)
         weights = problem.weights[inside]
@@ -223,12 +272,12 @@ def _clusters(problem: Problem, result: Result, names: tuple[str, ...] | None) -
                 f"{float(weights.sum()):.7g}",
                 f"{float(weights @ squares):.7g}",
                 f"{float(np.sqrt(squares.max())):.5g}",
-                *(f"{value:.5g}" for value in result.centers[cluster, :shown].tolist()),
+                *(f"{value:.5g}" for value in result.centers[cluster, :n_shown].tolist()),
             ]
         )
     notes = []
-    if shown < problem.n_features:
-        notes.append(f"centres: {shown} of {problem.n_features:,} features")
+    if n_shown < problem.n_features:
+        notes.append(f"centres: {n_shown} of {problem.n_features:,} features")
     if len(rows) < result.n_clusters:
         notes.append(f"{len(rows)} of {result.n_clusters:,} clusters")
     note = f'<p class="note">{"; ".join(notes)}.</p>' if notes else ""

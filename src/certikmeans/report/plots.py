@@ -1,4 +1,4 @@
-"""One picture of a run: the clusters with their pairs, and the two sides closing in."""
+"""Matplotlib figures: clusters with pairs, bounds over time, elbow curve."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from numpy.typing import NDArray
 
 from certikmeans.errors import InputError, MissingExtraError
 from certikmeans.problem import Problem
-from certikmeans.report.certain import mark_certainty
-from certikmeans.report.curves import MOST_SHOWN
+from certikmeans.report.certainty import draw_certainty
 from certikmeans.report.numbers import count, percent, rounded_down, rounded_up
-from certikmeans.report.palette import (
-    BOUND_COLOUR,
-    CANNOT_COLOUR,
-    COST_COLOUR,
-    MUST_COLOUR,
-    colour_of,
-    marker_of,
+from certikmeans.report.plot_data import (
+    BOUND_COLOR,
+    CANNOT_LINK_COLOR,
+    COST_COLOR,
+    MUST_LINK_COLOR,
+    Projection,
+    cluster_color,
+    cluster_marker,
+    project,
+    subsample_pairs,
+    subsample_points,
 )
-from certikmeans.report.projection import Projection, project
-from certikmeans.report.thinning import thinned_pairs, thinned_points
+from certikmeans.report.svg import MAX_COST_RATIO
 from certikmeans.report.trace import Trace
 from certikmeans.result import Result
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from certikmeans.certainty import Certainty
+
 
 FORMATS = ("png", "pdf", "svg")
 MAX_POINTS = 20_000
@@ -51,10 +54,10 @@ def require_matplotlib() -> None:
         ) from error
 
 
-def picture_format(path: Path) -> str:
+def figure_format(path: Path) -> str:
     """Return the format that the ending of ``path`` asks for.
 
-    >>> picture_format(Path("run.PNG"))
+    >>> figure_format(Path("run.PNG"))
     'png'
     """
     ending = path.suffix[1:].lower()
@@ -67,12 +70,12 @@ def picture_format(path: Path) -> str:
 
 
 def plot_solution(path: Path | str, problem: Problem, result: Result, trace: Trace) -> None:
-    """Draw the run and write the picture to ``path``; see `picture`."""
+    """Draw the run and write the picture to ``path``; see `render_figure`."""
     target = Path(path)
-    target.write_bytes(picture(problem, result, trace, picture_format(target)))
+    target.write_bytes(render_figure(problem, result, trace, figure_format(target)))
 
 
-def picture(
+def render_figure(
     problem: Problem,
     result: Result,
     trace: Trace,
@@ -131,7 +134,7 @@ def plot_clusters(
     feature_names: tuple[str, ...] | None = None,
     certainty: Certainty | None = None,
 ) -> Axes:
-    """Draw the points and pairs, the left half of `picture`, for a figure of the caller's.
+    """Draw the points and pairs, the left half of `render_figure`, for a figure of the caller's.
 
     Parameters
     ----------
@@ -151,14 +154,14 @@ def plot_clusters(
     matplotlib.axes.Axes
         What was drawn on.
     """
-    axes = axes_or_new(axes)
+    axes = require_axes(axes)
     notes = _draw_clusters(axes, problem, result, feature_names, certainty)
     if notes:
         axes.set_title(f"{axes.get_title()}\n{'; '.join(notes)}", fontsize="medium")
     return axes
 
 
-def axes_or_new(axes: Axes | None) -> Axes:
+def require_axes(axes: Axes | None) -> Axes:
     """Return ``axes``, or those of a new figure of pyplot, which notebooks show by themselves."""
     require_matplotlib()
     if axes is None:
@@ -177,27 +180,27 @@ def _draw_clusters(
     problem: Problem,
     result: Result,
     names: tuple[str, ...] | None,
-    sure: Certainty | None = None,
+    certainty: Certainty | None = None,
 ) -> list[str]:
     rng = np.random.default_rng(_SEED)
-    must, cannot = thinned_pairs(problem, rng)
-    shown = thinned_points(problem.n_points, np.concatenate([must, cannot]), rng, MAX_POINTS)
+    must, cannot = subsample_pairs(problem, rng)
+    shown = subsample_points(problem.n_points, np.concatenate([must, cannot]), rng, MAX_POINTS)
     view = project(problem.points, shown, result.labels, names)
     place = np.full((problem.n_points, 2), np.nan)
-    place[shown] = view.places
+    place[shown] = view.coordinates
     # Among many points the lines go on top, or they would be hidden.
     crowded = len(shown) > 2000
-    _draw_pairs(axes, place[must], "-", MUST_COLOUR, crowded)
-    _draw_pairs(axes, place[cannot], (0, (4, 3)), CANNOT_COLOUR, crowded)
+    _draw_pairs(axes, place[must], "-", MUST_LINK_COLOR, crowded)
+    _draw_pairs(axes, place[cannot], (0, (4, 3)), CANNOT_LINK_COLOR, crowded)
     _draw_points(axes, place, shown, result)
     if result.centers is not None:
-        _draw_centres(axes, view, result)
+        _draw_centers(axes, view, result)
     _legend(axes, problem, result)
     # Names come from the user: a "$" in them is no formula.
     axes.set_xlabel(view.axis_names[0], parse_math=False)
     axes.set_ylabel(view.axis_names[1], parse_math=False)
     axes.margins(0.06)
-    if view.one_axis:
+    if view.is_one_dimensional:
         axes.set_yticks([])
         axes.set_ylim(-0.6, (0 if result.labels is None else result.n_clusters - 1) + 0.6)
     if result.labels is None:
@@ -206,8 +209,8 @@ def _draw_clusters(
         clusters = count(problem.n_clusters, "cluster")
         axes.set_title(f"{clusters}, cost {rounded_up(result.cost, 7)} ({result.status})")
     notes = list(view.notes)
-    if sure is not None:
-        notes.append(mark_certainty(axes, view, place, shown, sure))
+    if certainty is not None:
+        notes.append(draw_certainty(axes, view, place, shown, certainty))
     if len(shown) < problem.n_points:
         notes.append(f"{len(shown):,} of {count(problem.n_points, 'point')} drawn")
     n_pairs = len(problem.must_link) + len(problem.cannot_link)
@@ -217,14 +220,14 @@ def _draw_clusters(
 
 
 def _draw_pairs(
-    axes: Axes, ends: NDArray[np.float64], style: Any, colour: str, crowded: bool
+    axes: Axes, ends: NDArray[np.float64], style: Any, color: str, crowded: bool
 ) -> None:
     from matplotlib.collections import LineCollection
 
     if len(ends):
         lines = LineCollection(
             list(ends),
-            colors=colour,
+            colors=color,
             linestyles=[style],
             linewidths=0.8,
             alpha=0.55,
@@ -248,20 +251,20 @@ def _draw_points(
         axes.scatter(
             place[rows, 0],
             place[rows, 1],
-            color=colour_of(cluster),
-            marker=marker_of(cluster),
+            color=cluster_color(cluster),
+            marker=cluster_marker(cluster),
             **style,
         )
 
 
-def _draw_centres(axes: Axes, view: Projection, result: Result) -> None:
+def _draw_centers(axes: Axes, view: Projection, result: Result) -> None:
     assert result.centers is not None
     assert result.labels is not None
     used = np.flatnonzero(np.bincount(result.labels, minlength=result.n_clusters))
-    places = view.of_centres(result.centers[used], used)
+    coordinates = view.project_centers(result.centers[used], used)
     axes.scatter(
-        places[:, 0],
-        places[:, 1],
+        coordinates[:, 0],
+        coordinates[:, 1],
         marker="X",
         s=130,
         color="black",
@@ -283,8 +286,8 @@ def _legend(axes: Axes, problem: Problem, result: Result) -> None:
                 Line2D(
                     [],
                     [],
-                    color=colour_of(cluster),
-                    marker=marker_of(cluster),
+                    color=cluster_color(cluster),
+                    marker=cluster_marker(cluster),
                     label=f"cluster {cluster} ({sizes[cluster]:,})",
                     **dot,
                 )
@@ -295,10 +298,10 @@ def _legend(axes: Axes, problem: Problem, result: Result) -> None:
         handles.append(Line2D([], [], color="black", marker="X", label="centre", **dot))
     if len(problem.must_link):
         text = f"must-link ({len(problem.must_link):,})"
-        handles.append(Line2D([], [], color=MUST_COLOUR, label=text))
+        handles.append(Line2D([], [], color=MUST_LINK_COLOR, label=text))
     if len(problem.cannot_link):
         text = f"cannot-link ({len(problem.cannot_link):,})"
-        handles.append(Line2D([], [], color=CANNOT_COLOUR, linestyle="--", label=text))
+        handles.append(Line2D([], [], color=CANNOT_LINK_COLOR, linestyle="--", label=text))
     if handles:
         _legend_below(axes, handles, columns=4)
 
@@ -335,9 +338,9 @@ def _draw_trace(axes: Axes, result: Result, trace: Trace) -> None:
     shade = axes.fill_between(
         seconds, bounds, costs, step="post", color="#BBBBBB", alpha=0.35, label="undecided"
     )
-    upper = axes.step(seconds, costs, where="post", color=COST_COLOUR, label="best labelling found")
+    upper = axes.step(seconds, costs, where="post", color=COST_COLOR, label="best labelling found")
     lower = axes.step(
-        seconds, bounds, where="post", color=BOUND_COLOUR, linestyle="--", label="lower bound"
+        seconds, bounds, where="post", color=BOUND_COLOR, linestyle="--", label="lower bound"
     )
     axes.set_xlim(0.0, end)
     axes.set_ylim(*_trace_limits(costs, bounds))
@@ -371,7 +374,7 @@ def _trace_limits(costs: NDArray[np.float64], bounds: NDArray[np.float64]) -> tu
     """
     proven = bounds[bounds > 0.0]
     low = float(proven.min()) if len(proven) else 0.0
-    high = min(float(np.nanmax(costs)), MOST_SHOWN * float(costs[-1]))
+    high = min(float(np.nanmax(costs)), MAX_COST_RATIO * float(costs[-1]))
     if high == 0.0:
         return -0.1, 1.0
     if low < 0.5 * high:
@@ -385,3 +388,33 @@ def _label_ends(axes: Axes, cost: float, bound: float) -> None:
     end = axes.get_xlim()[1]
     axes.annotate(rounded_up(cost, 7), (end, cost), (-3, 5), va="bottom", **style)
     axes.annotate(rounded_down(bound, 7), (end, bound), (-3, -5), va="top", **style)
+
+
+# Cost and lower bound against the number of clusters.
+
+
+def plot_elbow(
+    k_values: NDArray[np.int64],
+    lower_bound: NDArray[np.float64],
+    cost: NDArray[np.float64],
+    axes: Axes | None = None,
+) -> Axes:
+    """Draw one interval per K; those without a labelling are said to have none."""
+    axes = require_axes(axes)
+    lower = np.where(np.isfinite(lower_bound), lower_bound, np.nan)
+    upper = np.where(np.isfinite(cost), cost, np.nan)
+    axes.fill_between(k_values, lower, upper, color="#BBBBBB", alpha=0.35, label="undecided")
+    axes.plot(k_values, upper, "o-", color=COST_COLOR, label="best labelling found")
+    axes.plot(k_values, lower, "_--", color=BOUND_COLOR, markersize=12, label="lower bound")
+    for k in k_values[np.isinf(lower_bound)]:
+        axes.annotate(
+            "infeasible", (k, 0.02), xycoords=("data", "axes fraction"), rotation=90, ha="center"
+        )
+    axes.set_xlabel("number of clusters")
+    axes.set_ylabel("sum of squares")
+    axes.set_xlim(k_values.min() - 0.4, k_values.max() + 0.4)
+    axes.set_ylim(bottom=0.0)
+    axes.set_xticks(k_values)
+    axes.grid(True, linewidth=0.4, alpha=0.5)
+    axes.legend(frameon=False)
+    return axes

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO, final
 
-from certikmeans.compiling.listening import Compiling
+from certikmeans._jit.compile_events import KernelCompilation
 from certikmeans.events import (
     BoundImproved,
     BoundProgress,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-FIRST_RUN = "first run: compiling may take half a minute, outside of every time limit"
+FIRST_RUN_MESSAGE = "first run: compiling may take half a minute, outside of every time limit"
 _DIGITS = 8
 _SECONDS_BETWEEN_LINES = 1.0
 _SECONDS_BETWEEN_KERNELS = 5.0
@@ -126,7 +126,7 @@ class ProgressState:
         return ", ".join(parts)
 
 
-class AbstractProgress(ABC):
+class ProgressDisplay(ABC):
     """A listener that is also a context: whatever it draws is cleared up on leaving.
 
     Losing the terminal must not lose the run: an output error makes it fall silent.
@@ -140,7 +140,7 @@ class AbstractProgress(ABC):
         """Show ``message`` soon. Called from a signal handler: must not wait for a lock."""
 
     @abstractmethod
-    def compiling(self, news: Compiling) -> None:
+    def compiling(self, progress_event: KernelCompilation) -> None:
         """Say that a kernel is being compiled. Called from any thread: must not wait for a lock."""
 
     @abstractmethod
@@ -159,7 +159,7 @@ class AbstractProgress(ABC):
     ) -> None: ...
 
 
-def progress_on(stream: TextIO | None, *, quiet: bool = False) -> AbstractProgress:
+def make_progress(stream: TextIO | None, *, quiet: bool = False) -> ProgressDisplay:
     """Choose how to show progress on ``stream``: silent, live, or as plain lines."""
     if quiet or stream is None:
         return SilentProgress()
@@ -173,7 +173,7 @@ def progress_on(stream: TextIO | None, *, quiet: bool = False) -> AbstractProgre
 
 
 @final
-class SilentProgress(AbstractProgress):
+class SilentProgress(ProgressDisplay):
     """Shows nothing."""
 
     def __call__(self, event: Event) -> None:
@@ -182,7 +182,7 @@ class SilentProgress(AbstractProgress):
     def announce(self, message: str) -> None:
         pass
 
-    def compiling(self, news: Compiling) -> None:
+    def compiling(self, progress_event: KernelCompilation) -> None:
         pass
 
     def restore_terminal(self) -> None:
@@ -198,7 +198,7 @@ class SilentProgress(AbstractProgress):
 
 
 @final
-class PlainProgress(AbstractProgress):
+class PlainProgress(ProgressDisplay):
     """One line per stage and per second at most: for log files and pipes.
 
     Parameters
@@ -237,14 +237,14 @@ class PlainProgress(AbstractProgress):
             except (OSError, ValueError):
                 self._stream = None
 
-    def compiling(self, news: Compiling) -> None:
+    def compiling(self, progress_event: KernelCompilation) -> None:
         now = self._clock()
         if self._last_kernel is None:
-            self.announce(FIRST_RUN)
+            self.announce(FIRST_RUN_MESSAGE)
         elif now - self._last_kernel < _SECONDS_BETWEEN_KERNELS:
             return
         else:
-            self.announce(f"compiling kernel {news.number} ({news.kernel})")
+            self.announce(f"compiling kernel {progress_event.number} ({progress_event.kernel})")
         self._last_kernel = now
 
     def restore_terminal(self) -> None:
@@ -269,7 +269,7 @@ class PlainProgress(AbstractProgress):
 
 
 @final
-class LiveProgress(AbstractProgress):
+class LiveProgress(ProgressDisplay):
     """A few lines at the bottom of a terminal, redrawn several times a second."""
 
     def __init__(self, console: Console) -> None:
@@ -320,8 +320,8 @@ class LiveProgress(AbstractProgress):
     def announce(self, message: str) -> None:
         self._message = message
 
-    def compiling(self, news: Compiling) -> None:
-        self._compiling = str(news)
+    def compiling(self, progress_event: KernelCompilation) -> None:
+        self._compiling = str(progress_event)
 
     def restore_terminal(self) -> None:
         # The live display hides the cursor.
@@ -338,9 +338,9 @@ class LiveProgress(AbstractProgress):
     ) -> None:
         with contextlib.suppress(OSError):
             self._live.stop()
-            self._say_how_it_ended()
+            self._print_final_line()
 
-    def _say_how_it_ended(self) -> None:
+    def _print_final_line(self) -> None:
         if self._state.finished is not None:
             seconds = duration(self._state.finished.seconds)
             values = self._state.values()

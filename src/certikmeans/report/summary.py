@@ -18,7 +18,7 @@ _LABEL_WIDTH = 14
 _SIZES_SHOWN = 12
 
 
-def summarise(
+def summarize(
     result: Result,
     problem: Problem,
     *,
@@ -58,8 +58,8 @@ def summarise(
             ("Cost", f"{rounded_up(result.cost)} ({_squares(problem)} to the centres)"),
             ("Lower bound", f"{rounded_down(result.lower_bound)} ({result.bound} bound)"),
             ("Gap", _gap(result, requested_gap)),
-            ("Proven", what_is_proven(result)),
-            *_bounds_asked(result),
+            ("Proven", proven_statement(result)),
+            *_bound_runs(result),
             ("Clusters", _clusters(result)),
             ("Pairs", _pairs(result, problem)),
         ]
@@ -72,7 +72,7 @@ def summarise(
     return "\n".join(_row(label, text) for label, text in rows)
 
 
-def what_is_proven(result: Result) -> str:
+def proven_statement(result: Result) -> str:
     """Say in one or two sentences what can be relied on."""
     if result.status is Status.INFEASIBLE:
         return "no labelling respects all pairs."
@@ -90,16 +90,16 @@ def what_is_proven(result: Result) -> str:
     )
 
 
-def _bounds_asked(result: Result) -> list[tuple[str, str]]:
+def _bound_runs(result: Result) -> list[tuple[str, str]]:
     """Which bounds were asked where one alone was not enough, and what would help."""
     rows = []
     if result.status is not Status.OPTIMAL or len(result.attempts) > 2:
-        asked = [
+        runs = [
             f"{one.bound} {percent(relative_gap(result.cost, one.lower_bound))} "
             f"after {duration(one.ended)}"
             for one in result.attempts
         ]
-        rows += [("Bounds asked", "; ".join(asked))] if asked else []
+        rows += [("Bounds asked", "; ".join(runs))] if runs else []
     if result.advice is not None:
         rows.append(("What helps", f"{result.advice}."))
     return rows
@@ -147,7 +147,7 @@ def _sizes(problem: Problem, presolve: PresolveDone | None) -> str:
     if presolve is None:
         return text
     text += f"; after presolve {count(presolve.n_groups, 'group')}"
-    text += f" on {presolve.n_axes:,} {'axis' if presolve.n_axes == 1 else 'axes'}"
+    text += f" on {presolve.n_dims:,} {'axis' if presolve.n_dims == 1 else 'axes'}"
     if presolve.n_components:
         text += (
             f", {count(presolve.n_components, 'component')} of cannot-linked groups "

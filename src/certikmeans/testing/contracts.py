@@ -9,115 +9,117 @@ from typing import Any, final
 
 import numpy as np
 
-from certikmeans.assignment import assigner_for
-from certikmeans.board import Board
-from certikmeans.bounds.base import AbstractBound, Root, Setting
-from certikmeans.events import Emitter
-from certikmeans.heuristics.base import AbstractHeuristic, Labels, Workshop
-from certikmeans.news import Unheard
-from certikmeans.presolve.infeasible import InfeasibilityProof
-from certikmeans.presolve.pipeline import Presolved, presolve
+from certikmeans.assignment import make_assigner
+from certikmeans.bounds.base import BoundContext, BoundInput, LowerBound
+from certikmeans.events import EventBus
+from certikmeans.heuristics.base import AbstractHeuristic, HeuristicContext, Labels
+from certikmeans.incumbent import NullIncumbent
+from certikmeans.presolve.infeasibility_search import InfeasibilityProof
+from certikmeans.presolve.pipeline import PresolvedProblem, presolve
 from certikmeans.problem import Problem, ReducedProblem
-from certikmeans.problem.subproblem import Subproblem
+from certikmeans.problem.domain import Domain
+from certikmeans.solver.state import SolveState
 from certikmeans.stop import StopSignal
 from certikmeans.testing.oracle import exact_cost, feasible_labellings
 
 
-def workshop_for(problem: Problem, *, seed: int = 0) -> Workshop:
+def make_heuristic_context(problem: Problem, *, seed: int = 0) -> HeuristicContext:
     """Prepare a workshop for ``problem``, which has to be feasible, or nothing is tested."""
     done = presolve(problem, StopSignal())
     assert not isinstance(done, InfeasibilityProof), "nothing to test: draw another problem"
-    assert done.witness is not None
-    return Workshop(
+    assert done.feasible_labels is not None
+    return HeuristicContext(
         problem=done.reduced,
-        assigner=assigner_for(done.reduced, done.witness),
-        witness=done.witness,
+        assigner=make_assigner(done.reduced, done.feasible_labels),
+        feasible_labels=done.feasible_labels,
         stop=StopSignal(),
         seed=seed,
     )
 
 
-def check_proper(problem: ReducedProblem, labels: Labels) -> None:
+def check_feasible(problem: ReducedProblem, labels: Labels) -> None:
     """Labels are in range and respect the rules."""
     assert labels.shape == (problem.n_groups,)
     assert labels.dtype == np.int64
     assert 0 <= labels.min() <= labels.max() < problem.n_clusters
-    assert problem.rules.respected_by(labels)
+    assert problem.label_constraints.satisfied_by(labels)
 
 
 @final
-class _Heard(Unheard):
+class _RecordingIncumbent(NullIncumbent):
     """Remembers every labelling that it is told of."""
 
     def __init__(self) -> None:
         self.labellings: list[Labels] = []
 
-    def offer(self, labels: Labels, source: str, iterations: int = 0) -> None:
+    def update_incumbent(self, labels: Labels, source: str, iterations: int = 0) -> None:
         """Remember."""
         self.labellings.append(labels.copy())
 
 
 def check_heuristic(heuristic: AbstractHeuristic, problem: Problem, *, seed: int = 0) -> None:
     """Proper labels; the same with threads; the witness when there is no time."""
-    workshop = workshop_for(problem, seed=seed)
-    heard = _Heard()
-    alone, reported = workshop.but(news=heard), heard.labellings
+    ctx = make_heuristic_context(problem, seed=seed)
+    recorder = _RecordingIncumbent()
+    alone, reported = ctx.replace(incumbent=recorder), recorder.labellings
     labels = heuristic.search(alone)
-    check_proper(workshop.problem, labels)
+    check_feasible(ctx.problem, labels)
     for other in reported:
-        check_proper(workshop.problem, other)
-    assert _cost(workshop, labels) <= min(
-        (_cost(workshop, other) for other in reported), default=np.inf
-    )
+        check_feasible(ctx.problem, other)
+    assert _cost(ctx, labels) <= min((_cost(ctx, other) for other in reported), default=np.inf)
     with ThreadPoolExecutor(2) as executor:
-        threaded = heuristic.search(workshop.but(executor=executor))
+        threaded = heuristic.search(ctx.replace(executor=executor))
     assert np.array_equal(labels, threaded)
-    assert np.array_equal(labels, heuristic.search(workshop))
+    assert np.array_equal(labels, heuristic.search(ctx))
 
     no_time = StopSignal()
     no_time.interrupt()
-    check_proper(workshop.problem, heuristic.search(workshop.but(stop=no_time)))
+    check_feasible(ctx.problem, heuristic.search(ctx.replace(stop=no_time)))
 
 
-def setting_for(done: Presolved, *, gap: float = 1e-3, keep_proof: bool = False) -> Setting:
+def make_bound_input(
+    done: PresolvedProblem, *, gap: float = 1e-3, keep_proof: bool = False
+) -> BoundInput:
     """What a bound is prepared for, given a presolved problem with a labelling."""
-    assert done.witness is not None
-    return Setting(done.reduced, assigner_for(done.reduced, done.witness), gap, 0, keep_proof)
+    assert done.feasible_labels is not None
+    return BoundInput(
+        done.reduced, make_assigner(done.reduced, done.feasible_labels), gap, 0, keep_proof
+    )
 
 
-def check_bound(bound: AbstractBound[Any], problem: Problem) -> None:
+def check_bound(bound: LowerBound[Any], problem: Problem) -> None:
     """The value of the whole is below the exact cost of every feasible labelling.
 
     With the news of a run and without; the problem has to be feasible, or nothing is tested.
     """
-    done, costs = _every_labelling(problem)
-    assert bound.obstacle(done.reduced) is None, "nothing to test: draw another problem"
-    assert done.witness is not None
-    state, whole = bound.prepare(setting_for(done)), Subproblem.root(done.reduced)
-    board = Board(problem, 1e-3, Emitter(), StopSignal())
-    board.offer(done.restore_labels(done.witness), "witness")
-    for root in (None, Root(board.seen_from(done))):
-        found = bound.evaluate(state, whole, np.inf, StopSignal(), None, root)
-        lifted = done.restore_bound(found.value)
+    done, costs = _feasible_costs(problem)
+    assert bound.unsupported_reason(done.reduced) is None, "nothing to test: draw another problem"
+    assert done.feasible_labels is not None
+    state, whole = bound.setup(make_bound_input(done)), Domain.root(done.reduced)
+    board = SolveState(problem, 1e-3, EventBus(), StopSignal())
+    board.update_incumbent(done.postsolve_labels(done.feasible_labels), "witness")
+    for root in (None, BoundContext(board.reduced_view(done))):
+        found = bound.compute(state, whole, np.inf, StopSignal(), None, root)
+        lifted = done.postsolve_bound(found.value)
         for reduced, stated in costs:
             assert Fraction(found.value) <= reduced
             assert Fraction(lifted) <= stated
     lowest = min(stated for _, stated in costs)
-    assert Fraction(board.lower) <= lowest, "what was told on the way is more than is true"
+    assert Fraction(board.lower_bound) <= lowest, "what was told on the way is more than is true"
 
 
 @lru_cache(maxsize=2)
-def _every_labelling(problem: Problem) -> tuple[Presolved, list[tuple[Fraction, Fraction]]]:
+def _feasible_costs(problem: Problem) -> tuple[PresolvedProblem, list[tuple[Fraction, Fraction]]]:
     """Presolve, and the exact cost of every labelling, of the groups and of the points."""
     done = presolve(problem, StopSignal())
     assert not isinstance(done, InfeasibilityProof), "nothing to test: draw another problem"
     reduced, costs = done.reduced, []
     for labels in feasible_labellings(problem):
-        groups = done.reduce_labels(np.array(labels))
+        groups = done.presolve_labels(np.array(labels))
         inner = exact_cost(reduced.points, reduced.weights, groups)
         costs.append((inner, exact_cost(problem.points, problem.weights, labels)))
     return done, costs
 
 
-def _cost(workshop: Workshop, labels: Labels) -> float:
-    return float(exact_cost(workshop.problem.points, workshop.problem.weights, labels))
+def _cost(ctx: HeuristicContext, labels: Labels) -> float:
+    return float(exact_cost(ctx.problem.points, ctx.problem.weights, labels))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from certikmeans.errors import InputError
-from certikmeans.presolve.pipeline import Presolved, presolve
+from certikmeans.presolve.pipeline import PresolvedProblem, presolve
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
 
@@ -47,7 +47,7 @@ def random_problem(seed: int, *, largest: int = 7) -> Problem:
 
 
 def feasible_problem(
-    seed: int, *, largest: int = 7, least_clusters: int = 2, weightless: bool = False
+    seed: int, *, largest: int = 7, min_clusters: int = 2, weightless: bool = False
 ) -> Problem:
     """Draw until there is something to decide: a labelling exists, and groups outnumber clusters.
 
@@ -59,7 +59,7 @@ def feasible_problem(
         Where to begin: the same seed gives the same problem.
     largest : int
         Points at most.
-    least_clusters : int
+    min_clusters : int
         With 1, problems of one cluster are drawn, too.
     weightless : bool
         Whether some points may weigh nothing.
@@ -73,13 +73,13 @@ def feasible_problem(
         problem = random_problem(1_000_003 * number + seed, largest=largest)
         if weightless:
             problem = _with_zeros(problem, np.random.default_rng([seed, number]))
-        if problem.n_clusters < least_clusters:
+        if problem.n_clusters < min_clusters:
             continue
         try:
             done = presolve(problem, StopSignal(), explanation_seconds=0.0)
         except InputError:  # a weightless point with a cannot-link
             continue
-        if isinstance(done, Presolved) and done.reduced.n_groups > problem.n_clusters:
+        if isinstance(done, PresolvedProblem) and done.reduced.n_groups > problem.n_clusters:
             return problem
     raise AssertionError(f"no feasible problem in 1,000 draws from seed {seed}")
 
@@ -92,7 +92,9 @@ def infeasible_problem(seed: int, *, largest: int = 7) -> Problem:
     """
     for number in range(1_000):
         problem = random_problem(1_000_003 * number + seed, largest=largest)
-        if not isinstance(presolve(problem, StopSignal(), explanation_seconds=0.0), Presolved):
+        if not isinstance(
+            presolve(problem, StopSignal(), explanation_seconds=0.0), PresolvedProblem
+        ):
             return problem
     raise AssertionError(f"no infeasible problem in 1,000 draws from seed {seed}")
 

@@ -18,8 +18,8 @@ def exact_cost(points: Any, weights: Any, labels: Any) -> Fraction:
     >>> exact_cost([[0.0], [2.0], [9.0]], [1.0, 1.0, 1.0], [0, 0, 1])
     Fraction(2, 1)
     """
-    rows, step = _whole(points)
-    masses, unit = _whole([weights])
+    rows, step = _scaled_integers(points)
+    masses, unit = _scaled_integers([weights])
     total = Fraction(0)
     for k in {int(label) for label in labels}:
         members = [i for i, label in enumerate(labels) if int(label) == k]
@@ -33,7 +33,7 @@ def exact_cost(points: Any, weights: Any, labels: Any) -> Fraction:
     return total * unit * step**2
 
 
-def _whole(table: Any) -> tuple[list[list[int]], Fraction]:
+def _scaled_integers(table: Any) -> tuple[list[list[int]], Fraction]:
     """Every number of a table as a multiple of one step."""
     ratios = [[float(value).as_integer_ratio() for value in row] for row in table]
     finest = max((below for row in ratios for _, below in row), default=1)  # powers of two

@@ -9,17 +9,19 @@ import pytest
 
 from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.kernels.pricing.ascent import ascend
-from certikmeans.kernels.pricing.boxes import select_at, shrink_to_means, shrink_to_objective
-from certikmeans.kernels.pricing.instance import Forest, Instance, forest_space
-from certikmeans.kernels.pricing.ranges import (
+from certikmeans.kernels.pricing.box_bound import (
     IN,
     OUT,
-    best_in_box,
+    Forest,
+    Instance,
     build_forest,
-    keep_reachable,
+    filter_reachable,
+    forest_workspace,
+    maximize_in_box,
     overestimate,
     tree_ranges,
 )
+from certikmeans.kernels.pricing.boxes import select_at, shrink_to_means, shrink_to_objective
 from certikmeans.kernels.pricing.search import search_boxes
 from certikmeans.stop import StopSignal
 from tests.bounds.cluster_oracle import make_reduced, random_multipliers, random_reduced
@@ -51,19 +53,19 @@ def bounded_box(reduced, lam, lo, hi):
     """Run the overestimation of one box; returns everything it produces."""
     n, d = reduced.points.shape
     instance = instance_of(reduced, lam)
-    space = forest_space(n, np.full(reduced.graph.n_linked, -1, dtype=np.int32))
+    space = forest_workspace(n, np.full(reduced.graph.n_linked, -1, dtype=np.int32))
     state = np.empty(n, dtype=np.uint8)
-    upper, lower, gain, share = (np.empty(n) for _ in range(4))
+    upper, lower, gain, coefficient = (np.empty(n) for _ in range(4))
     members = np.arange(n, dtype=np.int32)
-    m = keep_reachable(instance, members, lo, hi, space.ids, upper, lower)
+    m = filter_reachable(instance, members, lo, hi, space.ids, upper, lower)
     forest = build_forest(instance, space.ids[:m], space)
     assert np.all(space.position == -1)
-    tree_ranges(forest, upper, lower, gain, share)
-    settled, estimate = np.zeros(d + 2), np.zeros(d + 2)
-    overestimate(instance, forest, upper, lower, state, share, settled, estimate)
+    tree_ranges(forest, upper, lower, gain, coefficient)
+    fixed_sums, estimate = np.zeros(d + 2), np.zeros(d + 2)
+    overestimate(instance, forest, upper, lower, state, coefficient, fixed_sums, estimate)
     peak, y = np.empty(d), np.empty(d)
-    bound = best_in_box(settled, estimate, lo, hi, peak, y)
-    return bound, settled + estimate, forest.ids, state[:m], share[:m], peak, y
+    bound = maximize_in_box(fixed_sums, estimate, lo, hi, peak, y)
+    return bound, fixed_sums + estimate, forest.ids, state[:m], coefficient[:m], peak, y
 
 
 @pytest.mark.parametrize("seed", range(120))
@@ -71,13 +73,13 @@ def test_one_quadratic_is_above_the_best_set_everywhere_in_the_box(seed):
     reduced = random_reduced(seed, largest=7, most_axes=4)
     lam = random_multipliers(reduced, seed)
     rng = np.random.default_rng(seed)
-    corners = np.sort(rng.uniform(-2, 2, size=(2, reduced.n_axes)), axis=0)
+    corners = np.sort(rng.uniform(-2, 2, size=(2, reduced.n_dims)), axis=0)
     corners *= np.abs(reduced.points).max() + 1e-9
     lo, hi = corners[0].copy(), corners[1].copy()
 
-    bound, sums, _, _, share, _, _ = bounded_box(reduced, lam, lo, hi)
+    bound, sums, _, _, coefficient, _, _ = bounded_box(reduced, lam, lo, hi)
 
-    assert np.all((share >= 0.0) & (share <= 1.0))
+    assert np.all((coefficient >= 0.0) & (coefficient <= 1.0))
     size = np.abs(lam).sum() + np.sum(reduced.weights) * 30 * np.abs(corners).max() ** 2
     for _ in range(20):
         y = rng.uniform(lo, hi)
@@ -139,28 +141,28 @@ def test_mean_contraction_keeps_every_reachable_mean(seed):
     d, n_in, n_open = int(rng.integers(1, 4)), int(rng.integers(1, 5)), int(rng.integers(0, 7))
     points = rng.normal(size=(n_in + n_open, d))
     weights = rng.uniform(0.1, 3.0, size=n_in + n_open)
-    settled = np.zeros(d + 2)
-    settled[1] = weights[:n_in].sum()
-    settled[2:] = weights[:n_in] @ points[:n_in]
+    fixed_sums = np.zeros(d + 2)
+    fixed_sums[1] = weights[:n_in].sum()
+    fixed_sums[2:] = weights[:n_in] @ points[:n_in]
     ends = np.sort(rng.normal(size=(2, d)), axis=0)
     lo, hi = ends[0].copy(), ends[1].copy()
     open_ids = np.arange(n_in, n_in + n_open, dtype=np.int32)
-    walls = np.array([np.full(d, -np.inf), np.full(d, np.inf)])
+    active_faces = np.array([np.full(d, -np.inf), np.full(d, np.inf)])
     for side in range(2):
         touched = rng.random(d) < 0.5
-        walls[side, touched] = ends[side, touched]
+        active_faces[side, touched] = ends[side, touched]
 
     nothing = np.empty(0, dtype=np.int64)
     instance = Instance(
         points, weights, weights, weights, nothing, nothing.astype(np.uint8), nothing, nothing
     )
 
-    alive = shrink_to_means(instance, open_ids, settled, np.full(d, 1e-12), walls, lo, hi)
+    alive = shrink_to_means(instance, open_ids, fixed_sums, np.full(d, 1e-12), active_faces, lo, hi)
 
     for bits in range(1 << n_open):
         rows = [*range(n_in), *(n_in + k for k in range(n_open) if bits >> k & 1)]
         mean = np.average(points[rows], axis=0, weights=weights[rows])
-        mean = np.clip(mean, walls[0], walls[1])
+        mean = np.clip(mean, active_faces[0], active_faces[1])
         if np.all((mean >= ends[0]) & (mean <= ends[1])):
             assert alive
             assert np.all((mean >= lo) & (mean <= hi))
@@ -170,9 +172,9 @@ def test_mean_contraction_keeps_every_reachable_mean(seed):
 def test_selection_on_a_forest_is_best(seed):
     for number in range(100):
         reduced = random_reduced(1_000 * number + seed, largest=7, most_axes=2)
-        if not reduced.graph.extra_edges.any():
+        if not reduced.graph.n_extra_edges.any():
             break
-    assert not reduced.graph.extra_edges.any()
+    assert not reduced.graph.n_extra_edges.any()
     lam = random_multipliers(reduced, seed)
     n, linked = reduced.n_groups, reduced.graph.n_linked
     parent, order = np.full(n, -1, dtype=np.int32), np.arange(n, dtype=np.int32)
@@ -196,16 +198,16 @@ def test_ascent_selects_a_best_set_even_on_cycles(seed):
     lam = rng.uniform(0.5, 6, size=9)
     y, members = reduced.points[0].copy(), np.empty(9, dtype=np.uint8)
     start, sums = y.copy(), np.empty(4)
-    walls = np.array([[-np.inf, -np.inf], [np.inf, np.inf]])
+    active_faces = np.array([[-np.inf, -np.inf], [np.inf, np.inf]])
     value, _ = ascend(
-        instance_of(reduced, lam), walls, y, sums, members, 1, 0.0
+        instance_of(reduced, lam), active_faces, y, sums, members, 1, 0.0
     )  # one selection, then its mean
     assert value >= best_set_value(reduced, lam, start) - 1e-9
 
 
 def test_kernels_did_compile():
     pricer = Pricer(make_reduced(np.arange(6.0).reshape(-1, 1), np.ones(6), [(0, 1)], 2))
-    pricer.exact(np.ones(6), 0.0, StopSignal())
-    pricer.climb(np.ones(6), [np.zeros(1)])
+    pricer.price_exact(np.ones(6), 0.0, StopSignal())
+    pricer.price_heuristic(np.ones(6), [np.zeros(1)])
     for kernel in (search_boxes, ascend):  # the others are compiled into these
         assert kernel.nopython_signatures

@@ -17,24 +17,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.assignment import AbstractAssigner
-from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
-from certikmeans.bounds.cluster.columns import column_of
+from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
+from certikmeans.bounds.cluster.cut_model import Cuts, SparseRows
+from certikmeans.bounds.cluster.driver import BundleSettings, solve_at_root, solve_in_node
+from certikmeans.bounds.cluster.dual_box import cells_of
+from certikmeans.bounds.cluster.initial_point import (
+    ClusterWarmStart,
+    InitialPoint,
+    column_of,
+    node_initial_point,
+    root_initial_point,
+)
 from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.bounds.cluster.pricing_error import pricing_error
-from certikmeans.bounds.cluster.raising import Manner, raise_at_the_root, raise_in_a_node
-from certikmeans.bounds.cluster.starts import (
-    ClusterRestart,
-    Start,
-    start_at_the_root,
-    start_in_a_node,
-)
-from certikmeans.bounds.one_centre import cost_about_one_centre
-from certikmeans.execution.blas import one_blas_thread
+from certikmeans.bounds.cluster.step_rule import LogSumExpModel
+from certikmeans.bounds.single_center import cost_about_single_center
 from certikmeans.kernels.pricing.ascent import ascend
 from certikmeans.kernels.pricing.search import search_boxes
+from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import GroupMultipliers, Leaf
+from certikmeans.problem.domain import Domain
+from certikmeans.proof import GroupMultipliers, LeafProof
 from certikmeans.stop import StopSignal
 
 Vector = NDArray[np.float64]
@@ -50,11 +53,11 @@ class ClusterState:
     gap: float
     seed: int
     multipliers: Vector | None = None  # of an earlier run
-    familiar: bool = False  # it has proven something of this problem with them
+    multipliers_proven: bool = False  # it has proven something of this problem with them
 
 
 @final
-class ClusterBound(AbstractBound[ClusterState]):
+class ClusterBound(LowerBound[ClusterState]):
     """``sum lam - sum_k sigma_k(lam)``, cluster k worth what it can be with its centre in its box.
 
     Valid for any multipliers: a labelling in the part pays ``sum lam`` minus what its clusters are
@@ -67,21 +70,21 @@ class ClusterBound(AbstractBound[ClusterState]):
 
     Examples
     --------
-    >>> from certikmeans.assignment import assigner_for
+    >>> from certikmeans.assignment import make_assigner
     >>> from certikmeans.presolve.pipeline import presolve
     >>> from certikmeans.problem import Problem
     >>> done = presolve(Problem.from_data([[0.0], [1.0], [8.0], [9.0]], 2), StopSignal())
     >>> bound = ClusterBound()
-    >>> state = bound.prepare(Setting(done.reduced, assigner_for(done.reduced, done.witness)))
-    >>> found = bound.evaluate(state, Subproblem.root(done.reduced), 0.999, StopSignal())
+    >>> state = bound.setup(BoundInput(done.reduced, make_assigner(done.reduced, done.feasible_labels)))
+    >>> found = bound.compute(state, Domain.root(done.reduced), 0.999, StopSignal())
     >>> 0.999 <= found.value <= 1.0
     True
     """
 
     name: ClassVar[str] = "cluster"
-    suggests_pairs: ClassVar[bool] = True
+    has_fractional_solution: ClassVar[bool] = True
 
-    def rounding(self, problem: ReducedProblem) -> float:
+    def min_rounding_loss(self, problem: ReducedProblem) -> float:
         """Return what pricing takes off, once per cluster."""
         nothing = np.zeros(problem.n_groups)
         return problem.n_clusters * pricing_error(problem.points, problem.weights, nothing)
@@ -90,61 +93,66 @@ class ClusterBound(AbstractBound[ClusterState]):
         """Return the two that pricing consists of."""
         return ascend, search_boxes
 
-    def rehearse(self, setting: Setting) -> None:
+    def rehearse(self, inputs: BoundInput) -> None:
         """Share multipliers, and project on cuts as where there are hundreds."""
-        from certikmeans.bounds.cluster.rehearsal import rehearse  # loads much
+        from certikmeans.bounds.cluster.bound import rehearse  # loads much
 
-        rehearse(setting.problem)
+        rehearse(inputs.problem)
 
-    def prepare(self, setting: Setting) -> ClusterState:
+    def setup(self, inputs: BoundInput) -> ClusterState:
         """Prepare pricing."""
         return ClusterState(
-            Pricer(setting.problem),
-            setting.assigner,
-            setting.gap,
-            setting.seed,
-            setting.multipliers,
-            setting.familiar,
+            Pricer(inputs.problem),
+            inputs.assigner,
+            inputs.gap,
+            inputs.seed,
+            inputs.multipliers,
+            inputs.multipliers_proven,
         )
 
-    def evaluate(
+    def compute(
         self,
         state: ClusterState,
-        part: Subproblem,
+        domain: Domain,
         cutoff: float,
         stop: StopSignal,
-        restart: Any = None,
-        root: Root | None = None,
+        warm_start: Any = None,
+        ctx: BoundContext | None = None,
     ) -> BoundResult:
-        """Bound the reduced cost of every labelling in ``part``."""
+        """Bound the reduced cost of every labelling in ``domain``."""
         reduced = state.pricer.reduced
         if reduced.n_clusters == 1:
-            value = cost_about_one_centre(reduced.points, reduced.weights)
-            return BoundResult(value, Leaf("one cluster"))
-        if root is None:
-            goal, manner = (cutoff, state.gap), Manner(state.gap, state.seed, hopeful=False)
-            start = start_in_a_node(reduced, state.assigner, part, goal, stop, restart)
-            if start.cost <= self.rounding(reduced):  # as many clusters as groups: it costs nothing
-                return _nothing(reduced, start)
-            return raise_in_a_node(state.pricer, part, start, manner, stop)
-        start = start_at_the_root(reduced, root.news.labels(), state.gap, state.multipliers)
-        start = start.after(restart)
+            value = cost_about_single_center(reduced.points, reduced.weights)
+            return BoundResult(value, LeafProof("one cluster"))
+        if ctx is None:
+            bound, settings = (
+                (cutoff, state.gap),
+                BundleSettings(state.gap, state.seed, target_reachable=False),
+            )
+            start = node_initial_point(reduced, state.assigner, domain, bound, stop, warm_start)
+            if start.cost <= self.min_rounding_loss(
+                reduced
+            ):  # as many clusters as groups: it costs nothing
+                return _trivial_result(reduced, start)
+            return solve_in_node(state.pricer, domain, start, settings, stop)
+        start = root_initial_point(reduced, ctx.incumbent.labels(), state.gap, state.multipliers)
+        start = start.after(warm_start)
         # What groups cost inside is enough; or there is no time, and a box takes seconds to build.
-        if start.aim.goal <= 0.0 or stop.cause() is not None:
-            return _nothing(reduced, start)
-        manner = Manner(state.gap, state.seed, state.familiar)
+        if start.target.bound <= 0.0 or stop.reason() is not None:
+            return _trivial_result(reduced, start)
+        settings = BundleSettings(state.gap, state.seed, state.multipliers_proven)
         with one_blas_thread():
-            pricer = Pricer(reduced, root.executor, root.on_work)
-            return raise_at_the_root(pricer, part, start, manner, stop, root)
+            pricer = Pricer(reduced, ctx.executor, ctx.progress)
+            return solve_at_root(pricer, domain, start, settings, stop, ctx)
 
-    def carried_over(
+    def map_warm_start(
         self,
-        restart: ClusterRestart,
+        warm_start: ClusterWarmStart,
         before: ReducedProblem,
         after: ReducedProblem,
         joined: NDArray[np.int64],
         centers: NDArray[np.float64],
-    ) -> ClusterRestart:
+    ) -> ClusterWarmStart:
         """Carry a start over to a problem in which some groups have become one.
 
         A joined group is worth to every centre what its parts were worth together: their
@@ -154,20 +162,35 @@ class ClusterBound(AbstractBound[ClusterState]):
         inside = before.weights * np.einsum("ij,ij->i", before.points, before.points)
         within = np.bincount(joined, inside, after.n_groups).astype(np.float64)
         within -= after.weights * np.einsum("ij,ij->i", after.points, after.points)
-        lam = GroupMultipliers(restart.multipliers).joined(joined, after.n_groups, within)
+        lam = GroupMultipliers(warm_start.multipliers).joined(joined, after.n_groups, within)
         sizes = np.bincount(joined, minlength=after.n_groups)
         tails, heads = after.graph.edges().T
         columns = []
-        for column in restart.columns:
+        for column in warm_start.columns:
             held = np.bincount(joined, column.members, after.n_groups)
             members = held > 0
             whole = bool((held[members] == sizes[members]).all())
             if whole and members.any() and not (members[tails] & members[heads]).any():
                 columns.append(column_of(after, members))
-        return ClusterRestart(lam.values, tuple(columns), centers, restart.places)
+        return ClusterWarmStart(lam.values, tuple(columns), centers, warm_start.column_centers)
 
 
-def _nothing(reduced: ReducedProblem, start: Start) -> BoundResult:
+def _trivial_result(reduced: ReducedProblem, start: InitialPoint) -> BoundResult:
     """No cost is negative: what is proven without a look."""
-    nothing = ClusterRestart(np.zeros(reduced.n_groups), (), start.centers)
-    return BoundResult(0.0, Leaf("trivial"), nothing)
+    nothing = ClusterWarmStart(np.zeros(reduced.n_groups), (), start.centers)
+    return BoundResult(0.0, LeafProof("trivial"), nothing)
+
+
+# What the cluster bound needs for many groups and for many cuts, on a few: to be compiled.
+
+
+def rehearse(problem: ReducedProblem) -> None:
+    """Share multipliers, and look at a soft model."""
+    together = np.zeros(problem.n_groups, dtype=np.int64)
+    for n_cells in (1, problem.n_groups):  # by a sample of the groups, and by all
+        cells_of(problem.points, together, n_cells)
+    cuts = Cuts(
+        SparseRows.of(np.array([[1.0, 0.0]])), np.zeros(1), np.zeros(1, dtype=np.int64),
+        np.ones(1), np.ones(2), 0.0, np.ones(2),
+    )  # fmt: skip
+    LogSumExpModel(cuts, 1.0).value(np.zeros(2))

@@ -22,10 +22,10 @@ The total is below ``(3 n + 2.5 d + 35) EPS M``; `pricing_error` returns ``4 (n 
 
 **Means.** A weighted mean of numbers of size at most ``X`` errs by less than
 ``3 (n + 10) EPS X``, and the function whose root it is by less than that times the total weight;
-`mean_slack` returns ``8 (n + 16) EPS X`` per axis.
+`mean_rounding_error` returns ``8 (n + 16) EPS X`` per axis.
 
-**The bound.** ``sum lam`` is rounded once (`exact_total`), then a product and a difference:
-`total_above`, `lagrangian_below`. Underflow plays no part: `Problem` keeps squares far above
+**The bound.** ``sum lam`` is rounded once (`exact_sum`), then a product and a difference:
+`sum_upper_bound`, `lagrangian_lower_bound`. Underflow plays no part: `Problem` keeps squares far above
 the smallest normal number.
 """
 
@@ -36,7 +36,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.problem.tables import column_ranges, exact_total, row_blocks
+from certikmeans.problem.arrays import column_ranges, exact_sum, iter_row_blocks
 from certikmeans.rounding import EPS
 
 
@@ -47,17 +47,17 @@ def pricing_error(
     n, d = points.shape
     farthest = math.sqrt(float(np.sum(_largest(points) ** 2)))
     magnitude = 0.0
-    for rows in row_blocks(points):
+    for rows in iter_row_blocks(points):
         norms = np.sqrt(np.einsum("ij,ij->i", points[rows], points[rows]))
-        far = weights[rows] * (norms + farthest) ** 2
-        magnitude += float(np.sum(np.abs(lam[rows])) + np.sum(far))
+        largest_costs = weights[rows] * (norms + farthest) ** 2
+        magnitude += float(np.sum(np.abs(lam[rows])) + np.sum(largest_costs))
     return float(4.0 * (n + d + 16) * EPS * magnitude)
 
 
-def mean_slack(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def mean_rounding_error(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """At least the rounding error of a weighted mean, per axis."""
-    slack: NDArray[np.float64] = 8.0 * (len(points) + 16) * EPS * _largest(points)
-    return slack
+    error: NDArray[np.float64] = 8.0 * (len(points) + 16) * EPS * _largest(points)
+    return error
 
 
 def _largest(points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -66,18 +66,20 @@ def _largest(points: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.maximum(-low, high)
 
 
-def total_above(spent: float, count: int, sigma_above: float) -> float:
+def sum_upper_bound(spent: float, count: int, sigma_above: float) -> float:
     """At least ``spent + count sigma``, given at least ``sigma >= 0``."""
     return (spent + count * sigma_above) * (1.0 + 4.0 * EPS)
 
 
-def lagrangian_below(lam: NDArray[np.float64], spent_above: float) -> float:
+def lagrangian_lower_bound(lam: NDArray[np.float64], spent_above: float) -> float:
     """At most ``sum lam - sum_k sigma_k``, given at least the sum of the sigmas.
 
-    >>> lagrangian_below(np.array([1.0, 2.0]), 1.0) <= 2.0
+    >>> lagrangian_lower_bound(np.array([1.0, 2.0]), 1.0) <= 2.0
     True
     """
-    total = exact_total(lam)
+    total = exact_sum(lam)
     # Of more groups than there are in a block the total errs by far less than EPS^1.5 of sizes.
-    doubt = EPS * (2.0 * (abs(total) + abs(spent_above)) + 1e-6 * float(np.abs(lam).sum()))
-    return (total - spent_above) - doubt
+    rounding_margin = EPS * (
+        2.0 * (abs(total) + abs(spent_above)) + 1e-6 * float(np.abs(lam).sum())
+    )
+    return (total - spent_above) - rounding_margin

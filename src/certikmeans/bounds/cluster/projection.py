@@ -25,12 +25,12 @@ Matrix = NDArray[np.float64]
 
 NEWTON_STEPS = 40
 # Damping, in units of the rows' mean square: at the start, and at the end.
-DAMPING, LEAST_DAMPING = 1e-2, 1e-9
+DAMPING, MIN_DAMPING = 1e-2, 1e-9
 ARMIJO = 1e-4
-SHORTEST = 1e-9
-FEW = 16  # variables that numpy is good enough for
-SETTLED = 1e-13
-EXCHANGES = 3  # of many variables at once that need not help
+MIN_STEP = 1e-9
+MAX_PIVOTING_ORDER = 16  # variables that numpy is good enough for
+PIVOT_TOL = 1e-13
+MAX_BLOCK_EXCHANGES = 3  # of many variables at once that need not help
 
 
 @final
@@ -57,14 +57,14 @@ class Projection:
 
 def project(
     rows: Matrix,
-    needed: Vector,
+    rhs: Vector,
     reference: Vector,
     low: Vector,
     high: Vector,
     tolerance: float,
     excess_of: Callable[[Vector], float] | None = None,
 ) -> Projection:
-    """Project ``reference`` on ``rows @ t >= needed`` within ``[low, high]``.
+    """Project ``reference`` on ``rows @ t >= rhs`` within ``[low, high]``.
 
     Parameters
     ----------
@@ -85,38 +85,38 @@ def project(
     >>> np.round(found.point, 6)
     array([0.5, 0.5])
     """
-    dual = _Dual(rows, needed, reference, low, high)
+    dual = _Dual(rows, rhs, reference, low, high)
     square = max(float(np.einsum("ij,ij->i", rows, rows).mean()), 1e-300)
-    here = dual.at(np.zeros(len(rows)))
-    first = _residual(here)
+    current = dual.at(np.zeros(len(rows)))
+    first = _residual(current)
     excess = np.inf
     steps = 0
     while steps < NEWTON_STEPS:
-        residual = _residual(here)
+        residual = _residual(current)
         if residual <= tolerance:
             break
         steps += 1
         fading = min((residual / first) ** 2, 0.4**steps)
-        damping = square * max(LEAST_DAMPING, DAMPING * fading)
-        step = _newton_step(rows, here, low, high, damping)
-        following = _line_search(dual, here, step)
-        if following is None:
+        damping = square * max(MIN_DAMPING, DAMPING * fading)
+        step = _newton_step(rows, current, low, high, damping)
+        next_point = _line_search(dual, current, step)
+        if next_point is None:
             break
-        here = following
-        excess = dual.excess(here) if excess_of is None else excess_of(here.mu)
+        current = next_point
+        excess = dual.excess(current) if excess_of is None else excess_of(current.mu)
         if excess < 0.0:
             break
-    violation = max(0.0, float(here.missing.max()))
-    return Projection(here.point, here.mu, violation, excess, steps)
+    violation = max(0.0, float(current.dual_gradient.max()))
+    return Projection(current.point, current.mu, violation, excess, steps)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Position:
+class _DualPoint:
     mu: Vector
     unclipped: Vector
     point: Vector
-    missing: Vector  # needed - rows @ point: the slope of the dual
+    dual_gradient: Vector  # needed - rows @ point: the slope of the dual
     value: float
 
 
@@ -124,58 +124,64 @@ class _Position:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Dual:
     rows: Matrix
-    needed: Vector
+    rhs: Vector
     reference: Vector
     low: Vector
     high: Vector
 
-    def at(self, mu: Vector) -> _Position:
+    def at(self, mu: Vector) -> _DualPoint:
         unclipped = self.reference + mu @ self.rows
         point = np.clip(unclipped, self.low, self.high)
-        missing = self.needed - self.rows @ point
+        dual_gradient = self.rhs - self.rows @ point
         move = point - self.reference
-        return _Position(
-            mu, unclipped, point, missing, 0.5 * float(move @ move) + float(mu @ missing)
+        return _DualPoint(
+            mu,
+            unclipped,
+            point,
+            dual_gradient,
+            0.5 * float(move @ move) + float(mu @ dual_gradient),
         )
 
-    def excess(self, position: _Position) -> float:
+    def excess(self, position: _DualPoint) -> float:
         """Largest ``mu.(R t - c) / sum(mu)`` over the box."""
         total = float(position.mu.sum())
         if total <= 0.0:
             return np.inf
-        pull = position.unclipped - self.reference
-        reach = float(np.maximum(pull * self.low, pull * self.high).sum())
-        return (reach - float(position.mu @ self.needed)) / total
+        direction = position.unclipped - self.reference
+        reach = float(np.maximum(direction * self.low, direction * self.high).sum())
+        return (reach - float(position.mu @ self.rhs)) / total
 
 
-def _residual(position: _Position) -> float:
+def _residual(position: _DualPoint) -> float:
     """Distance from the maximum: the largest slope that ``mu >= 0`` does not excuse."""
-    slope = position.missing
+    slope = position.dual_gradient
     return float(np.where(position.mu > 0.0, np.abs(slope), np.maximum(slope, 0.0)).max())
 
 
 def _newton_step(
-    rows: Matrix, position: _Position, low: Vector, high: Vector, damping: float
+    rows: Matrix, position: _DualPoint, low: Vector, high: Vector, damping: float
 ) -> Vector:
     """Maximise slope and curvature over ``mu + step >= 0``.
 
     Variables on a bound count as free: at the start all of them are, and want to move.
     """
-    mu, slope = position.mu, position.missing
+    mu, slope = position.mu, position.dual_gradient
     moving = (mu > 0.0) | (slope > 0.0)
     free = (position.unclipped >= low) & (position.unclipped <= high)
     active = rows[moving]
     curvature = (active * free) @ active.T
     curvature[np.diag_indices_from(curvature)] += damping
     step = np.zeros(len(mu))
-    step[moving] = _least(curvature, slope[moving] + curvature @ mu[moving]) - mu[moving]
+    step[moving] = (
+        _nonneg_quadratic_min(curvature, slope[moving] + curvature @ mu[moving]) - mu[moving]
+    )
     return step
 
 
-def _least(matrix: Matrix, linear: Vector) -> Vector:
+def _nonneg_quadratic_min(matrix: Matrix, linear: Vector) -> Vector:
     """The least of ``1/2 x' matrix x - linear' x`` over ``x >= 0``; the matrix is positive."""
-    if len(linear) <= FEW:
-        found = _least_of_few(matrix, linear)
+    if len(linear) <= MAX_PIVOTING_ORDER:
+        found = _block_pivoting(matrix, linear)
         if found is not None:
             return found
     # Loaded where it is needed: that takes longer than a small run.
@@ -183,44 +189,44 @@ def _least(matrix: Matrix, linear: Vector) -> Vector:
     from scipy.optimize import nnls
 
     factor = np.tril(cho_factor(matrix, lower=True)[0])
-    goal = solve_triangular(factor, linear, lower=True)
-    return np.asarray(nnls(factor.T, goal, maxiter=10 * len(linear) + 30)[0])
+    transformed = solve_triangular(factor, linear, lower=True)
+    return np.asarray(nnls(factor.T, transformed, maxiter=10 * len(linear) + 30)[0])
 
 
-def _least_of_few(matrix: Matrix, linear: Vector) -> Vector | None:
+def _block_pivoting(matrix: Matrix, linear: Vector) -> Vector | None:
     """The same by exchanging all variables that are on the wrong side at once.
 
     Where that does not bring their number down, one at a time (Júdice and Pires 1994): few
     systems are solved, and none twice. None where rounding keeps it from ending.
     """
     np.linalg.cholesky(matrix)  # raises where the matrix is not positive
-    settled = SETTLED * float(np.abs(linear).max(initial=0.0))
+    pivot_tol = PIVOT_TOL * float(np.abs(linear).max(initial=0.0))
     free = linear > 0.0
-    fewest, chances = len(linear) + 1, EXCHANGES
+    fewest, block_exchanges_left = len(linear) + 1, MAX_BLOCK_EXCHANGES
     for _ in range(3 * len(linear) + 10):
         rows = np.flatnonzero(free)
         x = np.zeros(len(linear))
         x[rows] = np.linalg.solve(matrix[rows[:, None], rows], linear[rows])
-        wrong = np.flatnonzero(np.where(free, x <= 0.0, linear - matrix @ x > settled))
+        wrong = np.flatnonzero(np.where(free, x <= 0.0, linear - matrix @ x > pivot_tol))
         if len(wrong) == 0:
             return x
         if len(wrong) < fewest:
-            fewest, chances = len(wrong), EXCHANGES
-        elif chances > 0:
-            chances -= 1
+            fewest, block_exchanges_left = len(wrong), MAX_BLOCK_EXCHANGES
+        elif block_exchanges_left > 0:
+            block_exchanges_left -= 1
         else:
             wrong = wrong[-1:]
         free[wrong] = ~free[wrong]
     return None
 
 
-def _line_search(dual: _Dual, here: _Position, step: Vector) -> _Position | None:
+def _line_search(dual: _Dual, current: _DualPoint, step: Vector) -> _DualPoint | None:
     """Shorten the step until the dual has risen enough; None when rounding hides any rise."""
-    rise = float(here.missing @ step)
+    directional_derivative = float(current.dual_gradient @ step)
     size = 1.0
-    while size > SHORTEST and rise > 0.0:
-        there = dual.at(np.maximum(here.mu + size * step, 0.0))
-        if there.value >= here.value + ARMIJO * size * rise:
-            return there
+    while size > MIN_STEP and directional_derivative > 0.0:
+        trial = dual.at(np.maximum(current.mu + size * step, 0.0))
+        if trial.value >= current.value + ARMIJO * size * directional_derivative:
+            return trial
         size *= 0.3
     return None

@@ -10,31 +10,32 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
-from certikmeans.bounds.grouped import compiled, scip
-from certikmeans.bounds.grouped.chunks import Answers, ChunkSolver, Effort, make_chunks
-from certikmeans.bounds.grouped.groups import Groups, make_groups
-from certikmeans.bounds.grouped.lagrangian import Evaluated, Lagrangian
-from certikmeans.bounds.grouped.multipliers import (
-    Climb,
-    climb,
-    climb_on,
-    even_out,
-    same_boxes,
+from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
+from certikmeans.bounds.grouped import scip, tasks
+from certikmeans.bounds.grouped.bundle import (
+    AscentState,
+    DualEvaluation,
+    LagrangianDual,
+    ascend,
+    average_over_classes,
+    continue_ascent,
+    symmetry_classes,
 )
+from certikmeans.bounds.grouped.sample_groups import SampleGroups, make_sample_groups
+from certikmeans.bounds.grouped.tasks import ChunkSolver, GroupSolutions, SearchLimits, make_chunks
 from certikmeans.errors import InputError
-from certikmeans.execution import Crew
-from certikmeans.kernels.grouped.viable import distance_ranges, narrow
-from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import Leaf
+from certikmeans.kernels.grouped.preprocessing import distance_ranges, reduce_allowed
+from certikmeans.parallel import TaskPool
+from certikmeans.problem.domain import Domain
+from certikmeans.proof import LeafProof
 from certikmeans.stop import StopSignal
 
-SOLVERS: dict[str, ChunkSolver] = {"compiled": compiled.solve_chunk, "scip": scip.solve_chunk}
+SOLVERS: dict[str, ChunkSolver] = {"compiled": tasks.solve_chunk, "scip": scip.solve_chunk}
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Restart:
+class GroupedWarmStart:
     """Multipliers and labels of the groups: where the next part starts from."""
 
     nu: NDArray[np.float64]  # (G, K, d)
@@ -42,7 +43,7 @@ class Restart:
 
 
 @final
-class GroupedBound(AbstractBound[Groups]):
+class GroupedBound(LowerBound[SampleGroups]):
     """Lagrangian decomposition over groups of samples (the paper's ``SG + LD``).
 
     Every group has its own copy of the centres. "All copies are equal" is relaxed with
@@ -74,7 +75,7 @@ class GroupedBound(AbstractBound[Groups]):
     """
 
     name: ClassVar[str] = "grouped"
-    has_evidence: ClassVar[bool] = False
+    certifiable: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -93,116 +94,121 @@ class GroupedBound(AbstractBound[Groups]):
             )
         self._solve = SOLVERS[solver]
         self._max_evaluations = max_evaluations
-        self._effort = Effort(relative_tolerance, quick_limit, node_limit)
+        self._limits = SearchLimits(relative_tolerance, quick_limit, node_limit)
         self._max_group_size = max_group_size
 
-    def rehearse(self, setting: Setting) -> None:
+    def rehearse(self, inputs: BoundInput) -> None:
         """Let several groups agree on their centres."""
-        small, whole = GroupedBound(max_group_size=4), Subproblem.root(setting.problem)
-        small.evaluate(small.prepare(setting), whole, np.inf, StopSignal())
+        small, whole = GroupedBound(max_group_size=4), Domain.root(inputs.problem)
+        small.compute(small.setup(inputs), whole, np.inf, StopSignal())
 
-    def prepare(self, setting: Setting) -> Groups:
+    def setup(self, inputs: BoundInput) -> SampleGroups:
         """Form the groups."""
-        return make_groups(setting.problem, self._max_group_size)
+        return make_sample_groups(inputs.problem, self._max_group_size)
 
-    def evaluate(
+    def compute(
         self,
-        state: Groups,
-        part: Subproblem,
+        state: SampleGroups,
+        domain: Domain,
         cutoff: float,
         stop: StopSignal,
-        restart: Any = None,
-        root: Root | None = None,
+        warm_start: Any = None,
+        ctx: BoundContext | None = None,
     ) -> BoundResult:
-        """Bound the reduced cost of every labelling in ``part``.
+        """Bound the reduced cost of every labelling in ``domain``.
 
-        Chunks of groups run on the executor of ``root``; the value does not depend on it.
+        Chunks of groups run on the executor of ``ctx``; the value does not depend on it.
         """
-        part, viable = _usable(state, part)
-        nearest = np.empty(viable.shape)
-        farthest = np.empty(viable.shape)
-        distance_ranges(state.points, part.lower, part.upper, nearest, farthest)
-        classes = same_boxes(part.lower, part.upper, viable)
-        if not narrow(nearest, farthest, state.link_start, state.link, viable):
-            return BoundResult(np.inf, Leaf(self.name), restart)
-        if restart is None:
-            shape = (state.n_sets, *part.lower.shape)
-            restart = Restart(np.zeros(shape), np.full(len(state.order), -1))
-        lagrangian = Lagrangian(
+        domain, allowed = _normalized_domain(state, domain)
+        nearest = np.empty(allowed.shape)
+        farthest = np.empty(allowed.shape)
+        distance_ranges(state.points, domain.lower, domain.upper, nearest, farthest)
+        classes = symmetry_classes(domain.lower, domain.upper, allowed)
+        if not reduce_allowed(nearest, farthest, state.link_start, state.link, allowed):
+            return BoundResult(np.inf, LeafProof(self.name), warm_start)
+        if warm_start is None:
+            shape = (state.n_sets, *domain.lower.shape)
+            warm_start = GroupedWarmStart(np.zeros(shape), np.full(len(state.order), -1))
+        lagrangian = LagrangianDual(
             state,
-            part,
-            make_chunks(state, part, viable, nearest),
+            domain,
+            make_chunks(state, domain, allowed, nearest),
             self._solve,
-            self._effort,
-            Crew() if root is None else Crew(root.executor, root.far, root.n_threads),
+            self._limits,
+            TaskPool() if ctx is None else TaskPool(ctx.executor, ctx.remote, ctx.n_threads),
             stop,
         )
-        keep = _keeper(root, stop)
-        if root is not None and isinstance(root.kept, Climb):
-            at = copy.deepcopy(root.kept)
-            best, history = climb_on(lagrangian, at, cutoff, self._max_evaluations, keep)
+        keep = _checkpoint_callback(ctx, stop)
+        if ctx is not None and isinstance(ctx.kept, AscentState):
+            ascent = copy.deepcopy(ctx.kept)
+            best, history = continue_ascent(lagrangian, ascent, cutoff, self._max_evaluations, keep)
         else:
-            first = lagrangian.evaluate(even_out(restart.nu, classes), restart.labels)
-            best, history = climb(lagrangian, first, classes, cutoff, self._max_evaluations, keep)
-        return self._result(best, history, part, state)
+            first = lagrangian.compute(
+                average_over_classes(warm_start.nu, classes), warm_start.labels
+            )
+            best, history = ascend(lagrangian, first, classes, cutoff, self._max_evaluations, keep)
+        return self._result(best, history, domain, state)
 
     def _result(
-        self, best: Evaluated, history: list[float], part: Subproblem, groups: Groups
+        self, best: DualEvaluation, history: list[float], domain: Domain, groups: SampleGroups
     ) -> BoundResult:
         return BoundResult(
             best.value,
-            Leaf(self.name),
-            Restart(best.nu, best.answers.labels),
-            _suggestions(best.answers, part, groups),
+            LeafProof(self.name),
+            GroupedWarmStart(best.nu, best.solutions.labels),
+            _candidate_centers(best.solutions, domain, groups),
             numbers={
                 "evaluations": len(history),
-                "nodes": int(best.answers.nodes.sum()),
+                "nodes": int(best.solutions.nodes.sum()),
                 "history": history,
             },
         )
 
 
-def _keeper(root: Root | None, stop: StopSignal) -> Callable[[Climb], None]:
+def _checkpoint_callback(
+    ctx: BoundContext | None, stop: StopSignal
+) -> Callable[[AscentState], None]:
     """Who is told how far an ascent at the root is: as it is then, since it goes on.
 
     An evaluation that may have been cut short is made again.
     """
 
-    def keep(at: Climb) -> None:
-        if root is not None and stop.cause() is None:
-            snapshot = copy.deepcopy(at)
-            root.keep(lambda: snapshot)
+    def keep(ascent: AscentState) -> None:
+        if ctx is not None and stop.reason() is None:
+            snapshot = copy.deepcopy(ascent)
+            ctx.keep(lambda: snapshot)
 
     return keep
 
 
-def _usable(groups: Groups, part: Subproblem) -> tuple[Subproblem, NDArray[np.bool_]]:
+def _normalized_domain(groups: SampleGroups, domain: Domain) -> tuple[Domain, NDArray[np.bool_]]:
     """The part with proper boxes, and who may go where, in the order of the groups.
 
     A cluster whose box is empty has no members; its centre then plays no part, and any point
     serves as its box.
     """
-    if part.viable is None:
-        viable = np.ones((len(groups.order), len(part.lower)), dtype=np.bool_)
+    if domain.allowed is None:
+        allowed = np.ones((len(groups.order), len(domain.lower)), dtype=np.bool_)
     else:
-        viable = np.ascontiguousarray(part.viable[groups.order])
-    empty = np.any(part.lower > part.upper, axis=1)
+        allowed = np.ascontiguousarray(domain.allowed[groups.order])
+    empty = np.any(domain.lower > domain.upper, axis=1)
     if empty.any():
-        viable[:, empty] = False
-        points = np.where(np.expand_dims(empty, 1), part.lower, part.upper)
-        part = Subproblem(part.lower, points, part.viable)
-    return part, viable
+        allowed[:, empty] = False
+        points = np.where(np.expand_dims(empty, 1), domain.lower, domain.upper)
+        domain = Domain(domain.lower, points, domain.allowed)
+    return domain, allowed
 
 
-def _suggestions(
-    answers: Answers, part: Subproblem, groups: Groups
+def _candidate_centers(
+    solutions: GroupSolutions, domain: Domain, groups: SampleGroups
 ) -> tuple[NDArray[np.float64], ...]:
     """Centres averaged over the groups by the weight of their clusters; those of the largest."""
-    masses = answers.masses
+    masses = solutions.masses
     total = masses.sum(axis=0)
     even = np.where(total > 0.0, masses / np.where(total > 0.0, total, 1.0), 1.0 / len(masses))
-    average = np.einsum("gk,gkj->kj", even, answers.centers)
+    average = np.einsum("gk,gkj->kj", even, solutions.centers)
     largest = int(np.argmax(np.diff(groups.starts)))
     return tuple(
-        np.clip(centers, part.lower, part.upper) for centers in (average, answers.centers[largest])
+        np.clip(centers, domain.lower, domain.upper)
+        for centers in (average, solutions.centers[largest])
     )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.grouped.chunks import Answers, Chunk, Effort
+from certikmeans.bounds.grouped.tasks import Chunk, GroupSolutions, SearchLimits
 from certikmeans.errors import MissingExtraError
 from certikmeans.stop import StopSignal
 
@@ -16,11 +16,11 @@ PRECISION = 1e-8  # feasibility asked of SCIP
 
 
 def solve_chunk(
-    chunk: Chunk, nu: NDArray[np.float64], labels: NDArray[np.int64], effort: Effort
-) -> Answers:
+    chunk: Chunk, nu: NDArray[np.float64], labels: NDArray[np.int64], limits: SearchLimits
+) -> GroupSolutions:
     """Solve the groups of ``chunk`` with linear terms ``nu``; ``labels`` are not used."""
     n_sets = len(chunk.starts) - 1
-    answers = Answers(
+    solutions = GroupSolutions(
         values=np.full(n_sets, np.inf),
         bounds=np.full(n_sets, -np.inf),
         centers=np.broadcast_to(0.5 * (chunk.lower + chunk.upper), nu.shape).copy(),
@@ -28,44 +28,44 @@ def solve_chunk(
         nodes=np.zeros(n_sets, dtype=np.int64),
         labels=np.full(len(labels), -1),
     )
-    stop = StopSignal(effort.seconds if np.isfinite(effort.seconds) else None)
+    stop = StopSignal(limits.seconds if np.isfinite(limits.seconds) else None)
     for g in range(n_sets):
-        _solve_group(chunk, g, nu[g], effort._replace(seconds=stop.remaining), answers)
-    return answers
+        _solve_group(chunk, g, nu[g], limits._replace(seconds=stop.remaining), solutions)
+    return solutions
 
 
 def _solve_group(
-    chunk: Chunk, g: int, nu: NDArray[np.float64], effort: Effort, answers: Answers
+    chunk: Chunk, g: int, nu: NDArray[np.float64], limits: SearchLimits, solutions: GroupSolutions
 ) -> None:
     rows = range(int(chunk.starts[g]), int(chunk.starts[g + 1]))
     scale = _scale(chunk, rows)
     model, centers, choices = _model(chunk, rows, nu / scale, scale)
-    model.setParam("limits/gap", effort.relative_tolerance)
-    model.setParam("limits/totalnodes", effort.node_limit)
-    if np.isfinite(effort.seconds):
-        model.setParam("limits/time", effort.seconds)
+    model.setParam("limits/gap", limits.relative_tolerance)
+    model.setParam("limits/totalnodes", limits.node_limit)
+    if np.isfinite(limits.seconds):
+        model.setParam("limits/time", limits.seconds)
     model.optimize()
-    answers.nodes[g] = model.getNTotalNodes()
+    solutions.nodes[g] = model.getNTotalNodes()
     if model.getStatus() == "infeasible":
-        answers.bounds[g] = np.inf
+        solutions.bounds[g] = np.inf
         return
     size = 1.0 + float(np.sum(np.abs(nu) * (np.abs(chunk.lower) + np.abs(chunk.upper)))) / scale
     # The linear term is bounded by its corners, whatever SCIP says.
     corner = float(np.sum(np.minimum(nu * chunk.lower, nu * chunk.upper)))
-    answers.bounds[g] = max(corner, (model.getDualbound() - MARGIN * size) * scale)
+    solutions.bounds[g] = max(corner, (model.getDualbound() - MARGIN * size) * scale)
     if model.getNSols() == 0:
         return
     best = model.getBestSol()
     for s in rows:
         k = max(choices[s], key=lambda k: model.getSolVal(best, choices[s][k]))
-        answers.labels[s] = k
-        answers.masses[g, k] += chunk.weights[s]
+        solutions.labels[s] = k
+        solutions.masses[g, k] += chunk.weights[s]
     found = np.array([[model.getSolVal(best, one) for one in row] for row in centers])
-    answers.centers[g] = np.clip(found, chunk.lower, chunk.upper)
-    own = answers.labels[rows.start : rows.stop]
-    away = chunk.points[rows.start : rows.stop] - answers.centers[g][own]
+    solutions.centers[g] = np.clip(found, chunk.lower, chunk.upper)
+    own = solutions.labels[rows.start : rows.stop]
+    away = chunk.points[rows.start : rows.stop] - solutions.centers[g][own]
     squares = chunk.weights[rows.start : rows.stop] @ np.sum(away * away, axis=1)
-    answers.values[g] = float(squares + np.sum(nu * answers.centers[g]))
+    solutions.values[g] = float(squares + np.sum(nu * solutions.centers[g]))
 
 
 def _scale(chunk: Chunk, rows: range) -> float:
@@ -91,11 +91,11 @@ def _model(
     model.setParam("randomization/randomseedshift", 0)
     model.setParam("parallel/maxnthreads", 1)
     model.setParam("numerics/feastol", PRECISION)
-    n_clusters, n_axes = chunk.lower.shape
+    n_clusters, n_dims = chunk.lower.shape
     centers = [
         [
             model.addVar(lb=float(chunk.lower[k, j]), ub=float(chunk.upper[k, j]))
-            for j in range(n_axes)
+            for j in range(n_dims)
         ]
         for k in range(n_clusters)
     ]
@@ -104,17 +104,17 @@ def _model(
     for s in rows:
         cost = model.addVar(lb=0.0)
         costs.append(cost)
-        choices[s] = {k: model.addVar(vtype="B") for k in range(n_clusters) if chunk.viable[s, k]}
+        choices[s] = {k: model.addVar(vtype="B") for k in range(n_clusters) if chunk.allowed[s, k]}
         model.addCons(pyscipopt.quicksum(choices[s].values()) == 1)
         weight = float(chunk.weights[s]) / scale
         for k, chosen in choices[s].items():
             x = [float(v) for v in chunk.points[s]]
             far = sum(
                 max(abs(x[j] - chunk.lower[k, j]), abs(x[j] - chunk.upper[k, j])) ** 2
-                for j in range(n_axes)
+                for j in range(n_dims)
             )
             squares = pyscipopt.quicksum(
-                (centers[k][j] - x[j]) * (centers[k][j] - x[j]) for j in range(n_axes)
+                (centers[k][j] - x[j]) * (centers[k][j] - x[j]) for j in range(n_dims)
             )
             big = 1.000001 * weight * float(far)
             model.addCons(weight * squares - cost + big * chosen <= big)
@@ -123,7 +123,7 @@ def _model(
                 if int(t) < s and k in choices[s]:
                     model.addCons(choices[s][k] + choices[int(t)][k] <= 1)
     linear = pyscipopt.quicksum(
-        float(nu[k, j]) * centers[k][j] for k in range(n_clusters) for j in range(n_axes)
+        float(nu[k, j]) * centers[k][j] for k in range(n_clusters) for j in range(n_dims)
     )
     model.setObjective(pyscipopt.quicksum(costs) + linear, "minimize")
     return model, centers, choices

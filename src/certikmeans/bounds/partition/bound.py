@@ -2,47 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
-from certikmeans.bounds.partition.anticlusters import anticlusters
-from certikmeans.bounds.partition.evidence import flat_row
+from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
+from certikmeans.bounds.partition.parts import anticlusters
 from certikmeans.bounds.partition.run import PartProof, partition_bound
 from certikmeans.errors import WorkerError
-from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import AbstractEvidence, Leaf
+from certikmeans.problem.domain import Domain
+from certikmeans.proof import AbstractEvidence, LeafProof
 from certikmeans.stop import StopSignal
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Parts(AbstractEvidence):
+class PartitionEvidence(AbstractEvidence):
     """Groups, weights and multipliers of every part; about the whole."""
 
     parts: tuple[PartProof, ...]
     numbers: NDArray[np.int64]  # (n_groups,): what a group of the parts is called
 
-    def renumbered(self, order: NDArray[np.int64]) -> Parts:
+    def renumbered(self, order: NDArray[np.int64]) -> PartitionEvidence:
         """Return the same with group ``order[i]`` as group i."""
-        return Parts(self.parts, np.argsort(order)[self.numbers])
+        return PartitionEvidence(self.parts, np.argsort(order)[self.numbers])
 
     def joined(
         self, group_of: NDArray[np.int64], n_groups: int, inside: NDArray[np.float64]
-    ) -> Parts:
+    ) -> PartitionEvidence:
         """The same: what holds for all labellings holds for those of a part."""
         return self
 
     def row(self) -> NDArray[np.float64]:
         """Return the numbers as the checker reads them."""
-        return flat_row(self.parts, self.numbers)
+        return encode_parts(self.parts, self.numbers)
 
 
 @final
-class PartitionBound(AbstractBound[Setting]):
+class PartitionBound(LowerBound[BoundInput]):
     """``cost(S, w) >= sum_t cost(S_t, w_t)`` where the weights of the parts add up to w at most.
 
     Each part may choose labels and centres of its own, and is bounded by the semidefinite bound.
@@ -56,62 +56,66 @@ class PartitionBound(AbstractBound[Setting]):
     """
 
     name: ClassVar[str] = "partition"
-    uses_boxes: ClassVar[bool] = False
-    in_nodes: ClassVar[bool] = False
+    uses_center_boxes: ClassVar[bool] = False
+    usable_in_tree: ClassVar[bool] = False
 
     def __init__(self, *, size: int | None = None) -> None:
         self._size = size
 
-    def rehearse(self, setting: Setting) -> None:
+    def rehearse(self, inputs: BoundInput) -> None:
         """Cut the groups into two parts."""
-        problem = setting.problem
+        problem = inputs.problem
         labels = np.arange(problem.n_groups) % problem.n_clusters
         anticlusters(problem, labels, 2, np.zeros(problem.n_groups, dtype=np.bool_))
 
-    def prepare(self, setting: Setting) -> Setting:
+    def setup(self, inputs: BoundInput) -> BoundInput:
         """There is nothing to prepare: parts depend on the labelling."""
-        return setting
+        return inputs
 
-    def evaluate(
+    def compute(
         self,
-        state: Setting,
-        part: Subproblem,
+        state: BoundInput,
+        domain: Domain,
         cutoff: float,
         stop: StopSignal,
-        restart: Any = None,
-        root: Root | None = None,
+        warm_start: Any = None,
+        ctx: BoundContext | None = None,
     ) -> BoundResult:
-        """Bound the reduced cost of every labelling in ``part``."""
+        """Bound the reduced cost of every labelling in ``domain``."""
         problem = state.problem
-        if root is None:
-            middle = 0.5 * (part.lower + part.upper)
+        if ctx is None:
+            middle = 0.5 * (domain.lower + domain.upper)
             labels = state.assigner.assign(middle).labels
         else:
-            labels = root.news.labels()
+            labels = ctx.incumbent.labels()
         found = partition_bound(
             problem,
             labels,
             cutoff,
             stop,
-            executor=None if root is None else root.executor,
-            n_threads=1 if root is None else root.n_threads,
+            executor=None if ctx is None else ctx.executor,
+            n_threads=1 if ctx is None else ctx.n_threads,
             size=self._size,
             seed=state.seed,
-            on_bound=None if root is None else lambda value: root.news.prove(value, self.name),
-            far=None if root is None else root.far,
-            kept=None if root is None else root.kept,
-            keep=(lambda state: None) if root is None else root.keep,
-            on_work=None if root is None else root.on_work,
+            on_bound=None
+            if ctx is None
+            else lambda value: ctx.incumbent.update_bound(value, self.name),
+            remote=None if ctx is None else ctx.remote,
+            kept=None if ctx is None else ctx.kept,
+            keep=(lambda state: None) if ctx is None else ctx.keep,
+            progress=None if ctx is None else ctx.progress,
         )
         if found.failures and not found.parts:
             raise WorkerError(
                 "a worker failed: no part of the partition bound came back",
                 hint="the labelling and the bound from before are returned",
             )
-        evidence = Parts(found.parts, np.arange(problem.n_groups)) if found.parts else None
+        evidence = (
+            PartitionEvidence(found.parts, np.arange(problem.n_groups)) if found.parts else None
+        )
         return BoundResult(
             found.value,
-            Leaf(self.name, evidence) if evidence is not None else Leaf("trivial"),
+            LeafProof(self.name, evidence) if evidence is not None else LeafProof("trivial"),
             numbers={
                 "parts": found.n_parts,
                 "iterations": found.iterations,
@@ -119,3 +123,26 @@ class PartitionBound(AbstractBound[Setting]):
                 "ceiling": found.upper,
             },
         )
+
+
+# The parts of a proof as one row of numbers, the way a certificate holds them.
+#
+# The number of parts, then for every part: the number m of its groups, the number c of its cuts, m
+# groups, m weights, the ``m (m + 1) / 2`` multipliers of the upper triangle row by row, and four
+# numbers for every cut: s, t, u, which count the groups of the part (u = -1: a pair), and its
+# multiplier.
+
+
+def encode_parts(
+    parts: Sequence[PartProof], numbers: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """Return the row; group g of the problem is called ``numbers[g]`` there."""
+    pieces: list[NDArray[np.float64]] = [np.array([len(parts)], dtype=np.float64)]
+    for part in parts:
+        rows = part.rows if numbers is None else numbers[part.rows]
+        given = part.multipliers
+        cuts = np.column_stack([given.cuts.astype(np.float64), given.scaled(given.cut_multipliers)])
+        counts = np.array([len(rows), len(cuts)], dtype=np.float64)
+        pieces += [counts, rows.astype(np.float64), part.weights]
+        pieces += [given.scaled(given.triangle), cuts.ravel()]
+    return np.concatenate(pieces)

@@ -7,7 +7,7 @@ For parts whose weights add up to at most the weights of the whole,
 because each part may choose centres and labels of its own (`shares`). A part that has not been
 looked at, failed or was interrupted counts with what was proven for it until then, 0 at first: no
 cost is negative. Every value is proven by itself (`safe_bound`), rounding included, and the sum is
-rounded down: `math.fsum` and a product err by a unit in the last place, ``CLAIMED`` takes off far
+rounded down: `math.fsum` and a product err by a unit in the last place, ``CLAIMED_FRACTION`` takes off far
 more.
 """
 
@@ -24,37 +24,40 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from certikmeans.bounds.partition.compact import CompactMultipliers, CompactStart
-from certikmeans.bounds.partition.hands import Hands
-from certikmeans.bounds.partition.improve import PartAnswer, PartTask
-from certikmeans.bounds.partition.parts import Part, cut_into_parts
-from certikmeans.bounds.partition.shares import group_costs
-from certikmeans.bounds.partition.sizes import (
-    LARGEST_LATER,
-    SMALLEST,
+from certikmeans.bounds.partition.part_task import (
+    CompactAdmmState,
+    CompactMultipliers,
+    PartResult,
+    PartTask,
+)
+from certikmeans.bounds.partition.parts import Part, group_costs, split_into_parts
+from certikmeans.bounds.partition.scheduler import PartScheduler
+from certikmeans.bounds.partition.sizing import (
+    MAX_LATER_PART_SIZE,
+    MIN_PART_SIZE,
     first_size,
     next_size,
     part_size,
     rough_iterations,
     seconds_per_iteration,
 )
-from certikmeans.execution import Far
+from certikmeans.parallel import RemoteExecutor
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
 
 # Iterations of the first task of a part, a rough value, and of the later ones.
 FIRST_ITERATIONS = 30
-MORE_ITERATIONS = 40
+LATER_ITERATIONS = 40
 # A part whose value is this near to its incumbent's cost is done.
-NEAR = 1e-5
+TARGET_TOLERANCE = 1e-5
 # A part ends when a task brings less than this of its value, or after so many iterations ...
-LEAST_GAIN = 5e-5
-MOST_ITERATIONS = 2_000
+MIN_RELATIVE_GAIN = 5e-5
+MAX_ITERATIONS = 2_000
 # ... and, while coarser parts might do better, less than this of the way to its target: gains fall
 # by about a third from task to task, so it would hardly get there.
-LEAST_OF_THE_WAY = 0.3
+MIN_GAP_FRACTION = 0.3
 # What is claimed of the sum: a checker adds up in its own way, and must not come out below.
-CLAIMED = 1.0 - 1e-10
+CLAIMED_FRACTION = 1.0 - 1e-10
 
 
 @final
@@ -83,7 +86,7 @@ class PartitionResult:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class PartitionKept:
+class PartitionState:
     """What the bound needs to go on with its parts."""
 
     labels: NDArray[np.int64]  # the parts follow from them, and from
@@ -91,7 +94,7 @@ class PartitionKept:
     first_iterations: int = FIRST_ITERATIONS
     speed: float = 0.0
     best: PartitionResult | None = None  # of smaller parts
-    progress: tuple[dict[str, Any], ...] = ()
+    part_states: tuple[dict[str, Any], ...] = ()
 
 
 def partition_bound(
@@ -105,10 +108,10 @@ def partition_bound(
     size: int | None = None,
     seed: int = 0,
     on_bound: Callable[[float], None] | None = None,
-    far: Far | None = None,
-    kept: PartitionKept | None = None,
-    keep: Callable[[Callable[[], PartitionKept]], None] = lambda state: None,
-    on_work: Callable[..., None] | None = None,
+    remote: RemoteExecutor | None = None,
+    kept: PartitionState | None = None,
+    keep: Callable[[Callable[[], PartitionState]], None] = lambda state: None,
+    progress: Callable[..., None] | None = None,
 ) -> PartitionResult:
     """Bound the reduced cost, ``offset`` not included, of every proper labelling from below.
 
@@ -141,60 +144,70 @@ def partition_bound(
     """
     if kept is not None:
         labels = kept.labels  # the parts follow from them
-    hands: Hands[_Progress] = Hands(executor, n_threads, far, problem.points)
-    once = _Once(problem, labels, cutoff, stop, seed, hands, on_work)
+    scheduler: PartScheduler[_PartState] = PartScheduler(
+        executor, n_threads, remote, problem.points
+    )
+    inputs = _PartitionInput(problem, labels, cutoff, stop, seed, scheduler, progress)
     with threadpool_limits(limits=1):
-        if size is None and problem.n_groups <= SMALLEST:
+        if size is None and problem.n_groups <= MIN_PART_SIZE:
             size = problem.n_groups
         if size is not None:
-            parts = once.cut(size, on_bound)
-            parts.go_on(kept)
-            parts.watch(functools.partial(_told, keep, PartitionKept(labels, size), parts))
+            parts = inputs.start_run(size, on_bound)
+            parts.restore(kept)
+            parts.set_callback(
+                functools.partial(_register_checkpoint, keep, PartitionState(labels, size), parts)
+            )
             return parts.finish()
         counts = problem.n_groups, problem.n_clusters
         cost = float(group_costs(problem, labels).sum())
         if kept is None:
             speed = seconds_per_iteration(problem, labels, stop)
             size = first_size(*counts, stop.remaining, n_threads, speed)
-            few = rough_iterations(
+            first_iterations = rough_iterations(
                 problem.n_groups, size, stop.remaining, n_threads, speed, FIRST_ITERATIONS
             )
-            stage = PartitionKept(labels, size, few, speed)
+            stage = PartitionState(labels, size, first_iterations, speed)
         else:
             stage = kept
         while True:
             size, best = stage.size, stage.best
-            above = on_bound if best is None else _above(best.value, on_bound)
-            parts = once.cut(size, above, stage.first_iterations)
-            parts.go_on(stage)
-            parts.watch(functools.partial(_told, keep, stage, parts))
-            parts.work(patient=size >= problem.n_groups)
-            best = _better(best, parts.result())
-            if best.value >= cutoff or stop.cause() is not None or size >= problem.n_groups:
+            report_if_better = (
+                on_bound if best is None else _only_improvements(best.value, on_bound)
+            )
+            parts = inputs.start_run(size, report_if_better, stage.first_iterations)
+            parts.restore(stage)
+            parts.set_callback(functools.partial(_register_checkpoint, keep, stage, parts))
+            parts.run_tasks(until_converged=size >= problem.n_groups)
+            best = _better_result(best, parts.result())
+            if best.value >= cutoff or stop.reason() is not None or size >= problem.n_groups:
                 break
             # Parts gain little before the time is over: coarser ones lose less.
-            most = part_size(*counts, stop.remaining, n_threads, stage.speed, LARGEST_LATER)
-            coarser = next_size(counts[0], size, cost - best.value, cost - cutoff, most)
+            affordable = part_size(
+                *counts, stop.remaining, n_threads, stage.speed, MAX_LATER_PART_SIZE
+            )
+            coarser = next_size(counts[0], size, cost - best.value, cost - cutoff, affordable)
             if not coarser:
                 break
-            stage = PartitionKept(labels, coarser, FIRST_ITERATIONS, stage.speed, best)
-        return _better(best, parts.finish())
+            stage = PartitionState(labels, coarser, FIRST_ITERATIONS, stage.speed, best)
+        return _better_result(best, parts.finish())
 
 
-def _better(best: PartitionResult | None, found: PartitionResult) -> PartitionResult:
+def _better_result(best: PartitionResult | None, found: PartitionResult) -> PartitionResult:
     return found if best is None or found.value > best.value else best
 
 
-def _told(
-    keep: Callable[[Callable[[], PartitionKept]], None], stage: PartitionKept, parts: _Run
+def _register_checkpoint(
+    keep: Callable[[Callable[[], PartitionState]], None],
+    stage: PartitionState,
+    parts: _PartitionRun,
 ) -> None:
     """Say how to get to where the parts are."""
-    keep(lambda: replace(stage, progress=parts.progress()))
+    keep(lambda: replace(stage, part_states=parts.part_states()))
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Once:
+class _PartitionInput:
     """What every partition of a run has in common."""
 
     problem: ReducedProblem
@@ -202,21 +215,21 @@ class _Once:
     cutoff: float
     stop: StopSignal
     seed: int
-    hands: Hands[_Progress]
-    on_work: Callable[..., None] | None
+    scheduler: PartScheduler[_PartState]
+    progress: Callable[..., None] | None
 
-    def cut(
+    def start_run(
         self,
         size: int,
         on_bound: Callable[[float], None] | None,
         first_iterations: int = FIRST_ITERATIONS,
-    ) -> _Run:
+    ) -> _PartitionRun:
         """Parts of a size, ready to be worked on."""
-        parts = cut_into_parts(self.problem, self.labels, size, self.seed)
-        return _Run(parts, self, on_bound, first_iterations)
+        parts = split_into_parts(self.problem, self.labels, size, self.seed)
+        return _PartitionRun(parts, self, on_bound, first_iterations)
 
 
-def _above(
+def _only_improvements(
     known: float, on_bound: Callable[[float], None] | None
 ) -> Callable[[float], None] | None:
     """Tell only what is better than what is known already."""
@@ -227,15 +240,15 @@ def _above(
 
 @final
 @dataclass(slots=True, eq=False)
-class _Progress:
+class _PartState:
     """How far a part is."""
 
     part: Part
     target: float
     value: float = 0.0
     proof: CompactMultipliers | None = None
-    start: CompactStart | None = None
-    last: float = math.inf  # gain of the last task
+    start: CompactAdmmState | None = None
+    last_gain: float = math.inf  # gain of the last task
     gain: float = math.inf  # the larger of the last two: one may be unlucky
     rate: float = math.inf  # gain per second of the last one
     iterations: int = 0
@@ -243,133 +256,147 @@ class _Progress:
     failures: int = 0
     ended: bool = False
 
-    def stalled(self, patient: bool) -> bool:
+    def stalled(self, until_converged: bool) -> bool:
         """Whether more tasks would hardly help."""
         if self.ended or self.tasks < 2:
             return self.ended
-        if patient:
-            return self.gain <= LEAST_GAIN * self.value
-        way = self.target - self.value
-        return self.last <= max(LEAST_GAIN * self.value, LEAST_OF_THE_WAY * way)
+        if until_converged:
+            return self.gain <= MIN_RELATIVE_GAIN * self.value
+        gap = self.target - self.value
+        return self.last_gain <= max(MIN_RELATIVE_GAIN * self.value, MIN_GAP_FRACTION * gap)
 
 
 # What changes of it.
-FAR = tuple(field.name for field in fields(_Progress) if field.name not in ("part", "target"))
+STATE_FIELDS = tuple(
+    field.name for field in fields(_PartState) if field.name not in ("part", "target")
+)
 
 
 @final
-class _Run:
+class _PartitionRun:
     def __init__(
         self,
         parts: tuple[Part, ...],
-        once: _Once,
+        inputs: _PartitionInput,
         on_bound: Callable[[float], None] | None,
         first_iterations: int,
     ) -> None:
-        cutoff = once.cutoff
+        cutoff = inputs.cutoff
         self._first_iterations = first_iterations
-        self._cutoff, self._stop, self._on_bound = cutoff, once.stop, on_bound
-        self._hands = once.hands
-        self._on_work = once.on_work
+        self._cutoff, self._stop, self._on_bound = cutoff, inputs.stop, on_bound
+        self._scheduler = inputs.scheduler
+        self._on_work = inputs.progress
         self._upper = math.fsum(part.upper for part in parts)
         # Each its share of the cutoff, if they can reach it at all.
-        ratio = min(1.0 - NEAR, cutoff / self._upper * (1.0 + 1e-9)) if self._upper > 0.0 else 0.0
-        self._all = [_Progress(part, ratio * part.upper) for part in parts]
+        ratio = (
+            min(1.0 - TARGET_TOLERANCE, cutoff / self._upper * (1.0 + 1e-9))
+            if self._upper > 0.0
+            else 0.0
+        )
+        self._states = [_PartState(part, ratio * part.upper) for part in parts]
         self._failures = 0
         self._best = 0.0
-        self._on_answer: Callable[[], None] = lambda: None
+        self._on_result: Callable[[], None] = lambda: None
 
-    def watch(self, on_answer: Callable[[], None]) -> None:
+    def set_callback(self, on_result: Callable[[], None]) -> None:
         """Have somebody called after every answer."""
-        self._on_answer = on_answer
+        self._on_result = on_result
 
-    def progress(self) -> tuple[dict[str, Any], ...]:
+    def part_states(self) -> tuple[dict[str, Any], ...]:
         """How far the parts are."""
-        return tuple({name: getattr(one, name) for name in FAR} for one in self._all)
+        return tuple(
+            {name: getattr(state, name) for name in STATE_FIELDS} for state in self._states
+        )
 
-    def go_on(self, before: PartitionKept | None) -> None:
+    def restore(self, before: PartitionState | None) -> None:
         """Go on where a run before was."""
-        if before is not None and len(before.progress) == len(self._all):
-            for one, fields in zip(self._all, before.progress, strict=True):
-                for name in FAR:
-                    setattr(one, name, fields[name])
-                if one.failures:  # somebody else may do better
-                    one.failures, one.ended = 0, False
-            self._tell()
+        if before is not None and len(before.part_states) == len(self._states):
+            for state, fields in zip(self._states, before.part_states, strict=True):
+                for name in STATE_FIELDS:
+                    setattr(state, name, fields[name])
+                if state.failures:  # somebody else may do better
+                    state.failures, state.ended = 0, False
+            self._report_bound()
 
     @property
     def value(self) -> float:
         """The sum, rounded down."""
-        total = math.fsum(one.value for one in self._all)
-        return max(0.0, math.nextafter(CLAIMED * total, -math.inf))
+        total = math.fsum(state.value for state in self._states)
+        return max(0.0, math.nextafter(CLAIMED_FRACTION * total, -math.inf))
 
-    def work(self, *, patient: bool) -> None:
+    def run_tasks(self, *, until_converged: bool) -> None:
         """Run tasks until the cutoff, the end of time, or the end of progress."""
         with threadpool_limits(limits=1):  # tasks share the cores; products are small
-            self._work(self._hands, patient)
+            self._run_tasks(self._scheduler, until_converged)
 
     def finish(self) -> PartitionResult:
         """To the very end."""
-        self.work(patient=True)
+        self.run_tasks(until_converged=True)
         return self.result()
 
-    def _work(self, hands: Hands[_Progress], patient: bool) -> None:
+    def _run_tasks(self, scheduler: PartScheduler[_PartState], until_converged: bool) -> None:
         try:
-            while not self._enough():
-                waiting = self._queue(hands.busy, patient)
-                for one in waiting[: hands.room(len(waiting))]:
-                    hands.start(one, self._task(one))
-                if not hands.busy:
+            while not self._finished():
+                waiting = self._queue(scheduler.busy, until_converged)
+                for state in waiting[: scheduler.free_slots(len(waiting))]:
+                    scheduler.start(state, self._task(state))
+                if not scheduler.busy:
                     break
-                for one, answer in hands.answers():
-                    self._note(one, answer)
+                for state, result in scheduler.results():
+                    self._record_result(state, result)
         finally:
-            for one, answer in hands.wind_up():
-                self._note(one, answer)
+            for state, result in scheduler.drain():
+                self._record_result(state, result)
 
-    def _enough(self) -> bool:
-        over = self._hands.given_up or self._stop.cause() is not None
+    def _finished(self) -> bool:
+        over = self._scheduler.failed or self._stop.reason() is not None
         return over or self.value >= self._cutoff
 
-    def _queue(self, busy: set[int], patient: bool) -> list[_Progress]:
+    def _queue(self, busy: set[int], until_converged: bool) -> list[_PartState]:
         """Parts to go on with: the new ones, then those that gained most per second."""
-        idle = [one for one in self._all if not one.stalled(patient) and id(one) not in busy]
-        return sorted(idle, key=lambda one: -one.rate)
+        idle = [
+            state
+            for state in self._states
+            if not state.stalled(until_converged) and id(state) not in busy
+        ]
+        return sorted(idle, key=lambda state: -state.rate)
 
-    def _task(self, one: _Progress) -> PartTask:
-        iterations = MORE_ITERATIONS if one.tasks else self._first_iterations
-        return PartTask(one.part.problem, one.target, iterations, self._stop, one.start, one.value)
+    def _task(self, state: _PartState) -> PartTask:
+        iterations = LATER_ITERATIONS if state.tasks else self._first_iterations
+        return PartTask(
+            state.part.problem, state.target, iterations, self._stop, state.start, state.value
+        )
 
-    def _note(self, one: _Progress, answer: PartAnswer | None) -> None:
+    def _record_result(self, state: _PartState, result: PartResult | None) -> None:
         if self._on_work is not None:
-            self._on_work(**{"rounds" if one.tasks else "parts": 1})
-        over = self._stop.cause() is not None
-        if answer is None:
+            self._on_work(**{"rounds" if state.tasks else "parts": 1})
+        over = self._stop.reason() is not None
+        if result is None:
             if not over:  # else it may be that nobody waited for it
-                self._note_failure(one)
+                self._record_failure(state)
             return
-        gain = answer.value - one.value
-        if answer.proof is not None:
-            one.value, one.proof = answer.value, answer.proof
-        one.start = answer.start
-        one.iterations += answer.iterations
+        gain = result.value - state.value
+        if result.proof is not None:
+            state.value, state.proof = result.value, result.proof
+        state.start = result.start
+        state.iterations += result.iterations
         if not over:  # else it was cut short: how it went says nothing about how it would go on
-            one.tasks += 1
-            one.failures = 0  # those that count are in a row
-            one.gain, one.last = max(gain, one.last), gain
-            one.rate = gain / max(answer.seconds, 1e-3)
-            reached = one.value >= one.target or one.iterations >= MOST_ITERATIONS
-            one.ended = answer.ended or reached
-        self._tell()
-        self._on_answer()
+            state.tasks += 1
+            state.failures = 0  # those that count are in a row
+            state.gain, state.last_gain = max(gain, state.last_gain), gain
+            state.rate = gain / max(result.seconds, 1e-3)
+            reached = state.value >= state.target or state.iterations >= MAX_ITERATIONS
+            state.ended = result.ended or reached
+        self._report_bound()
+        self._on_result()
 
-    def _note_failure(self, one: _Progress) -> None:
+    def _record_failure(self, state: _PartState) -> None:
         """What was proven before stays; without the part the sum is only smaller."""
-        one.failures += 1
-        one.ended = one.failures >= self._hands.tries
-        self._failures += int(one.ended)
+        state.failures += 1
+        state.ended = state.failures >= self._scheduler.max_attempts
+        self._failures += int(state.ended)
 
-    def _tell(self) -> None:
+    def _report_bound(self) -> None:
         if self.value > self._best:
             self._best = self.value
             if self._on_bound is not None:
@@ -378,15 +405,15 @@ class _Run:
     def result(self) -> PartitionResult:
         """Everything that contributes."""
         parts = tuple(
-            PartProof(one.part.rows, one.part.problem.weights, one.proof, one.value)
-            for one in self._all
-            if one.proof is not None and one.value > 0.0
+            PartProof(state.part.rows, state.part.problem.weights, state.proof, state.value)
+            for state in self._states
+            if state.proof is not None and state.value > 0.0
         )
         return PartitionResult(
             value=self.value,
             parts=parts,
-            n_parts=len(self._all),
+            n_parts=len(self._states),
             upper=self._upper,
-            iterations=sum(one.iterations for one in self._all),
+            iterations=sum(state.iterations for state in self._states),
             failures=self._failures,
         )

@@ -12,67 +12,71 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from certikmeans.bounds.base import AbstractBound, BoundResult, Root, Setting
-from certikmeans.bounds.sdp.admm import CUTS_PER_GROUP, LEAST_VIOLATION, Admm, Start
-from certikmeans.bounds.sdp.cuts import NO_CUTS, merged, most_violated
-from certikmeans.bounds.sdp.interior import load_clarabel, solve_interior
-from certikmeans.bounds.sdp.model import SdpModel
-from certikmeans.bounds.sdp.multipliers import MatrixMultipliers
-from certikmeans.bounds.sdp.safe import safe_bound
-from certikmeans.bounds.sdp.suggest import soft_clusters, suggested_centers
+from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
+from certikmeans.bounds.sdp.admm import CUTS_PER_GROUP, MIN_VIOLATION, Admm, AdmmState
+from certikmeans.bounds.sdp.dual_bound import safe_bound
+from certikmeans.bounds.sdp.interior_point import load_clarabel, solve_interior_point
+from certikmeans.bounds.sdp.model import (
+    NO_CUTS,
+    MatrixMultipliers,
+    SdpModel,
+    append_cuts,
+    find_violated_cuts,
+)
+from certikmeans.bounds.sdp.primal_rounding import fractional_clusters, round_to_centers
 from certikmeans.errors import InputError
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.subproblem import Subproblem
-from certikmeans.proof import Leaf
+from certikmeans.problem.domain import Domain
+from certikmeans.proof import LeafProof
 from certikmeans.stop import StopSignal
 
-MOST_GROUPS = 2_500
-CHECK_EVERY = 25  # iterations between two safe bounds
-CONVERGED = 1e-7
+MAX_GROUPS = 2_500
+CHECK_INTERVAL = 25  # iterations between two safe bounds
+CONVERGENCE_TOLERANCE = 1e-7
 # Not worth going on if so many checks bring less than these parts of the way and of the value.
-PATIENCE = 6
-LEAST_OF_THE_WAY = 0.04
-LEAST_OF_THE_VALUE = 1e-6
+STALL_CHECKS = 6
+MIN_GAP_FRACTION = 0.04
+MIN_RELATIVE_GAIN = 1e-6
 # Unless the relaxation itself seems to reach the cutoff: then the proof is only late.
-LONGER = 4
+LATE_PROOF_FACTOR = 4
 NEARLY_FEASIBLE = 1e-3
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class SdpRestart:
+class SdpWarmStart:
     """What a smaller part starts from: the best proof, and where the solver was."""
 
     proof: MatrixMultipliers
-    last: Start
+    admm_state: AdmmState
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Climbed:
+class _SdpIterate:
     value: float
     proof: MatrixMultipliers
-    last: Start
+    admm_state: AdmmState
     iterations: int
     rounds: int
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Kept:
+class _SdpCheckpoint:
     """What is needed to go on between two checks."""
 
     admm: dict[str, Any]
-    best: _Climbed
+    best: _SdpIterate
     history: tuple[float, ...]
 
 
-def _kept(admm: Admm, best: _Climbed, history: list[float]) -> _Kept:
-    return _Kept(admm.kept(), best, tuple(history))
+def _make_checkpoint(admm: Admm, best: _SdpIterate, history: list[float]) -> _SdpCheckpoint:
+    return _SdpCheckpoint(admm.snapshot(), best, tuple(history))
 
 
 @final
-class SdpBound(AbstractBound[SdpModel]):
+class SdpBound(LowerBound[SdpModel]):
     """The Peng-Wei semidefinite relaxation with pair and triangle cuts, made safe.
 
     Valid for any multipliers (`safe_bound`), so nothing depends on how well the relaxation was
@@ -93,8 +97,8 @@ class SdpBound(AbstractBound[SdpModel]):
     """
 
     name: ClassVar[str] = "sdp"
-    uses_boxes: ClassVar[bool] = False
-    suggests_pairs: ClassVar[bool] = True
+    uses_center_boxes: ClassVar[bool] = False
+    has_fractional_solution: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -113,43 +117,43 @@ class SdpBound(AbstractBound[SdpModel]):
         self._max_iterations = max_iterations
         self._max_rounds = max_rounds
 
-    def obstacle(self, problem: ReducedProblem) -> str | None:
+    def unsupported_reason(self, problem: ReducedProblem) -> str | None:
         """Dense matrices have a limit."""
-        if problem.n_groups <= MOST_GROUPS:
+        if problem.n_groups <= MAX_GROUPS:
             return None
-        return f"{problem.n_groups} groups are too many for dense matrices, at most {MOST_GROUPS}"
+        return f"{problem.n_groups} groups are too many for dense matrices, at most {MAX_GROUPS}"
 
-    def prepare(self, setting: Setting) -> SdpModel:
+    def setup(self, inputs: BoundInput) -> SdpModel:
         """Build the matrices."""
-        return SdpModel.of(setting.problem)
+        return SdpModel.of(inputs.problem)
 
-    def evaluate(
+    def compute(
         self,
         state: SdpModel,
-        part: Subproblem,
+        domain: Domain,
         cutoff: float,
         stop: StopSignal,
-        restart: Any = None,
-        root: Root | None = None,
+        warm_start: Any = None,
+        ctx: BoundContext | None = None,
     ) -> BoundResult:
-        """Bound the reduced cost of every labelling in ``part``."""
+        """Bound the reduced cost of every labelling in ``domain``."""
 
-        def tell(value: float) -> None:
-            if root is not None:
-                root.on_work(rounds=1)
-                root.news.prove(value, self.name)
+        def report_bound(value: float) -> None:
+            if ctx is not None:
+                ctx.progress(rounds=1)
+                ctx.incumbent.update_bound(value, self.name)
 
         # Products are too small for threads of their own, which wait for each other: with two,
         # and another program beside them, a proof of 569 groups took 15 s instead of 4.
         with threadpool_limits(limits=1):
-            found = self._climb(state, cutoff, stop, restart, tell, root)
+            found = self._solve(state, cutoff, stop, warm_start, report_bound, ctx)
             problem = state.problem
             return BoundResult(
                 value=found.value,
-                leaf=Leaf(self.name, found.proof),
-                restart=SdpRestart(found.proof, found.last),
-                centers=(suggested_centers(problem, found.last.z),),
-                mixture=soft_clusters(problem, found.last.z),
+                leaf=LeafProof(self.name, found.proof),
+                warm_start=SdpWarmStart(found.proof, found.admm_state),
+                centers=(round_to_centers(problem, found.admm_state.z),),
+                fractional=fractional_clusters(problem, found.admm_state.z),
                 numbers={
                     "iterations": found.iterations,
                     "rounds": found.rounds,
@@ -157,14 +161,14 @@ class SdpBound(AbstractBound[SdpModel]):
                 },
             )
 
-    def carried_over(
+    def map_warm_start(
         self,
-        restart: SdpRestart,
+        warm_start: SdpWarmStart,
         before: ReducedProblem,
         after: ReducedProblem,
         joined: NDArray[np.int64],
         centers: NDArray[np.float64],
-    ) -> SdpRestart:
+    ) -> SdpWarmStart:
         """Carry a start over to a problem in which group s has become part of ``joined[s]``.
 
         Multipliers add up, which costs nothing of the bound; entries of Z are averaged by weight,
@@ -172,120 +176,120 @@ class SdpBound(AbstractBound[SdpModel]):
         """
         shares = np.zeros((after.n_groups, before.n_groups))
         shares[joined, np.arange(before.n_groups)] = before.weights / after.weights[joined]
-        last = restart.last
-        moved = Start(
-            last.multipliers.added_up(joined, after.n_groups),
-            shares @ last.z @ shares.T,
-            last.penalty,
+        admm_state = warm_start.admm_state
+        mapped = AdmmState(
+            admm_state.multipliers.aggregate(joined, after.n_groups),
+            shares @ admm_state.z @ shares.T,
+            admm_state.penalty,
         )
-        return SdpRestart(restart.proof.added_up(joined, after.n_groups), moved)
+        return SdpWarmStart(warm_start.proof.aggregate(joined, after.n_groups), mapped)
 
-    def _climb(
+    def _solve(
         self,
         model: SdpModel,
         cutoff: float,
         stop: StopSignal,
-        restart: SdpRestart | None,
-        tell: Callable[[float], None],
-        root: Root | None,
-    ) -> _Climbed:
+        warm_start: SdpWarmStart | None,
+        report_bound: Callable[[float], None],
+        ctx: BoundContext | None,
+    ) -> _SdpIterate:
         n = model.n_groups
-        if restart is None:
-            proof = MatrixMultipliers.none(n)
-            start = Start(proof, np.full((n, n), 1.0 / model.mass))
+        if warm_start is None:
+            proof = MatrixMultipliers.zeros(n)
+            start = AdmmState(proof, np.full((n, n), 1.0 / model.mass))
         else:
-            proof, start = restart.proof, restart.last
+            proof, start = warm_start.proof, warm_start.admm_state
         value = safe_bound(model, proof)
-        first = _Climbed(value, proof, start, 0, 0)
+        first = _SdpIterate(value, proof, start, 0, 0)
         # One cluster: the bound is exact. As many as groups, or all in one place: the cost is 0.
         trivial = model.n_clusters == 1 or model.n_clusters >= n or model.total <= 0.0
-        if trivial or value >= cutoff or stop.cause() is not None:
+        if trivial or value >= cutoff or stop.reason() is not None:
             return first
         if self._solver == "clarabel":
-            return self._by_interior(model, cutoff, stop, first, tell)
-        return self._by_admm(model, cutoff, stop, first, tell, root)
+            return self._solve_interior_point(model, cutoff, stop, first, report_bound)
+        return self._solve_admm(model, cutoff, stop, first, report_bound, ctx)
 
-    def _by_admm(
+    def _solve_admm(
         self,
         model: SdpModel,
         cutoff: float,
         stop: StopSignal,
-        best: _Climbed,
-        tell: Callable[[float], None],
-        root: Root | None,
-    ) -> _Climbed:
-        admm = Admm(model, best.last)
+        best: _SdpIterate,
+        report_bound: Callable[[float], None],
+        ctx: BoundContext | None,
+    ) -> _SdpIterate:
+        admm = Admm(model, best.admm_state)
         history = [best.value]
         rounds = 0
-        before: _Kept | None = None if root is None else root.kept
+        before: _SdpCheckpoint | None = None if ctx is None else ctx.kept
         if before is not None:
             admm.restore(before.admm)
             best, history, rounds = before.best, list(before.history), before.best.rounds
-            tell(best.value)
+            report_bound(best.value)
         while True:
-            if root is not None and admm.iterations:
-                root.keep(functools.partial(_kept, admm, best, history))
+            if ctx is not None and admm.iterations:
+                ctx.keep(functools.partial(_make_checkpoint, admm, best, history))
             left = self._max_iterations - admm.iterations
-            residual = admm.climb(min(CHECK_EVERY, left), stop, cuts=self._cuts)
-            rounds += int(admm.added > 0)
-            best = _better(model, best, admm.state, tell, admm.iterations, rounds)
+            residual = admm.run(min(CHECK_INTERVAL, left), stop, cuts=self._cuts)
+            rounds += int(admm.n_cuts_added > 0)
+            best = _update_best(model, best, admm.state, report_bound, admm.iterations, rounds)
             history.append(best.value)
-            if best.value >= cutoff or stop.cause() is not None:
+            if best.value >= cutoff or stop.reason() is not None:
                 return best
             within_reach = residual <= NEARLY_FEASIBLE and admm.objective >= cutoff
-            patience = PATIENCE * (LONGER if within_reach else 1)
-            if _stalled(history[-1 - patience :], patience, cutoff):
+            window = STALL_CHECKS * (LATE_PROOF_FACTOR if within_reach else 1)
+            if _stalled(history[-1 - window :], window, cutoff):
                 return best
             if admm.iterations >= self._max_iterations:
                 return best
-            if residual <= CONVERGED and admm.added == 0:
+            if residual <= CONVERGENCE_TOLERANCE and admm.n_cuts_added == 0:
                 return best
 
-    def _by_interior(
+    def _solve_interior_point(
         self,
         model: SdpModel,
         cutoff: float,
         stop: StopSignal,
-        best: _Climbed,
-        tell: Callable[[float], None],
-    ) -> _Climbed:
+        best: _SdpIterate,
+        report_bound: Callable[[float], None],
+    ) -> _SdpIterate:
         cuts = NO_CUTS
         for rounds in range(self._max_rounds + 1 if self._cuts else 1):
-            answer = solve_interior(model, cuts, stop)
-            last = Start(answer.multipliers, answer.z)
-            best = _better(model, best, last, tell, rounds + 1, rounds)
-            if best.value >= cutoff or stop.cause() is not None:
+            solution = solve_interior_point(model, cuts, stop)
+            admm_state = AdmmState(solution.multipliers, solution.z)
+            best = _update_best(model, best, admm_state, report_bound, rounds + 1, rounds)
+            if best.value >= cutoff or stop.reason() is not None:
                 break
             count = CUTS_PER_GROUP * model.n_groups
-            extra = most_violated(answer.z, LEAST_VIOLATION, count)
+            new_cuts = find_violated_cuts(solution.z, MIN_VIOLATION, count)
             before = len(cuts)
-            cuts = merged(cuts, np.zeros(before), extra, model.n_groups)[0]
+            cuts = append_cuts(cuts, np.zeros(before), new_cuts, model.n_groups)[0]
             if len(cuts) == before:
                 break
         return best
 
 
-def _better(
+def _update_best(
     model: SdpModel,
-    best: _Climbed,
-    last: Start,
-    tell: Callable[[float], None],
+    best: _SdpIterate,
+    admm_state: AdmmState,
+    report_bound: Callable[[float], None],
     iterations: int,
     rounds: int,
-) -> _Climbed:
+) -> _SdpIterate:
     """The better of two proofs, and where the solver is."""
-    value = safe_bound(model, last.multipliers)
+    value = safe_bound(model, admm_state.multipliers)
     if value <= best.value:
-        return _Climbed(best.value, best.proof, last, iterations, rounds)
-    tell(value)
-    return _Climbed(value, last.multipliers, last, iterations, rounds)
+        return _SdpIterate(best.value, best.proof, admm_state, iterations, rounds)
+    report_bound(value)
+    return _SdpIterate(value, admm_state.multipliers, admm_state, iterations, rounds)
 
 
-def _stalled(history: list[float], patience: int, cutoff: float) -> bool:
+def _stalled(history: list[float], window: int, cutoff: float) -> bool:
     """Whether the last checks brought too little to hope for the cutoff."""
-    if len(history) <= patience:
+    if len(history) <= window:
         return False
     gain = history[-1] - history[0]
-    way = cutoff - history[-1]
-    needed = LEAST_OF_THE_WAY * way if math.isfinite(way) else 0.0
-    return gain <= max(needed, LEAST_OF_THE_VALUE * history[-1])
+    gap = cutoff - history[-1]
+    needed = MIN_GAP_FRACTION * gap if math.isfinite(gap) else 0.0
+    return gain <= max(needed, MIN_RELATIVE_GAIN * history[-1])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.kernels.sdp.step import all_squared_distances
+from certikmeans.kernels.sdp import all_squared_distances, violated_cuts
 from certikmeans.problem import ReducedProblem
+from certikmeans.proof import AbstractEvidence
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -31,16 +32,16 @@ class SdpModel:
     """
 
     problem: ReducedProblem
-    roots: Vector  # (n,) v, rounded
+    sqrt_weights: Vector  # (n,) v, rounded
     costs: Matrix  # (n, n) C, rounded
-    fixed: NDArray[np.bool_]  # (n, n) cannot-links
+    zero_mask: NDArray[np.bool_]  # (n, n) cannot-links
     mass: float  # sum of the weights
     total: float  # sum of squares about the mean: cost of one cluster; > 0 unless all coincide
 
     @property
     def n_groups(self) -> int:
         """Order of the matrices."""
-        return len(self.roots)
+        return len(self.sqrt_weights)
 
     @property
     def n_clusters(self) -> int:
@@ -62,9 +63,173 @@ class SdpModel:
         squares = np.empty((len(points), len(points)))
         all_squared_distances(points, squares)
         costs = 0.5 * weights[:, None] * weights[None, :] * squares
-        fixed = np.zeros(costs.shape, dtype=np.bool_)
+        zero_mask = np.zeros(costs.shape, dtype=np.bool_)
         tails, heads = problem.graph.edges().T
-        fixed[tails, heads] = fixed[heads, tails] = True
+        zero_mask[tails, heads] = zero_mask[heads, tails] = True
         mass = float(weights.sum())
         total = float(costs.sum()) / mass
-        return cls(problem, np.sqrt(weights), costs, fixed, mass, total)
+        return cls(problem, np.sqrt(weights), costs, zero_mask, mass, total)
+
+
+# Pair and triangle cuts: which ones a matrix violates, and how they look to a solver.
+#
+# In a labelling, ``Z_st`` is ``1 / W`` for two groups of the same cluster, of weight W, and 0 for
+# two of different clusters, so every labelling satisfies
+#
+#     pair       Z_st <= Z_ss                    (0 or 1/W on the left, 1/W on the right)
+#     triangle   Z_st + Z_su <= Z_ss + Z_tu      (if both t and u are with s, they are together).
+
+Triples = NDArray[np.int64]  # (m, 3): s, t, u with t < u; u = -1 for a pair cut
+
+# Of one group, in one round: more would crowd out the other groups.
+MAX_CUTS_PER_GROUP = 40
+NO_CUTS: Triples = np.empty((0, 3), dtype=np.int64)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class CutTable:
+    """Cuts as sums over entries of the upper triangle; pairs are filled up with zeros.
+
+    ``factors`` are those of ``Z``; multiply by ``scales`` for ``M = D^(1/2) Z D^(1/2)``.
+    """
+
+    entry_indices: NDArray[np.int64]  # (m, 4) flat numbers of entries (i, j) with i <= j
+    factors: Vector  # (m, 4) of the entries: the cut is sum factor * entry <= 0
+    symmetric_factors: Vector  # (m, 4) of the symmetric matrix: half a factor off the diagonal
+
+
+def cut_table(triples: Triples, n_groups: int) -> CutTable:
+    """Lay out cuts for a matrix of order ``n_groups``.
+
+    >>> cut_table(np.array([[0, 1, -1]]), 2).factors
+    array([[ 1.,  0., -1.,  0.]])
+    """
+    s, t, u = triples.T
+    pair = u < 0
+    u = np.where(pair, t, u)
+    entry_indices = np.stack(
+        [_upper(s, t, n_groups), _upper(s, u, n_groups), s * n_groups + s, _upper(t, u, n_groups)],
+        axis=1,
+    )
+    factors = np.tile([1.0, 1.0, -1.0, -1.0], (len(triples), 1))
+    factors[pair, 1] = factors[pair, 3] = 0.0
+    # Also where two of the groups are the same: such cuts are valid, and no reason to be wrong.
+    on_diagonal = entry_indices // n_groups == entry_indices % n_groups
+    symmetric_factors = factors * np.where(on_diagonal, 1.0, 0.5)
+    return CutTable(entry_indices, factors, symmetric_factors)
+
+
+def find_violated_cuts(z: Matrix, least: float, count: int) -> Triples:
+    """Cuts that ``z`` violates by ``least`` or more of a diagonal entry, the worst ``count``."""
+    capacity = MAX_CUTS_PER_GROUP * len(z)
+    cuts = np.empty((capacity, 3), dtype=np.int64)
+    amounts = np.empty(capacity)
+    found = violated_cuts(z, least, MAX_CUTS_PER_GROUP, cuts, amounts)
+    worst = np.argsort(-amounts[:found], kind="stable")[:count]
+    return cuts[np.sort(worst)]
+
+
+def append_cuts(
+    triples: Triples, multipliers: Vector, new_cuts: Triples, n_groups: int
+) -> tuple[Triples, Vector]:
+    """Cuts with ``new_cuts`` ones appended that are not there yet, at multiplier 0."""
+    fresh = new_cuts[~np.isin(_keys(new_cuts, n_groups), _keys(triples, n_groups))]
+    return (
+        np.concatenate([triples, fresh]),
+        np.concatenate([multipliers, np.zeros(len(fresh))]),
+    )
+
+
+def joined(
+    triples: Triples, multipliers: Vector, group_of: NDArray[np.int64], n_groups: int
+) -> tuple[Triples, Vector]:
+    """Cuts on a problem in which group s has become part of group ``group_of[s]``.
+
+    A cut whose s meets t or u says nothing any more. If t meets u, the triangle is twice the mean
+    of two pair cuts, which take its multiplier each.
+    """
+    s, t, u = group_of[triples[:, 0]], group_of[triples[:, 1]], group_of[triples[:, 2]]
+    pair = triples[:, 2] < 0
+    u = np.where(pair, -1, u)
+    collapsed = ~pair & (t == u)
+    kept = (s != t) & (s != u)
+    whole = kept & ~collapsed
+    collapsed_rows = np.flatnonzero(kept & collapsed)
+    none = np.full(len(collapsed_rows), -1)
+    low = np.where(pair, t, np.minimum(t, u))
+    high = np.where(pair, -1, np.maximum(t, u))
+    rows = np.concatenate(
+        [
+            np.stack([s[whole], low[whole], high[whole]], axis=1),
+            np.stack([s[collapsed_rows], t[collapsed_rows], none], axis=1),
+            np.stack([t[collapsed_rows], s[collapsed_rows], none], axis=1),
+        ]
+    )
+    amounts = np.concatenate(
+        [multipliers[whole], multipliers[collapsed_rows], multipliers[collapsed_rows]]
+    )
+    _, first, inverse = np.unique(_keys(rows, n_groups), return_index=True, return_inverse=True)
+    return rows[first], np.bincount(inverse.ravel(), amounts, len(first)).astype(np.float64)
+
+
+def _upper(i: NDArray[np.int64], j: NDArray[np.int64], n_groups: int) -> NDArray[np.int64]:
+    return np.minimum(i, j) * n_groups + np.maximum(i, j)
+
+
+def _keys(triples: Triples, n_groups: int) -> NDArray[np.int64]:
+    base = n_groups + 1
+    keys: NDArray[np.int64] = (triples[:, 0] * base + triples[:, 1]) * base + triples[:, 2] + 1
+    return keys
+
+
+# Multipliers of the semidefinite bound: what it hands to a sceptic.
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class MatrixMultipliers(AbstractEvidence):
+    """Multipliers of entries of ``Z``, and of cuts of three groups."""
+
+    certainty_max_groups: ClassVar[float] = (
+        1_000  # a few matrices of this order; and they take a while
+    )
+
+    entries: NDArray[np.float64]  # (n, n) symmetric; >= 0, of any sign on cannot-links
+    cuts: NDArray[np.int64]  # (m, 3): s, t, u; u = -1 for a pair cut
+    cut_multipliers: NDArray[np.float64]  # (m,) >= 0
+
+    @classmethod
+    def zeros(cls, n_groups: int) -> MatrixMultipliers:
+        """All zero."""
+        no_cuts = np.empty((0, 3), dtype=np.int64)
+        return cls(np.zeros((n_groups, n_groups)), no_cuts, np.empty(0))
+
+    def renumbered(self, order: NDArray[np.int64]) -> MatrixMultipliers:
+        """Return the same with group ``order[i]`` as group i."""
+        return self.aggregate(np.argsort(order), len(order))
+
+    def joined(
+        self, group_of: NDArray[np.int64], n_groups: int, inside: NDArray[np.float64]
+    ) -> MatrixMultipliers:
+        """Multipliers add up: what joining puts inside is taken out by the proof itself."""
+        return self.aggregate(group_of, n_groups)
+
+    def aggregate(self, group_of: NDArray[np.int64], n_groups: int) -> MatrixMultipliers:
+        """The same on a problem in which group s has become part of ``group_of[s]``.
+
+        ``Z`` of the smaller problem, repeated, is feasible for the larger, so multipliers add up.
+        With a permutation, groups are only numbered anew.
+        """
+        halfway = np.zeros((n_groups, len(self.entries)))
+        np.add.at(halfway, group_of, self.entries)
+        entries = np.zeros((n_groups, n_groups))
+        np.add.at(entries, group_of, halfway.T)
+        cuts, cut_multipliers = joined(self.cuts, self.cut_multipliers, group_of, n_groups)
+        return MatrixMultipliers(0.5 * (entries + entries.T), cuts, cut_multipliers)
+
+    def row(self) -> NDArray[np.float64]:
+        """Return the upper triangle, then every cut that counts."""
+        used = self.cut_multipliers > 0.0
+        cuts = np.column_stack([self.cuts[used].astype(np.float64), self.cut_multipliers[used]])
+        return np.concatenate([self.entries[np.triu_indices(len(self.entries))], cuts.ravel()])

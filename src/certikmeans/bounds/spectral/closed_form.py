@@ -25,34 +25,34 @@ from typing import final
 
 import numpy as np
 
-from certikmeans.bounds.spectral.evidence import Floats, Ints, SpectralEvidence
-from certikmeans.bounds.spectral.floor import spectral_floor
+from certikmeans.bounds.spectral.dual_bound import (
+    MAX_COLUMNS,
+    coefficient_matrix,
+    eigenvalue_bound,
+    inner_products,
+    safe_value,
+)
 from certikmeans.bounds.spectral.gram import (
     Frame,
     Gram,
     axes_gram,
-    border_margins,
-    cluster_centres,
+    bisector_margins,
+    cluster_centers,
     full_gram,
 )
-from certikmeans.bounds.spectral.safe import (
-    MOST_COLUMNS,
-    inner_products,
-    middle_matrix,
-    safe_value,
-)
-from certikmeans.execution.blas import one_blas_thread
+from certikmeans.bounds.spectral.multipliers import Floats, Ints, SpectralMultipliers
+from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 
 # z as multiples of the largest eigenvalue within clusters, and steps of bisection about the best;
 # fewer where the matrices are large.
-PLANS: tuple[tuple[float, list[float], int], ...] = (
+SEARCH_GRIDS: tuple[tuple[float, list[float], int], ...] = (
     (300, np.geomspace(1.0, 24.0, 10).tolist(), 3),
     (700, [1.4, 2.1, 3.4, 6.0, 12.0], 1),
     (np.inf, [1.8, 3.0, 6.0], 0),
 )
 SEARCH_AXES = 100  # the leading ones are enough to choose z by
-SAMPLE = 10_000  # groups on which z is tried
+MAX_SAMPLE = 10_000  # groups on which z is tried
 CHUNK = 8_192
 
 
@@ -62,12 +62,12 @@ class SpectralProof:
     """A proven value and what proves it again: ``safe_value(problem, evidence) == value``."""
 
     value: float
-    evidence: SpectralEvidence
+    evidence: SpectralMultipliers
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Borders:
+class PairMargins:
     """What the multipliers need to know of a labelling, in the scale of a frame."""
 
     pairs: Ints  # (p, 2): clusters that are not empty
@@ -80,12 +80,12 @@ def closed_form(
     problem: ReducedProblem,
     labels: Ints,
     stop: Callable[[], bool] = lambda: False,
-    known_floor: float | None = None,
+    known_eigenvalue_bound: float | None = None,
 ) -> SpectralProof:
     """The best of the floor and of the multipliers for a few z.
 
     ``stop`` is asked before every z; then the best so far is taken, or the floor if there is none.
-    ``known_floor`` is `spectral_floor` of the problem, where that has been computed already.
+    ``known_eigenvalue_bound`` is `eigenvalue_bound` of the problem, where that has been computed already.
 
     Examples
     --------
@@ -96,80 +96,84 @@ def closed_form(
     >>> truth = np.repeat(np.arange(3), 20)
     >>> points = 9.0 * np.eye(3)[truth] + rng.normal(size=(60, 3))
     >>> done = presolve(Problem.from_data(points, 3), StopSignal())
-    >>> found = closed_form(done.reduced, done.reduce_labels(truth))
-    >>> spectral_floor(done.reduced) < 0.8 * found.value
+    >>> found = closed_form(done.reduced, done.presolve_labels(truth))
+    >>> eigenvalue_bound(done.reduced) < 0.8 * found.value
     True
     """
-    value = spectral_floor(problem) if known_floor is None else known_floor
-    floor = SpectralProof(value, SpectralEvidence.none(problem.n_groups))
-    filled = len(np.unique(labels))
-    columns = problem.n_axes + filled * (filled - 1)
-    if filled < 2 or columns > MOST_COLUMNS or problem.n_groups <= problem.n_clusters:
+    value = eigenvalue_bound(problem) if known_eigenvalue_bound is None else known_eigenvalue_bound
+    floor = SpectralProof(value, SpectralMultipliers.zeros(problem.n_groups))
+    nonempty = len(np.unique(labels))
+    columns = problem.n_dims + nonempty * (nonempty - 1)
+    if nonempty < 2 or columns > MAX_COLUMNS or problem.n_groups <= problem.n_clusters:
         return floor
     with one_blas_thread():
-        z = _best_level(problem, labels, stop)
+        z = _best_trace_multiplier(problem, labels, stop)
     if z is None:
         return floor
     frame = Frame.of(problem)
-    evidence = ramps(labels, borders_of(problem, frame, labels), frame, z)
+    evidence = ramp_multipliers(labels, compute_pair_margins(problem, frame, labels), frame, z)
     value = safe_value(problem, evidence)
     return SpectralProof(value, evidence) if value > floor.value else floor
 
 
-def borders_of(problem: ReducedProblem, frame: Frame, labels: Ints) -> Borders:
+def compute_pair_margins(problem: ReducedProblem, frame: Frame, labels: Ints) -> PairMargins:
     """Margins of every group towards every other cluster."""
-    centres = cluster_centres(problem, frame, labels)
-    masses = np.bincount(labels, problem.weights, len(centres)).astype(np.float64)
-    filled = np.unique(labels)
-    members = {int(k): np.flatnonzero(labels == k) for k in filled}
+    centers = cluster_centers(problem, frame, labels)
+    masses = np.bincount(labels, problem.weights, len(centers)).astype(np.float64)
+    nonempty = np.unique(labels)
+    members = {int(k): np.flatnonzero(labels == k) for k in nonempty}
     margins: dict[int, Floats] = {}
     for k, rows in members.items():
         parts = [
-            border_margins(frame.rows(problem, rows[i : i + CHUNK]), centres[k], centres[filled])
+            bisector_margins(
+                frame.rows(problem, rows[i : i + CHUNK]), centers[k], centers[nonempty]
+            )
             for i in range(0, len(rows), CHUNK)
         ]
         margins[k] = np.concatenate(parts)
-    number = {int(k): i for i, k in enumerate(filled)}
-    pairs = [(int(a), int(b)) for i, a in enumerate(filled) for b in filled[i + 1 :]]
-    return Borders(
+    number = {int(k): i for i, k in enumerate(nonempty)}
+    pairs = [(int(a), int(b)) for i, a in enumerate(nonempty) for b in nonempty[i + 1 :]]
+    return PairMargins(
         np.array(pairs, dtype=np.int64).reshape(-1, 2),
         masses,
         tuple((margins[a][:, number[b]], margins[b][:, number[a]]) for a, b in pairs),
-        tuple(problem.weights[members.get(k, filled[:0])] for k in range(len(centres))),
+        tuple(problem.weights[members.get(k, nonempty[:0])] for k in range(len(centers))),
     )
 
 
-def ramps(labels: Ints, borders: Borders, frame: Frame, z: float) -> SpectralEvidence:
+def ramp_multipliers(
+    labels: Ints, pair_margins: PairMargins, frame: Frame, z: float
+) -> SpectralMultipliers:
     """The multipliers above as evidence: a ramp is the last of two hats."""
-    p = len(borders.pairs)
+    p = len(pair_margins.pairs)
     nodes = np.zeros((p, 2, 2))
-    gains = np.zeros((p, 2, 2))
-    for pair, (a, b) in enumerate(borders.pairs.tolist()):
-        start = 0.5 * z * (1.0 / borders.masses[a] + 1.0 / borders.masses[b])
+    coefficients = np.zeros((p, 2, 2))
+    for pair, (a, b) in enumerate(pair_margins.pairs.tolist()):
+        start = 0.5 * z * (1.0 / pair_margins.masses[a] + 1.0 / pair_margins.masses[b])
         heights, sums = [], []
         for side, (here, other) in enumerate(((a, b), (b, a))):
-            margins = borders.margins[pair][side]
+            margins = pair_margins.margins[pair][side]
             end = max(float(margins.max()), 1.001 * start)
             nodes[pair, side] = start, end
-            heights.append(float(borders.masses[other]) * (end - start))
-            over = borders.masses[other] * np.maximum(margins - start, 0.0)
-            sums.append(float(borders.weights[here] @ over))
+            heights.append(float(pair_margins.masses[other]) * (end - start))
+            excess = pair_margins.masses[other] * np.maximum(margins - start, 0.0)
+            sums.append(float(pair_margins.weights[here] @ excess))
         if min(sums) > 0.0:
-            gains[pair, 1, 1] = heights[0] * heights[1] / (2.0 * np.sqrt(sums[0] * sums[1]))
-    none = SpectralEvidence.none(0)
-    return SpectralEvidence(
+            coefficients[pair, 1, 1] = heights[0] * heights[1] / (2.0 * np.sqrt(sums[0] * sums[1]))
+    zeros = SpectralMultipliers.zeros(0)
+    return SpectralMultipliers(
         labels,
-        borders.pairs,
+        pair_margins.pairs,
         np.ldexp(nodes, 2 * frame.exponent),
-        np.ldexp(gains, 2 * frame.exponent),
-        none.spikes,
-        none.amounts,
+        np.ldexp(coefficients, 2 * frame.exponent),
+        zeros.link_pairs,
+        zeros.link_multipliers,
     )
 
 
-def likely_value(gram: Gram, middle: Floats, rank: int) -> float:
+def approximate_bound(gram: Gram, middle: Floats, rank: int) -> float:
     """The bound for scaled data without any care: to choose by."""
-    d, norms, mass = gram.n_axes, gram.norms[1:], float(gram.products[0, 0])
+    d, norms, mass = gram.n_dims, gram.norms[1:], float(gram.products[0, 0])
     pull = gram.products[0, 1:]
     inner = inner_products(gram)
     try:
@@ -177,35 +181,37 @@ def likely_value(gram: Gram, middle: Floats, rank: int) -> float:
         values = np.linalg.eigvalsh(root @ (norms[:, None] * middle * norms) @ root.T)
     except np.linalg.LinAlgError:
         return -np.inf
-    spent = float(np.maximum(values[::-1][:rank], 0.0).sum())
+    eigenvalue_term = float(np.maximum(values[::-1][:rank], 0.0).sum())
     trace = float(np.diagonal(gram.products)[1 : 1 + d].sum())
-    return trace - float(pull @ middle @ pull) / mass - spent
+    return trace - float(pull @ middle @ pull) / mass - eigenvalue_term
 
 
-def _best_level(problem: ReducedProblem, labels: Ints, stop: Callable[[], bool]) -> float | None:
+def _best_trace_multiplier(
+    problem: ReducedProblem, labels: Ints, stop: Callable[[], bool]
+) -> float | None:
     """The best z tried, in the scale of the frame of the whole problem; None: none is useful."""
     sample, chosen = _sample(problem, labels)
     whole = Frame.of(problem)
-    frame = Frame(whole.centre[: sample.n_axes], whole.exponent)
+    frame = Frame(whole.center[: sample.n_dims], whole.exponent)
     rank = min(problem.n_clusters, problem.n_groups) - 1
-    unit = _within(sample, frame, chosen)
+    unit = _within_scatter_eigenvalue(sample, frame, chosen)
     if not unit > 0.0:
         return None
-    borders = borders_of(sample, frame, chosen)
+    pair_margins = compute_pair_margins(sample, frame, chosen)
     known = axes_gram(sample, frame)
-    order = sample.n_axes + 2 * len(borders.pairs)
-    factors, finer = next((plan[1], plan[2]) for plan in PLANS if order <= plan[0])
+    order = sample.n_dims + 2 * len(pair_margins.pairs)
+    factors, n_bisections = next((plan[1], plan[2]) for plan in SEARCH_GRIDS if order <= plan[0])
 
     def value(z: float) -> float:
         if stop():
             return -np.inf
-        evidence = ramps(chosen, borders, frame, z)
+        evidence = ramp_multipliers(chosen, pair_margins, frame, z)
         gram = full_gram(sample, frame, evidence, known)
-        return likely_value(gram, middle_matrix(gram, frame, evidence), rank)
+        return approximate_bound(gram, coefficient_matrix(gram, frame, evidence), rank)
 
     with np.errstate(all="ignore"):
         tried = {float(factor): value(unit * factor) for factor in factors}
-        for _ in range(finer):
+        for _ in range(n_bisections):
             line = sorted(tried)
             best = max(line, key=lambda factor: tried[factor])
             place = line.index(best)
@@ -221,31 +227,31 @@ def _best_level(problem: ReducedProblem, labels: Ints, stop: Callable[[], bool])
 def _sample(problem: ReducedProblem, labels: Ints) -> tuple[ReducedProblem, Ints]:
     """Some groups of each cluster with the weight of all, and leading axes: to choose by."""
     n, axes = problem.n_groups, slice(0, SEARCH_AXES)
-    if n <= SAMPLE and problem.n_axes <= SEARCH_AXES:
+    if n <= MAX_SAMPLE and problem.n_dims <= SEARCH_AXES:
         return problem, labels
     order = np.argsort(labels, kind="stable")
-    kept = order[:: -(-n // SAMPLE)]
+    kept = order[:: -(-n // MAX_SAMPLE)]
     labels_kept = labels[kept]
     weights = problem.weights[kept]
     k = problem.n_clusters
     whole = np.bincount(labels, problem.weights, k)
-    part = np.bincount(labels_kept, weights, k)
-    weights = weights * (whole / np.where(part > 0.0, part, 1.0))[labels_kept]
+    sampled = np.bincount(labels_kept, weights, k)
+    weights = weights * (whole / np.where(sampled > 0.0, sampled, 1.0))[labels_kept]
     sample = ReducedProblem(
-        np.ascontiguousarray(problem.points[kept, axes]), weights, problem.rules, k, 0.0
+        np.ascontiguousarray(problem.points[kept, axes]), weights, problem.label_constraints, k, 0.0
     )
     return sample, labels_kept
 
 
-def _within(problem: ReducedProblem, frame: Frame, labels: Ints) -> float:
+def _within_scatter_eigenvalue(problem: ReducedProblem, frame: Frame, labels: Ints) -> float:
     """The largest eigenvalue of the scatter within the clusters."""
-    centres = cluster_centres(problem, frame, labels)
-    d = problem.n_axes
+    centers = cluster_centers(problem, frame, labels)
+    d = problem.n_dims
     scatter = np.zeros((d, d))
     for start in range(0, problem.n_groups, CHUNK):
         rows = slice(start, start + CHUNK)
-        away = frame.rows(problem, rows) - centres[labels[rows]]
-        scatter += (problem.weights[rows, None] * away).T @ away
+        offsets = frame.rows(problem, rows) - centers[labels[rows]]
+        scatter += (problem.weights[rows, None] * offsets).T @ offsets
     if d > 300:
         vector = np.ones(d)
         for _ in range(30):

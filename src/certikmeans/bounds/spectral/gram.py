@@ -8,13 +8,13 @@ scaled by a power of two, exactly, so that coordinates are at most 1.
 **Rounding.** With ``EPS = 2 u``: ``v`` errs by u of itself, ``y`` by 3 u. An inner product of m
 numbers in any order errs by m u of the product of absolute values, whose sum is at most the
 product of the norms h. With chunks of at most `CHUNK` rows and the sums of the chunks added one
-after the other, an entry errs by at most ``relative h_i h_j``,
+after the other, an entry errs by at most ``relative_error h_i h_j``,
 
     relative = (min(n, CHUNK) + n_chunks + 16) EPS,
 
 more than twice the first-order terms, so it covers the others, and h computed from the diagonal.
 Underflow: fewer than 1e10 terms lose less than 1e-310 each, times a factor below 1e7; where norms
-count, they are raised to `LEAST_NORM` at least, and 1e-290 / LEAST_NORM^2 is no part of EPS.
+count, they are raised to `MIN_NORM` at least, and 1e-290 / LEAST_NORM^2 is no part of EPS.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from typing import final
 
 import numpy as np
 
-from certikmeans.bounds.spectral.evidence import Floats, Ints, SpectralEvidence
+from certikmeans.bounds.spectral.multipliers import Floats, Ints, SpectralMultipliers
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS
 
 CHUNK = 1024
-LEAST_NORM = 1e-100
+MIN_NORM = 1e-100
 
 
 @final
@@ -38,7 +38,7 @@ LEAST_NORM = 1e-100
 class Frame:
     """Where the origin is put, and the power of two by which coordinates are multiplied."""
 
-    centre: Floats
+    center: Floats
     exponent: int
 
     @classmethod
@@ -46,16 +46,16 @@ class Frame:
         """About the mean; the largest coordinate becomes at most 1."""
         points, weights = problem.points, problem.weights
         low, high = points.min(axis=0), points.max(axis=0)
-        centre = weights @ points / float(weights.sum())
-        centre = np.clip(np.nan_to_num(centre), low, high)
-        reach = float(np.maximum(high - centre, centre - low).max())
-        return cls(centre, math.frexp(reach)[1] if reach > 0.0 else 0)
+        center = weights @ points / float(weights.sum())
+        center = np.clip(np.nan_to_num(center), low, high)
+        reach = float(np.maximum(high - center, center - low).max())
+        return cls(center, math.frexp(reach)[1] if reach > 0.0 else 0)
 
     def rows(self, problem: ReducedProblem, which: Ints | slice) -> Floats:
         """Some points in this frame."""
-        moved: Floats = problem.points[which] - self.centre
-        moved *= math.ldexp(1.0, -self.exponent)
-        return moved
+        shifted: Floats = problem.points[which] - self.center
+        shifted *= math.ldexp(1.0, -self.exponent)
+        return shifted
 
 
 @final
@@ -74,16 +74,16 @@ class Gram:
     """Inner products of all columns: v, axes, those of multipliers, unit vectors."""
 
     products: Floats  # (r, r)
-    relative: float  # an entry errs by at most this part of the norms of its columns
-    n_axes: int
+    relative_error: float  # an entry errs by at most this part of the norms of its columns
+    n_dims: int
     columns: tuple[Column, ...]
-    singles: Ints  # groups with a unit vector
+    unit_groups: Ints  # groups with a unit vector
 
     @property
     def norms(self) -> Floats:
-        """Lengths of the columns, not below `LEAST_NORM`."""
+        """Lengths of the columns, not below `MIN_NORM`."""
         squares = np.maximum(np.diagonal(self.products), 0.0)
-        return np.maximum(np.sqrt(squares), LEAST_NORM)
+        return np.maximum(np.sqrt(squares), MIN_NORM)
 
 
 def axes_gram(problem: ReducedProblem, frame: Frame) -> Gram:
@@ -94,11 +94,11 @@ def axes_gram(problem: ReducedProblem, frame: Frame) -> Gram:
         rows = slice(start, start + CHUNK)
         block = _block(frame.rows(problem, rows), problem.weights[rows], 0)
         products += block.T @ block
-    return Gram(products, _relative(n, -(-n // CHUNK)), d, (), np.empty(0, dtype=np.int64))
+    return Gram(products, _relative_error(n, -(-n // CHUNK)), d, (), np.empty(0, dtype=np.int64))
 
 
 def full_gram(
-    problem: ReducedProblem, frame: Frame, evidence: SpectralEvidence, known: Gram | None = None
+    problem: ReducedProblem, frame: Frame, evidence: SpectralMultipliers, known: Gram | None = None
 ) -> Gram:
     """Inner products of v, the axes, and the columns that the evidence uses.
 
@@ -106,107 +106,111 @@ def full_gram(
     """
     n, d = problem.points.shape
     columns = _columns(evidence)
-    singles = np.unique(evidence.spikes)
+    unit_groups = np.unique(evidence.link_pairs)
     n_columns = 1 + d + len(columns)
-    r = n_columns + len(singles)
+    r = n_columns + len(unit_groups)
     products = np.zeros((r, r))
-    units = np.zeros((len(singles), n_columns))
+    units = np.zeros((len(unit_groups), n_columns))
     order = np.argsort(evidence.labels, kind="stable")
     ends = np.cumsum(np.bincount(evidence.labels))
-    maker = _Maker(problem, frame, evidence, columns)
+    builder = _ColumnBuilder(problem, frame, evidence, columns)
     n_chunks = len(ends)
     for cluster, end in enumerate(ends.tolist()):
         members = order[int(ends[cluster - 1]) if cluster else 0 : end]
         n_chunks += -(-len(members) // CHUNK)
-        places = np.concatenate([np.arange(1 + d), 1 + d + maker.places(cluster)])
-        part = np.zeros((len(places), len(places)))
+        positions = np.concatenate([np.arange(1 + d), 1 + d + builder.positions(cluster)])
+        block_products = np.zeros((len(positions), len(positions)))
         for start in range(0, len(members), CHUNK):
             rows = members[start : start + CHUNK]
-            block = maker.block(cluster, rows)
+            block = builder.block(cluster, rows)
             if known is None:
-                part += block.T @ block
+                block_products += block.T @ block
             else:
-                part[:, 1 + d :] += block.T @ block[:, 1 + d :]
-            _pick(units, singles, rows, places, block)
-        products[np.ix_(places, places)] += part
+                block_products[:, 1 + d :] += block.T @ block[:, 1 + d :]
+            _copy_unit_rows(units, unit_groups, rows, positions, block)
+        products[np.ix_(positions, positions)] += block_products
     if known is not None:
         products[1 + d :, : 1 + d] = products[: 1 + d, 1 + d :].T
         products[: 1 + d, : 1 + d] = known.products
         n_chunks += -(-n // CHUNK)
     products[n_columns:, :n_columns] = units
     products[:n_columns, n_columns:] = units.T
-    products[n_columns:, n_columns:] = np.eye(len(singles))
-    return Gram(products, _relative(n, n_chunks), d, columns, singles)
+    products[n_columns:, n_columns:] = np.eye(len(unit_groups))
+    return Gram(products, _relative_error(n, n_chunks), d, columns, unit_groups)
 
 
 def with_indicators(
-    gram: Gram, problem: ReducedProblem, frame: Frame, evidence: SpectralEvidence
+    gram: Gram, problem: ReducedProblem, frame: Frame, evidence: SpectralMultipliers
 ) -> Gram:
     """Add a column for every cluster of the evidence: v in the cluster, 0 elsewhere.
 
     ``gram`` is the `full_gram` of evidence without spikes. Rounding is that of the others.
     """
-    d = gram.n_axes
+    d = gram.n_dims
     before = len(gram.products)
     k = int(evidence.labels.max()) + 1
     products = np.zeros((before + k, before + k))
     products[:before, :before] = gram.products
-    maker = _Maker(problem, frame, evidence, gram.columns)
+    builder = _ColumnBuilder(problem, frame, evidence, gram.columns)
     for cluster in range(k):
         rows = np.flatnonzero(evidence.labels == cluster)
-        places = np.concatenate([np.arange(1 + d), 1 + d + maker.places(cluster)])
-        part = np.zeros(len(places))
+        positions = np.concatenate([np.arange(1 + d), 1 + d + builder.positions(cluster)])
+        block_products = np.zeros(len(positions))
         for start in range(0, len(rows), CHUNK):
-            block = maker.block(cluster, rows[start : start + CHUNK])
-            part += block[:, 0] @ block
-        products[before + cluster, places] = products[places, before + cluster] = part
-        products[before + cluster, before + cluster] = part[0]
-    return Gram(products, gram.relative, d, gram.columns, gram.singles)
+            block = builder.block(cluster, rows[start : start + CHUNK])
+            block_products += block[:, 0] @ block
+        products[before + cluster, positions] = products[positions, before + cluster] = (
+            block_products
+        )
+        products[before + cluster, before + cluster] = block_products[0]
+    return Gram(products, gram.relative_error, d, gram.columns, gram.unit_groups)
 
 
 def all_columns(
-    problem: ReducedProblem, frame: Frame, evidence: SpectralEvidence
+    problem: ReducedProblem, frame: Frame, evidence: SpectralMultipliers
 ) -> tuple[Gram, Floats]:
     """The columns of multipliers and the unit vectors themselves; inner products are left 0."""
     n, d = problem.points.shape
-    columns, singles = _columns(evidence), np.unique(evidence.spikes)
-    values = np.zeros((n, len(columns) + len(singles)))
-    maker = _Maker(problem, frame, evidence, columns)
+    columns, unit_groups = _columns(evidence), np.unique(evidence.link_pairs)
+    values = np.zeros((n, len(columns) + len(unit_groups)))
+    builder = _ColumnBuilder(problem, frame, evidence, columns)
     for cluster in np.unique(evidence.labels).tolist():
         rows = np.flatnonzero(evidence.labels == cluster)
-        values[np.ix_(rows, maker.places(cluster))] = maker.block(cluster, rows)[:, 1 + d :]
-    values[singles, len(columns) + np.arange(len(singles))] = 1.0
+        values[np.ix_(rows, builder.positions(cluster))] = builder.block(cluster, rows)[:, 1 + d :]
+    values[unit_groups, len(columns) + np.arange(len(unit_groups))] = 1.0
     order = 1 + d + values.shape[1]
-    return Gram(np.zeros((order, order)), 0.0, d, columns, singles), values
+    return Gram(np.zeros((order, order)), 0.0, d, columns, unit_groups), values
 
 
-def _relative(n: int, n_chunks: int) -> float:
+def _relative_error(n: int, n_chunks: int) -> float:
     return (min(n, CHUNK) + n_chunks + 16) * EPS
 
 
-def _block(away: Floats, weights: Floats, more: int) -> Floats:
+def _block(offsets: Floats, weights: Floats, more: int) -> Floats:
     """Rows of v and y, and room for ``more`` columns."""
-    d = away.shape[1]
-    block = np.empty((len(away), 1 + d + more))
-    roots = np.sqrt(weights)
-    block[:, 0] = roots
-    np.multiply(roots[:, None], away, out=block[:, 1 : 1 + d])
+    d = offsets.shape[1]
+    block = np.empty((len(offsets), 1 + d + more))
+    sqrt_weights = np.sqrt(weights)
+    block[:, 0] = sqrt_weights
+    np.multiply(sqrt_weights[:, None], offsets, out=block[:, 1 : 1 + d])
     return block
 
 
-def _pick(units: Floats, singles: Ints, rows: Ints, places: Ints, block: Floats) -> None:
+def _copy_unit_rows(
+    units: Floats, unit_groups: Ints, rows: Ints, positions: Ints, block: Floats
+) -> None:
     """Copy the rows of groups that have a unit vector."""
-    if not len(singles):
+    if not len(unit_groups):
         return
-    found = np.minimum(np.searchsorted(singles, rows), len(singles) - 1)
-    here = np.flatnonzero(singles[found] == rows)
+    found = np.minimum(np.searchsorted(unit_groups, rows), len(unit_groups) - 1)
+    here = np.flatnonzero(unit_groups[found] == rows)
     if len(here):
-        units[np.ix_(found[here], places)] = block[here]
+        units[np.ix_(found[here], positions)] = block[here]
 
 
-def _columns(evidence: SpectralEvidence) -> tuple[Column, ...]:
+def _columns(evidence: SpectralMultipliers) -> tuple[Column, ...]:
     """The hats that some gain needs."""
-    used = evidence.gains > 0.0
+    used = evidence.coefficients > 0.0
     return tuple(
         Column(pair, side, int(node))
         for pair in range(len(evidence.pairs))
@@ -216,68 +220,68 @@ def _columns(evidence: SpectralEvidence) -> tuple[Column, ...]:
 
 
 @final
-class _Maker:
+class _ColumnBuilder:
     """Makes the rows of one cluster."""
 
     def __init__(
         self,
         problem: ReducedProblem,
         frame: Frame,
-        evidence: SpectralEvidence,
+        evidence: SpectralMultipliers,
         columns: tuple[Column, ...],
     ) -> None:
         self._problem, self._frame = problem, frame
         self._nodes = np.ldexp(evidence.nodes, -2 * frame.exponent)
-        self._centres = cluster_centres(problem, frame, evidence.labels)
+        self._centers = cluster_centers(problem, frame, evidence.labels)
         # For each cluster: the other cluster, pair, side, and columns, of every pair it is in.
         self._tasks: dict[int, list[tuple[int, int, int, list[int]]]] = {}
         by_side: dict[tuple[int, int], list[int]] = {}
-        for place, column in enumerate(columns):
-            by_side.setdefault((column.pair, column.side), []).append(place)
-        self._hats = np.eye(evidence.nodes.shape[2])
+        for index, column in enumerate(columns):
+            by_side.setdefault((column.pair, column.side), []).append(index)
+        self._basis = np.eye(evidence.nodes.shape[2])
         self._column = columns
-        for (pair, side), places in by_side.items():
+        for (pair, side), positions in by_side.items():
             here, other = evidence.pairs[pair, side], evidence.pairs[pair, 1 - side]
-            self._tasks.setdefault(int(here), []).append((int(other), pair, side, places))
+            self._tasks.setdefault(int(here), []).append((int(other), pair, side, positions))
 
-    def places(self, cluster: int) -> Ints:
+    def positions(self, cluster: int) -> Ints:
         """Numbers of the columns that are not zero in this cluster."""
-        listed = [place for task in self._tasks.get(cluster, ()) for place in task[3]]
+        listed = [index for task in self._tasks.get(cluster, ()) for index in task[3]]
         return np.array(listed, dtype=np.int64)
 
     def block(self, cluster: int, rows: Ints) -> Floats:
         """Rows of v, y and those columns."""
         tasks = self._tasks.get(cluster, ())
-        away = self._frame.rows(self._problem, rows)
-        block = _block(away, self._problem.weights[rows], sum(len(task[3]) for task in tasks))
-        position = 1 + away.shape[1]
+        offsets = self._frame.rows(self._problem, rows)
+        block = _block(offsets, self._problem.weights[rows], sum(len(task[3]) for task in tasks))
+        position = 1 + offsets.shape[1]
         if tasks:
-            others = self._centres[[task[0] for task in tasks]]
-            margins = border_margins(away, self._centres[cluster], others)
-        for number, (_, pair, side, places) in enumerate(tasks):
-            for place in places:
-                hat = self._hats[self._column[place].node]
-                value = np.interp(margins[:, number], self._nodes[pair, side], hat)
+            others = self._centers[[task[0] for task in tasks]]
+            margins = bisector_margins(offsets, self._centers[cluster], others)
+        for number, (_, pair, side, positions) in enumerate(tasks):
+            for index in positions:
+                basis_function = self._basis[self._column[index].node]
+                value = np.interp(margins[:, number], self._nodes[pair, side], basis_function)
                 # Nodes may be anything: what is no number, or negative, counts as 0.
                 block[:, position] = block[:, 0] * np.where(value > 0.0, value, 0.0)
                 position += 1
         return block
 
 
-def cluster_centres(problem: ReducedProblem, frame: Frame, labels: Ints) -> Floats:
+def cluster_centers(problem: ReducedProblem, frame: Frame, labels: Ints) -> Floats:
     """Means of the clusters in the frame; the origin for an empty one."""
     k = int(labels.max(initial=0)) + 1
     masses = np.bincount(labels, problem.weights, k)
-    sums = np.empty((k, problem.n_axes))
+    sums = np.empty((k, problem.n_dims))
     for j, column in enumerate(problem.points.T):
-        moved = np.ldexp(column - frame.centre[j], -frame.exponent)
-        sums[:, j] = np.bincount(labels, problem.weights * moved, k)
+        shifted = np.ldexp(column - frame.center[j], -frame.exponent)
+        sums[:, j] = np.bincount(labels, problem.weights * shifted, k)
     return np.asarray(sums / np.where(masses > 0.0, masses, 1.0)[:, None])
 
 
-def border_margins(away: Floats, own: Floats, others: Floats) -> Floats:
+def bisector_margins(offsets: Floats, own: Floats, others: Floats) -> Floats:
     """``|x - c_b|^2 - |x - c_a|^2`` for every row and every other centre."""
-    apart = others - own
+    difference = others - own
     # About the middle between the two centres the difference is linear.
     middle = 0.5 * (others + own)
-    return np.asarray(2.0 * (np.sum(middle * apart, axis=1) - away @ apart.T))
+    return np.asarray(2.0 * (np.sum(middle * difference, axis=1) - offsets @ difference.T))

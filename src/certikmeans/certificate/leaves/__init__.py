@@ -1,7 +1,7 @@
 """What proves a leaf: one module per kind. A new kind is a file here; nothing else names it.
 
 A module has ``NAME``, the kind as proofs name it, ``CODE``, its number in certificate files, which
-never changes, and ``check(case)``, which returns if the leaf is proven and raises `Refusal` if not.
+never changes, and ``check(ctx)``, which returns if the leaf is proven and raises `Rejection` if not.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Protocol
 
-from certikmeans.certificate.check_cases import LeafCase
+from certikmeans.certificate.check_domains import LeafContext
 
 
 class LeafKind(Protocol):
@@ -19,8 +19,8 @@ class LeafKind(Protocol):
     NAME: str
     CODE: int
 
-    def check(self, case: LeafCase) -> None:
-        """Return if the leaf is proven, else raise `Refusal`."""
+    def check(self, ctx: LeafContext) -> None:
+        """Return if the leaf is proven, else raise `Rejection`."""
 
 
 def _found() -> dict[int, LeafKind]:

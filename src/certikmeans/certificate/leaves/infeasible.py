@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from certikmeans.certificate.check_cases import LeafCase
-from certikmeans.certificate.check_colouring import cannot_be_coloured
-from certikmeans.certificate.format import Reason, Refusal
+from certikmeans.certificate.check_coloring import is_uncolorable
+from certikmeans.certificate.check_domains import LeafContext
+from certikmeans.certificate.format import Reason, Rejection
 
 NAME = "infeasible"
 CODE = 5
 
 
-def check(case: LeafCase) -> None:
+def check(ctx: LeafContext) -> None:
     """Find out by searching for a colouring."""
-    part = case.part
-    if not cannot_be_coloured(part.n_groups, part.edges, case.stated.n_clusters):
-        raise Refusal(Reason.BOUND, "it is not shown that the part is empty")
+    domain = ctx.domain
+    if not is_uncolorable(domain.n_groups, domain.edges, ctx.original.n_clusters):
+        raise Rejection(Reason.BOUND, "it is not shown that the part is empty")

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from certikmeans.certificate.check_arithmetic import scatter
-from certikmeans.certificate.check_cases import LeafCase
-from certikmeans.certificate.format import Reason, Refusal
+from certikmeans.certificate.check_domains import LeafContext
+from certikmeans.certificate.format import Reason, Rejection
 
 NAME = "one cluster"
 CODE = 4
 
 
-def check(case: LeafCase) -> None:
+def check(ctx: LeafContext) -> None:
     """Compute the cost of everybody together."""
-    stated = case.stated
-    if stated.n_clusters != 1:
-        raise Refusal(Reason.BOUND, "there is more than one cluster")
-    everyone = np.zeros(len(stated.points), dtype=np.int64)
-    cost = scatter(stated.points, stated.weights, everyone, 1).below
-    if not cost >= case.lower_bound:
-        raise Refusal(Reason.BOUND, f"one cluster costs {cost!r}, less than claimed")
+    original = ctx.original
+    if original.n_clusters != 1:
+        raise Rejection(Reason.BOUND, "there is more than one cluster")
+    labels = np.zeros(len(original.points), dtype=np.int64)
+    cost = scatter(original.points, original.weights, labels, 1).below
+    if not cost >= ctx.lower_bound:
+        raise Rejection(Reason.BOUND, f"one cluster costs {cost!r}, less than claimed")

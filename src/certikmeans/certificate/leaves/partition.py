@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from certikmeans.certificate.check_cases import LeafCase, require
-from certikmeans.certificate.check_partition import least_by_partition
+from certikmeans.certificate.check_domains import LeafContext, require_bound
+from certikmeans.certificate.check_sdp import partition_lower_bound
 
 NAME = "partition"
 CODE = 9
 
 
-def check(case: LeafCase) -> None:
+def check(ctx: LeafContext) -> None:
     """The evidence is about the whole; what holds for all labellings holds for those of a part."""
-    whole, known = case.whole, case.work.known
-    if case.number not in known:
-        known[case.number] = least_by_partition(
-            whole.points,
-            whole.weights,
-            whole.edges,
-            case.stated.n_clusters,
-            case.evidence(),
-            case.work.limits.matrix_work,
-            case.work.limits.deadline,
+    root_domain, cached_bounds = ctx.root_domain, ctx.budget.cached_bounds
+    if ctx.row_index not in cached_bounds:
+        cached_bounds[ctx.row_index] = partition_lower_bound(
+            root_domain.points,
+            root_domain.weights,
+            root_domain.edges,
+            ctx.original.n_clusters,
+            ctx.evidence(),
+            ctx.budget.limits.matrix_work,
+            ctx.budget.limits.deadline,
         )
-    require(known[case.number], whole)
+    require_bound(cached_bounds[ctx.row_index], root_domain)

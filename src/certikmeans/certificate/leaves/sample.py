@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 
-from certikmeans.certificate.check_cases import LeafCase, require
-from certikmeans.certificate.check_colouring import Colourings, least_costs, viable_colours
+from certikmeans.certificate.check_coloring import ColoringBounds, allowed_colors, box_costs
+from certikmeans.certificate.check_domains import LeafContext, require_bound
 
 NAME = "sample"
 CODE = 3
 
 
-def check(case: LeafCase) -> None:
+def check(ctx: LeafContext) -> None:
     """Colour every component as cheaply as possible."""
-    part = case.part
-    costs = least_costs(part.points, part.weights, case.low, case.high)
-    value = Colourings(costs, part.edges).least()
-    if value < part.needed < math.inf:
-        viable = viable_colours(costs, part.edges, part.needed)
-        costs[~viable] = part.needed
-        value = max(value, Colourings(costs, part.edges).least())
-    require(value, part)
+    domain = ctx.domain
+    costs = box_costs(domain.points, domain.weights, ctx.low, ctx.high)
+    value = ColoringBounds(costs, domain.edges).min_cost()
+    if value < domain.required_bound < math.inf:
+        allowed = allowed_colors(costs, domain.edges, domain.required_bound)
+        costs[~allowed] = domain.required_bound
+        value = max(value, ColoringBounds(costs, domain.edges).min_cost())
+    require_bound(value, domain)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from certikmeans.certificate.check_cases import LeafCase, require
-from certikmeans.certificate.check_matrix import least_by_matrix
+from certikmeans.certificate.check_domains import LeafContext, require_bound
+from certikmeans.certificate.check_sdp import sdp_lower_bound
 
 NAME = "sdp"
 CODE = 7
 
 
-def check(case: LeafCase) -> None:
+def check(ctx: LeafContext) -> None:
     """What holds for all labellings holds for those of the part: boxes are not looked at."""
-    part, work, row = case.part, case.work, case.evidence()
-    value = work.known.get(case.number) if part is case.whole else None
+    domain, budget, row = ctx.domain, ctx.budget, ctx.evidence()
+    value = budget.cached_bounds.get(ctx.row_index) if domain is ctx.root_domain else None
     if value is None:
-        work.add_matrix(part.n_groups)
-        value = least_by_matrix(part.points, part.weights, part.edges, case.stated.n_clusters, row)
-        if part is case.whole:
-            work.known[case.number] = value
-    require(value, part)
+        budget.add_matrix(domain.n_groups)
+        value = sdp_lower_bound(
+            domain.points, domain.weights, domain.edges, ctx.original.n_clusters, row
+        )
+        if domain is ctx.root_domain:
+            budget.cached_bounds[ctx.row_index] = value
+    require_bound(value, domain)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from certikmeans.certificate.check_cases import LeafCase, require
-from certikmeans.certificate.check_spectral import least_by_spectrum
+from certikmeans.certificate.check_domains import LeafContext, require_bound
+from certikmeans.certificate.check_spectral import spectral_lower_bound
 
 NAME = "spectral"
 CODE = 8
 
 
-def check(case: LeafCase) -> None:
+def check(ctx: LeafContext) -> None:
     """The evidence is about the whole; what holds for all labellings holds for those of a part."""
-    whole, known = case.whole, case.work.known
-    if case.number not in known:
-        row = np.empty(0) if case.row is None else case.row
-        known[case.number] = least_by_spectrum(
-            whole.points,
-            whole.weights,
-            whole.edges,
-            case.stated.n_clusters,
+    root_domain, cached_bounds = ctx.root_domain, ctx.budget.cached_bounds
+    if ctx.row_index not in cached_bounds:
+        row = np.empty(0) if ctx.row is None else ctx.row
+        cached_bounds[ctx.row_index] = spectral_lower_bound(
+            root_domain.points,
+            root_domain.weights,
+            root_domain.edges,
+            ctx.original.n_clusters,
             row,
-            case.work.limits.deadline,
+            ctx.budget.limits.deadline,
         )
-    require(known[case.number], whole)
+    require_bound(cached_bounds[ctx.row_index], root_domain)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from certikmeans.certificate.check_cases import LeafCase
-from certikmeans.certificate.format import Reason, Refusal
+from certikmeans.certificate.check_domains import LeafContext
+from certikmeans.certificate.format import Reason, Rejection
 
 NAME = "trivial"
 CODE = 6
 
 
-def check(case: LeafCase) -> None:
+def check(ctx: LeafContext) -> None:
     """Claims that need no evidence have been accepted before."""
-    raise Refusal(Reason.BOUND, "a bound above 0 needs evidence")
+    raise Rejection(Reason.BOUND, "a bound above 0 needs evidence")

@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from certikmeans.compiling.dispatch import njit
+from certikmeans._jit.dispatcher import njit
 
 MAX_ROUNDS = 60
 
 
-class Cuts(NamedTuple):
-    """Cuts of every group, the first ``number[g]`` of each row."""
+class CuttingPlanes(NamedTuple):
+    """Cuts of every group, the first ``n_cuts[g]`` of each row."""
 
-    number: np.ndarray  # (G,) int64, >= 1
+    n_cuts: np.ndarray  # (G,) int64, >= 1
     costs: np.ndarray  # (G, T)
     centers: np.ndarray  # (G, T, C)
     alpha: np.ndarray  # (G, T) weights of the cuts, each row sums to one; kept up to date
@@ -42,7 +42,7 @@ def _common_position(mean, scale, common):
 @njit(cache=True, nogil=True)
 def _weigh(cuts, g, level, mean, scale, common, tolerance):
     """Exact steps between the most and the least wanted cut of one group; returns the gain."""
-    n, centers, alpha = cuts.number[g], cuts.centers[g], cuts.alpha[g]
+    n, centers, alpha = cuts.n_cuts[g], cuts.centers[g], cuts.alpha[g]
     gained = 0.0
     for _ in range(2 * n):
         low, high = -1, -1
@@ -83,7 +83,7 @@ def propose(
     proposed,  # OUT  (G, C) multipliers; their sum is zero up to rounding
 ):
     """Maximise the model near ``nu``; return the model's value at what is proposed."""
-    n_cuts, costs, centers, alpha = cuts.number, cuts.costs, cuts.centers, cuts.alpha
+    n_cuts, costs, centers, alpha = cuts.n_cuts, cuts.costs, cuts.centers, cuts.alpha
     n_groups, n_columns = nu.shape
     level = np.empty(costs.shape)
     mean = np.zeros(nu.shape)
@@ -111,7 +111,7 @@ def propose(
 
 @njit(cache=True, nogil=True)
 def _model(cuts, nu):
-    n_cuts, costs, centers = cuts.number, cuts.costs, cuts.centers
+    n_cuts, costs, centers = cuts.n_cuts, cuts.costs, cuts.centers
     total = 0.0
     for g in range(nu.shape[0]):
         least = np.inf

@@ -1,73 +1,118 @@
-"""The group problem: cheapest proper labels and centres in the boxes, linear term included."""
+"""Group subproblem: input, limits, result, and the solver by branch and bound. Compiled."""
+
+from typing import NamedTuple
 
 import numpy as np
 
-from certikmeans.compiling.dispatch import njit
-from certikmeans.kernels.grouped.search import (
-    Found,
-    Group,
-    Stretch,
-    new_trail,
-    put,
-    search,
-    take_back,
-)
-from certikmeans.kernels.grouped.start import added_cost, improve, is_proper, label_greedily
-from certikmeans.kernels.grouped.values import (
+from certikmeans._jit.dispatcher import njit
+from certikmeans.kernels.grouped.cluster_values import (
+    added_cost,
     best_centers,
     clear_sums,
+    compute_sums,
+    improve_labels,
+    is_feasible,
+    label_greedily,
     new_sums,
-    sum_up,
     total_value,
 )
+from certikmeans.kernels.grouped.search import (
+    Group,
+    SearchResult,
+    Segment,
+    assign_label,
+    new_stack,
+    search,
+    undo_label,
+)
 
-TYPICAL = 90  # samples times clusters of a group that may have all of the node limit
 
-LEAST_NODES = 100  # for each tail, even when the limit is used up
+class Chunk(NamedTuple):
+    """Consecutive groups in one part, samples renumbered from zero."""
+
+    starts: np.ndarray  # (G + 1,) samples of group g are starts[g] .. starts[g + 1] - 1
+    points: np.ndarray  # (n, d)
+    weights: np.ndarray  # (n,)
+    link_start: np.ndarray  # (n + 1,)
+    link: np.ndarray  # cannot-links, both directions, inside groups
+    allowed: np.ndarray  # (n, K) bool
+    nearest: np.ndarray  # (n, K) squared distances to the boxes, rounded down
+    lower: np.ndarray  # (K, d)
+    upper: np.ndarray  # (K, d)
+
+
+class SearchLimits(NamedTuple):
+    """How hard to try: counted, so that results repeat bit for bit.
+
+    ``seconds`` is what the stop signal leaves, for a solver that cannot be asked to end: SCIP.
+    """
+
+    relative_tolerance: float  # branches this close to the best labelling are not followed
+    quick_limit: int  # nodes without dolls, before the search with dolls begins
+    node_limit: int  # nodes per group in all
+    seconds: float = np.inf
+
+
+class GroupSolutions(NamedTuple):
+    """What was found for consecutive groups."""
+
+    values: np.ndarray  # (G,) value of the labels; infinite if none were found
+    bounds: np.ndarray  # (G,) at most the minimum; infinite if there is no labelling
+    centers: np.ndarray  # (G, K, d) minimising centres of the labels
+    masses: np.ndarray  # (G, K) weight of the clusters
+    nodes: np.ndarray  # (G,) int64
+    labels: np.ndarray  # (n,) int64, -1 where none were found
+
+
+# The group problem: cheapest proper labels and centres in the boxes, linear term included.
+
+REFERENCE_SIZE = 90  # samples times clusters of a group that may have all of the node limit
+
+MIN_NODES = 100  # for each tail, even when the limit is used up
 
 
 @njit(cache=True, nogil=True)
-def _twins(viable, lower, upper, nu, twin):
+def _identical_clusters(allowed, lower, upper, nu, identical_cluster):
     """Previous cluster with the same box, the same pull and the same viable samples, or -1."""
     for k in range(lower.shape[0]):
-        twin[k] = -1
+        identical_cluster[k] = -1
         for t in range(k - 1, -1, -1):
             same = True
             for j in range(lower.shape[1]):
                 if lower[k, j] != lower[t, j] or upper[k, j] != upper[t, j] or nu[k, j] != nu[t, j]:
                     same = False
-            for i in range(viable.shape[0]):
-                if viable[i, k] != viable[i, t]:
+            for i in range(allowed.shape[0]):
+                if allowed[i, k] != allowed[i, t]:
                     same = False
             if same:
-                twin[k] = t
+                identical_cluster[k] = t
                 break
 
 
 @njit(cache=True, nogil=True)
-def _in_search_order(first, last, chunk, nu):
+def _reorder_group(first, last, chunk, nu):
     """Samples ``first .. last - 1`` as a group: settled ones in front, else as they come.
 
-    Returns ``(group, order, number of settled)``, ``order`` the sample at each place.
+    Returns ``(group, order, number of fixed_end)``, ``order`` the sample at each place.
     """
-    viable, link_start, link = chunk.viable, chunk.link_start, chunk.link
+    allowed, link_start, link = chunk.allowed, chunk.link_start, chunk.link
     m = last - first
-    n_clusters = viable.shape[1]
+    n_clusters = allowed.shape[1]
     order = np.empty(m, np.int64)
-    n_settled = 0
+    n_fixed = 0
     for wanted in range(2):
         for i in range(first, last):
             open_clusters = 0
             for k in range(n_clusters):
-                open_clusters += viable[i, k]
+                open_clusters += allowed[i, k]
             if (open_clusters > 1) == (wanted == 1):
-                order[n_settled] = i
-                n_settled += 1
+                order[n_fixed] = i
+                n_fixed += 1
         if wanted == 0:
-            settled = n_settled
-    place_of = np.empty(m, np.int64)
+            fixed_end = n_fixed
+    position_of = np.empty(m, np.int64)
     for p in range(m):
-        place_of[order[p] - first] = p
+        position_of[order[p] - first] = p
     starts = np.zeros(m + 1, np.int64)
     for p in range(m):
         starts[p + 1] = starts[p] + link_start[order[p] + 1] - link_start[order[p]]
@@ -75,11 +120,11 @@ def _in_search_order(first, last, chunk, nu):
     for p in range(m):
         at = starts[p]
         for e in range(link_start[order[p]], link_start[order[p] + 1]):
-            links[at] = place_of[link[e] - first]
+            links[at] = position_of[link[e] - first]
             at += 1
-    own_viable = viable[order]
-    twin = np.empty(n_clusters, np.int64)
-    _twins(own_viable, chunk.lower, chunk.upper, nu, twin)
+    own_viable = allowed[order]
+    identical_cluster = np.empty(n_clusters, np.int64)
+    _identical_clusters(own_viable, chunk.lower, chunk.upper, nu, identical_cluster)
     group = Group(
         chunk.points[order],
         chunk.weights[order],
@@ -87,174 +132,174 @@ def _in_search_order(first, last, chunk, nu):
         links,
         own_viable,
         chunk.nearest[order],
-        twin,
+        identical_cluster,
         chunk.lower,
         chunk.upper,
         nu,
     )
-    return group, order, settled
+    return group, order, fixed_end
 
 
 @njit(cache=True, nogil=True)
-def _settle(group, n_settled, sums, trail):
+def _assign_fixed(group, n_fixed, sums, stack):
     """Label the settled samples; False if one has no cluster or two of them clash."""
-    for p in range(n_settled):
+    for p in range(n_fixed):
         only = np.int64(-1)  # see `kernels`: not a literal
-        for k in range(group.viable.shape[1]):
-            if group.viable[p, k]:
+        for k in range(group.allowed.shape[1]):
+            if group.allowed[p, k]:
                 only = k
-        if only < 0 or trail.blocked[p, only] > 0:
+        if only < 0 or stack.blocked[p, only] > 0:
             return False
-        put(p, only, group, sums, trail)
+        assign_label(p, only, group, sums, stack)
     return True
 
 
 @njit(cache=True, nogil=True)
-def _value_of(group, place, end, share, labels, sums):
-    sum_up(group.points, group.weights, labels, place, end, sums)
+def _value_of(group, position, end, share, labels, sums):
+    compute_sums(group.points, group.weights, labels, position, end, sums)
     value = total_value(sums, share, group.nu, group.lower, group.upper)
     clear_sums(sums)
     return value
 
 
 @njit(cache=True, nogil=True)
-def _known_value(group, place, end, share, labels, found, sums):
-    """Best value known for the places ``place .. end - 1``; its labels go to ``found``.
+def _upper_bound(group, position, end, share, labels, found, sums):
+    """Best value known for the places ``position .. end - 1``; its labels go to ``found``.
 
     Either the group's own labels, or those of the next smaller doll with the new sample where it
     costs least.
     """
     best = np.inf
-    if place + 1 == end or found[place + 1] >= 0:
-        sum_up(group.points, group.weights, found, place + 1, end, sums)
+    if position + 1 == end or found[position + 1] >= 0:
+        compute_sums(group.points, group.weights, found, position + 1, end, sums)
         least = np.inf
         for k in range(group.lower.shape[0]):
-            clash = not group.viable[place, k]
-            for e in range(group.link_start[place], group.link_start[place + 1]):
+            clash = not group.allowed[position, k]
+            for e in range(group.link_start[position], group.link_start[position + 1]):
                 other = group.link[e]
-                clash = clash or (place < other < end and found[other] == k)
+                clash = clash or (position < other < end and found[other] == k)
             if not clash:
-                cost = added_cost(place, k, group, sums, share)
+                cost = added_cost(position, k, group, sums, share)
                 if cost < least:
-                    least, found[place] = cost, k
-        if found[place] >= 0:
-            best = _value_of(group, place, end, share, found, sums)
-    if labels[place] >= 0:
-        value = _value_of(group, place, end, share, labels, sums)
+                    least, found[position] = cost, k
+        if found[position] >= 0:
+            best = _value_of(group, position, end, share, found, sums)
+    if labels[position] >= 0:
+        value = _value_of(group, position, end, share, labels, sums)
         if value < best:
             best = value
-            found[place:end] = labels[place:end]
+            found[position:end] = labels[position:end]
     clear_sums(sums)
     return best
 
 
 @njit(cache=True, nogil=True)
-def _search_with_dolls(group, n_settled, best, relative, node_limit, labels, sums, trail):
+def _russian_doll_search(group, n_fixed, best, relative, node_limit, labels, sums, stack):
     """Solve ever longer tails of the group, each with the bounds of the shorter ones.
 
     A tail that takes too long is not waited for: the next shorter one becomes a block of its own,
     the blocks in front start afresh, and the bounds of the blocks are added.
-    ``sums`` is empty on entry, and nothing is labelled in ``trail``.
+    ``sums`` is empty on entry, and nothing is labelled in ``stack``.
     """
     m = group.weights.size
-    share, doll = np.zeros(m + 1), np.zeros(m + 1)
+    share, tail_bound = np.zeros(m + 1), np.zeros(m + 1)
     guess = np.full(m, -1)
-    nodes, end, blocks, given = 0, m, 0.0, 0.0
-    for place in range(m - 1, n_settled, -1):
-        allowed = max(LEAST_NODES, (node_limit - nodes) // 4)
+    nodes, end, blocks, used_share = 0, m, 0.0, 0.0
+    for position in range(m - 1, n_fixed, -1):
+        node_budget = max(MIN_NODES, (node_limit - nodes) // 4)
         while True:
-            share[place] = (trail.rest[place] - trail.rest[end]) / trail.rest[0]
-            known = _known_value(group, place, end, share[place], labels, guess, sums)
+            share[position] = (stack.rest[position] - stack.rest[end]) / stack.rest[0]
+            known = _upper_bound(group, position, end, share[position], labels, guess, sums)
             tolerance = relative * abs(known) if known < np.inf else 0.0
-            tail = Stretch(place, end, share, doll, share[place])
-            found = search(tail, group, sums, trail, known, tolerance, allowed, guess)
-            doll[place] = found.lower
+            tail = Segment(position, end, share, tail_bound, share[position])
+            found = search(tail, group, sums, stack, known, tolerance, node_budget, guess)
+            tail_bound[position] = found.lower
             nodes += found.nodes
-            if found.nodes < allowed or place + 1 == end:
+            if found.nodes < node_budget or position + 1 == end:
                 break
-            blocks += doll[place + 1]
-            given += share[place + 1]
-            end = place + 1
-            share[end], doll[end] = 0.0, 0.0
-            guess[place] = -1
-    whole = 1.0 - given
+            blocks += tail_bound[position + 1]
+            used_share += share[position + 1]
+            end = position + 1
+            share[end], tail_bound[end] = 0.0, 0.0
+            guess[position] = -1
+    total_share = 1.0 - used_share
     known = best
     if end < m and best < np.inf:
-        known = _value_of(group, np.int64(0), end, whole, labels, sums)
-    _settle(group, n_settled, sums, trail)
+        known = _value_of(group, np.int64(0), end, total_share, labels, sums)
+    _assign_fixed(group, n_fixed, sums, stack)
     tolerance = relative * abs(known) if known < np.inf else 0.0
     result = labels if end == m else guess
-    allowed = max(LEAST_NODES, node_limit - nodes)
-    front = Stretch(n_settled, end, share, doll, whole)
-    found = search(front, group, sums, trail, known, tolerance, allowed, result)
+    node_budget = max(MIN_NODES, node_limit - nodes)
+    front = Segment(n_fixed, end, share, tail_bound, total_share)
+    found = search(front, group, sums, stack, known, tolerance, node_budget, result)
     if end == m:
         best = found.value
-    return Found(best, blocks + found.lower, nodes + found.nodes)
+    return SearchResult(best, blocks + found.lower, nodes + found.nodes)
 
 
 @njit(cache=True, nogil=True)
-def _solve_ordered(group, n_settled, relative, quick_limit, node_limit, labels, sums):
+def _solve_ordered(group, n_fixed, relative, quick_limit, node_limit, labels, sums):
     """Minimum of the group problem, attained by ``labels``."""
     m = group.weights.size
-    trail = new_trail(group)
+    stack = new_stack(group)
     best = np.inf
-    if is_proper(group, labels) or label_greedily(group, sums, labels):
-        best = improve(group, sums, labels)
+    if is_feasible(group, labels) or label_greedily(group, sums, labels):
+        best = improve_labels(group, sums, labels)
     else:
         labels[:] = -1
     clear_sums(sums)
-    if not _settle(group, n_settled, sums, trail):
-        return Found(np.inf, np.inf, 0)
-    if n_settled == m:
-        labels[:] = trail.label
+    if not _assign_fixed(group, n_fixed, sums, stack):
+        return SearchResult(np.inf, np.inf, 0)
+    if n_fixed == m:
+        labels[:] = stack.label
         value = total_value(sums, 1.0, group.nu, group.lower, group.upper)
-        return Found(value, value, 0)
-    for p in range(n_settled):
-        labels[p] = trail.label[p]
+        return SearchResult(value, value, 0)
+    for p in range(n_fixed):
+        labels[p] = stack.label[p]
     none = np.zeros(m + 1)
     tolerance = relative * abs(best) if best < np.inf else 0.0
     limit = min(quick_limit, node_limit)
-    everything = Stretch(n_settled, m, none, none, 1.0)
-    quick = search(everything, group, sums, trail, best, tolerance, limit, labels)
+    everything = Segment(n_fixed, m, none, none, 1.0)
+    quick = search(everything, group, sums, stack, best, tolerance, limit, labels)
     if quick.nodes < limit or quick.nodes >= node_limit:
         return quick
-    for p in range(n_settled - 1, -1, -1):
-        take_back(p, group, sums, trail)
+    for p in range(n_fixed - 1, -1, -1):
+        undo_label(p, group, sums, stack)
     clear_sums(sums)
-    slow = _search_with_dolls(
-        group, n_settled, quick.value, relative, node_limit - quick.nodes, labels, sums, trail
+    slow = _russian_doll_search(
+        group, n_fixed, quick.value, relative, node_limit - quick.nodes, labels, sums, stack
     )
-    return Found(slow.value, max(quick.lower, slow.lower), quick.nodes + slow.nodes)
+    return SearchResult(slow.value, max(quick.lower, slow.lower), quick.nodes + slow.nodes)
 
 
 @njit(cache=True, nogil=True)
 def solve_groups(
     chunk,  # IN
     nu,  # IN   (G, K, d)
-    effort,  # IN
-    answers,  # OUT  ``labels`` is INOUT: start and result, -1 unknown
+    limits,  # IN
+    solutions,  # OUT  ``labels`` is INOUT: start and result, -1 unknown
 ):
     """Solve the problems of all groups, each to optimality or to ``node_limit`` nodes
-    (fewer where samples times clusters exceed `TYPICAL`). Bounds hold up to rounding.
+    (fewer where samples times clusters exceed `REFERENCE_SIZE`). Bounds hold up to rounding.
     """
-    starts, lower, upper, labels = chunk.starts, chunk.lower, chunk.upper, answers.labels
+    starts, lower, upper, labels = chunk.starts, chunk.lower, chunk.upper, solutions.labels
     n_clusters, d = lower.shape
     sums = new_sums(n_clusters, d)
     for g in range(starts.size - 1):
-        group, order, n_settled = _in_search_order(starts[g], starts[g + 1], chunk, nu[g])
+        group, order, n_fixed = _reorder_group(starts[g], starts[g + 1], chunk, nu[g])
         own = labels[order]
         # A node costs in proportion to samples times clusters: the same work for every group.
-        limit = effort.node_limit * TYPICAL // max(TYPICAL, own.size * n_clusters)
+        limit = limits.node_limit * REFERENCE_SIZE // max(REFERENCE_SIZE, own.size * n_clusters)
         found = _solve_ordered(
-            group, n_settled, effort.relative_tolerance, effort.quick_limit, limit, own, sums
+            group, n_fixed, limits.relative_tolerance, limits.quick_limit, limit, own, sums
         )
-        answers.values[g], answers.bounds[g] = found.value, found.lower
-        answers.nodes[g] = found.nodes
+        solutions.values[g], solutions.bounds[g] = found.value, found.lower
+        solutions.nodes[g] = found.nodes
         if found.value < np.inf:
-            sum_up(group.points, group.weights, own, np.int64(0), own.size, sums)
-            best_centers(sums, nu[g], lower, upper, answers.centers[g])
-            answers.masses[g] = sums.mass
+            compute_sums(group.points, group.weights, own, np.int64(0), own.size, sums)
+            best_centers(sums, nu[g], lower, upper, solutions.centers[g])
+            solutions.masses[g] = sums.mass
             labels[order] = own
         else:
-            answers.centers[g] = 0.5 * (lower + upper)
-            answers.masses[g] = 0.0
+            solutions.centers[g] = 0.5 * (lower + upper)
+            solutions.masses[g] = 0.0

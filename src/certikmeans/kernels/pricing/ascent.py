@@ -4,21 +4,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from certikmeans.compiling.dispatch import njit
+from certikmeans._jit.dispatcher import njit
+from certikmeans.kernels.pricing.box_bound import (
+    ForestWorkspace,
+    add_group,
+    build_forest,
+    forest_workspace,
+)
 from certikmeans.kernels.pricing.boxes import select_at, value_at, worst_conflict
-from certikmeans.kernels.pricing.instance import ForestSpace, add_group, forest_space
-from certikmeans.kernels.pricing.ranges import build_forest
 
 # Components of cannot-links with cycles, at one centre: up to this size solved exactly, if that
 # takes no more branches than this.
-LARGEST_KNOT = 300
-KNOT_BRANCHES = 500
+MAX_EXACT_COMPONENT = 300
+MAX_COMPONENT_BRANCHES = 500
 
 
-class Selection(NamedTuple):
+class SelectionWorkspace(NamedTuple):
     """Scratch of one selection among the linked groups."""
 
-    space: ForestSpace
+    space: ForestWorkspace
     chosen: np.ndarray  # (n_linked,) uint8
     delta: np.ndarray  # (n_linked,)
 
@@ -47,24 +51,24 @@ def select_linked(
     select_at(instance, forest, y, work.delta, chosen)
     for i in range(m):
         members[ids[i]] = chosen[i]
-    linked, parent, order, tangled = forest.linked, forest.parent, forest.order, forest.tangled
+    linked, parent, order, nontree = forest.linked, forest.parent, forest.order, forest.nontree
     first = 0
-    while forest.n_tangled > 0 and first < linked:
+    while forest.n_nontree > 0 and first < linked:
         last = first + 1
-        while last < linked and parent[order[last]] >= 0 and tangled[order[first]] == 1:
+        while last < linked and parent[order[last]] >= 0 and nontree[order[first]] == 1:
             last += 1
-        if tangled[order[first]] == 1:
-            knot = ids[order[first:last]]
-            repair(instance, knot, y, work.delta, members)
-            if knot.size <= LARGEST_KNOT:
-                untangle(instance, knot, y, work.space.position, members)
+        if nontree[order[first]] == 1:
+            component = ids[order[first:last]]
+            repair_independent_set(instance, component, y, work.delta, members)
+            if component.size <= MAX_EXACT_COMPONENT:
+                solve_component(instance, component, y, work.space.position, members)
         first = last
 
 
 @njit(cache=True, nogil=True)
-def repair(
+def repair_independent_set(
     instance,  # IN
-    knot,  # IN   (m,) int32: linked groups of positive value
+    component,  # IN   (m,) int32: linked groups of positive value
     y,  # IN   (d,)
     value,  # WORK (>= m,)
     members,  # IN/OUT (n,) uint8
@@ -72,18 +76,18 @@ def repair(
     """Make ``members`` independent within the knot, then maximal in order of value."""
     points, weights, lam = instance.points, instance.weights, instance.lam
     indptr, neighbors = instance.indptr, instance.neighbors
-    for i in range(knot.size):
-        value[i] = value_at(points, weights, lam, knot[i], y)
-    rank = np.argsort(value[: knot.size])
+    for i in range(component.size):
+        value[i] = value_at(points, weights, lam, component[i], y)
+    rank = np.argsort(value[: component.size])
     for k in range(rank.size):  # the worst first: a group leaves if a better neighbour is in
-        s = knot[rank[k]]
+        s = component[rank[k]]
         if members[s] == 0:
             continue
         for e in range(indptr[s], indptr[s + 1]):
             if members[neighbors[e]] == 1:
                 members[s] = 0
     for k in range(rank.size - 1, -1, -1):
-        s = knot[rank[k]]
+        s = component[rank[k]]
         fits = True
         for e in range(indptr[s], indptr[s + 1]):
             fits = fits and members[neighbors[e]] == 0
@@ -92,39 +96,39 @@ def repair(
 
 
 @njit(cache=True, nogil=True)
-def untangle(
+def solve_component(
     instance,  # IN
-    knot,  # IN   (m,) int32: linked groups of positive value
+    component,  # IN   (m,) int32: linked groups of positive value
     y,  # IN   (d,)
     position,  # WORK (n_linked,) int32, all -1
     members,  # IN/OUT (n,) uint8: an independent set; a best one within the knot afterwards
 ):
     """Best independent set of the knot, by leaving out either a group or all its neighbours.
 
-    Best sets of spanning forests bound each branch. At most ``KNOT_BRANCHES`` are looked at.
+    Best sets of spanning forests bound each branch. At most ``MAX_COMPONENT_BRANCHES`` are looked at.
     """
     points, weights, lam = instance.points, instance.weights, instance.lam
     indptr, neighbors = instance.indptr, instance.neighbors
-    m = knot.size
-    space = forest_space(m, position)
+    m = component.size
+    space = forest_workspace(m, position)
     ids = space.ids
     chosen, delta = np.empty(m, dtype=np.uint8), np.empty(m)
     stack = np.zeros((m + 2, m), dtype=np.uint8)  # 1: left out
     best = 0.0
     for i in range(m):
-        if members[knot[i]] == 1:
-            best += value_at(points, weights, lam, knot[i], y)
-    left_out = np.empty(m, dtype=np.uint8)
+        if members[component[i]] == 1:
+            best += value_at(points, weights, lam, component[i], y)
+    excluded = np.empty(m, dtype=np.uint8)
     top = 1
-    for _ in range(KNOT_BRANCHES):
+    for _ in range(MAX_COMPONENT_BRANCHES):
         if top == 0:
             break
         top -= 1
-        left_out[:] = stack[top]
+        excluded[:] = stack[top]
         k = 0
         for i in range(m):
-            if left_out[i] == 0:
-                ids[k] = knot[i]
+            if excluded[i] == 0:
+                ids[k] = component[i]
                 k += 1
         forest = build_forest(instance, ids[:k], space)
         value = select_at(instance, forest, y, delta, chosen)
@@ -133,25 +137,25 @@ def untangle(
         conflict = worst_conflict(instance, forest, chosen, position)
         if conflict < 0:
             best = value
-            members[knot] = 0
+            members[component] = 0
             for i in range(k):
                 members[ids[i]] = chosen[i]
             continue
         v = ids[conflict]
         for i in range(m):
-            near = False
+            adjacent = False
             for e in range(indptr[v], indptr[v + 1]):
-                near = near or neighbors[e] == knot[i]
-            stack[top, i] = 1 if left_out[i] == 1 or knot[i] == v else 0
-            stack[top + 1, i] = 1 if left_out[i] == 1 or near else 0
+                adjacent = adjacent or neighbors[e] == component[i]
+            stack[top, i] = 1 if excluded[i] == 1 or component[i] == v else 0
+            stack[top + 1, i] = 1 if excluded[i] == 1 or adjacent else 0
         top += 2
     # The depth is at most m, since every branch leaves out one group more: the stack suffices.
 
 
 @njit(cache=True, nogil=True)
-def select_and_move(
+def select_and_update_center(
     instance,  # IN
-    walls,  # IN   (2, d): where ``y`` has to be
+    active_faces,  # IN   (2, d): where ``y`` has to be
     y,  # IN/OUT (d,): the mean of the members afterwards, moved inside the walls
     sums,  # OUT  (d + 2,): of the members
     work,  # WORK Selection
@@ -187,7 +191,7 @@ def select_and_move(
         return 0.0
     value = sums[0]
     for j in range(d):
-        y[j] = min(max(sums[2 + j] / sums[1], walls[0, j]), walls[1, j])
+        y[j] = min(max(sums[2 + j] / sums[1], active_faces[0, j]), active_faces[1, j])
         value += y[j] * (2.0 * sums[2 + j] - sums[1] * y[j])
     return value
 
@@ -195,35 +199,35 @@ def select_and_move(
 @njit(cache=True, nogil=True)
 def ascend(
     instance,  # IN
-    walls,  # IN   (2, d): where ``y`` has to be
+    active_faces,  # IN   (2, d): where ``y`` has to be
     y,  # IN/OUT (d,): start, then the mean of ``members``, moved inside the walls
     best_sums,  # OUT  (d + 2,): of ``members``
     members,  # OUT  (n,) uint8
-    most_steps,  # IN
-    least_gain,  # IN   stop at a step that gains less
+    max_steps,  # IN
+    min_gain,  # IN   stop at a step that gains less
 ):
     """Alternate selection and mean until the value stands still; returns ``(value, steps)``."""
     n, d = instance.points.shape
     n_linked = instance.parents.size
-    work = Selection(
-        space=forest_space(n_linked, np.full(n_linked, -1, dtype=np.int32)),
+    work = SelectionWorkspace(
+        space=forest_workspace(n_linked, np.full(n_linked, -1, dtype=np.int32)),
         chosen=np.empty(n_linked, dtype=np.uint8),
         delta=np.empty(n_linked),
     )
-    sums, place = np.empty(d + 2), y.copy()
+    sums, center = np.empty(d + 2), y.copy()
     trial = np.empty(n, dtype=np.uint8)
     best = 0.0
     best_sums[:] = 0.0
     members[:] = 0
-    for step in range(most_steps):
-        value = select_and_move(instance, walls, place, sums, work, trial)
+    for step in range(max_steps):
+        value = select_and_update_center(instance, active_faces, center, sums, work, trial)
         gain = value - best
         if step > 0 and gain <= 1e-12 * abs(best):
             return best, step
         best = value
         members[:] = trial
         best_sums[:] = sums
-        y[:] = place
-        if step > 0 and gain < least_gain:
+        y[:] = center
+        if step > 0 and gain < min_gain:
             return best, step
-    return best, most_steps
+    return best, max_steps

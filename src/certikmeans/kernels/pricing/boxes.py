@@ -2,31 +2,33 @@
 
 import math
 
-from certikmeans.compiling.dispatch import njit
-from certikmeans.kernels.distance import squared_distance_to
-from certikmeans.kernels.pricing.ranges import OPEN
+import numpy as np
+
+from certikmeans._jit.dispatcher import njit
+from certikmeans.kernels.costs import squared_distance_to
+from certikmeans.kernels.pricing.box_bound import OPEN
 from certikmeans.rounding import EPS
 
 
 @njit(cache=True, nogil=True)
 def shrink_to_objective(
-    room,  # IN   upper bound of the box minus cutoff, > 0, rounding included
+    excess,  # IN   upper bound of the box minus cutoff, > 0, rounding included
     mass,  # IN   A of the quadratic, > 0
     peak,  # IN   (d,) its maximiser
     y,  # IN   (d,) its maximiser in the box
-    slack,  # IN   (d,) at least the rounding error of a computed mean
+    mean_error,  # IN   (d,) at least the rounding error of a computed mean
     lo,  # IN/OUT (d,)
     hi,  # IN/OUT (d,)
 ):
     """Keep the part of the box where the quadratic reaches the cutoff.
 
-    There ``A |z - peak|^2 <= A |y - peak|^2 + room``; the other coordinates of ``z`` are no
+    There ``A |z - peak|^2 <= A |y - peak|^2 + excess``; the other coordinates of ``z`` are no
     closer to the peak than those of ``y``, which leaves one interval per coordinate.
     """
     for j in range(lo.size):
         away = y[j] - peak[j]
-        reach = math.sqrt(away * away + room / mass) * (1.0 + 16.0 * EPS)
-        reach += slack[j] + 4.0 * EPS * abs(peak[j])
+        reach = math.sqrt(away * away + excess / mass) * (1.0 + 16.0 * EPS)
+        reach += mean_error[j] + 4.0 * EPS * abs(peak[j])
         lo[j] = max(lo[j], peak[j] - reach)
         hi[j] = min(hi[j], peak[j] + reach)
 
@@ -35,9 +37,9 @@ def shrink_to_objective(
 def shrink_to_means(
     instance,  # IN
     open_ids,  # IN   (m,) int32: undecided groups
-    settled,  # IN   (d + 2,)
-    slack,  # IN   (d,)
-    walls,  # IN   (2, d): the region of the whole search
+    fixed_sums,  # IN   (d + 2,)
+    mean_error,  # IN   (d,)
+    active_faces,  # IN   (2, d): the region of the whole search
     lo,  # IN/OUT (d,)
     hi,  # IN/OUT (d,)
 ):
@@ -51,14 +53,14 @@ def shrink_to_means(
     solves ``g(t) = sum_settled w (x - t) + sum_open w max(x - t, 0) = 0``, ``g`` convex and
     decreasing, so the root of a secant over a sign change lies at or above it; likewise
     below for the smallest. ``g`` is known at both ends and the middle of the side; it is
-    raised (lowered) by ``slack`` times the total weight, more than it can err.
+    raised (lowered) by ``mean_error`` times the total weight, more than it can err.
     """
     points, weights = instance.points, instance.weights
     for j in range(lo.size):
         a, c = lo[j], hi[j]
         b = 0.5 * (a + c)
-        mass = settled[1]
-        first = settled[2 + j]
+        mass = fixed_sums[1]
+        first = fixed_sums[2 + j]
         open_mass = 0.0
         open_first = 0.0
         pa = 0.0
@@ -72,34 +74,34 @@ def shrink_to_means(
             pa += w * max(x - a, 0.0)
             pb += w * max(x - b, 0.0)
             pc += w * max(x - c, 0.0)
-        safe = slack[j] * (mass + open_mass)
-        ga = first - a * mass + pa + safe
-        gb = first - b * mass + pb + safe
-        gc = first - c * mass + pc + safe
+        margin = mean_error[j] * (mass + open_mass)
+        ga = first - a * mass + pa + margin
+        gb = first - b * mass + pb + margin
+        gc = first - c * mass + pc + margin
         if ga < 0.0:
-            if a > walls[0, j]:
+            if a > active_faces[0, j]:
                 return False
             hi[j] = a
             continue
         if gb < 0.0:
-            hi[j] = min(c, a + (b - a) * (ga / (ga - gb)) + slack[j])
+            hi[j] = min(c, a + (b - a) * (ga / (ga - gb)) + mean_error[j])
         elif gc < 0.0:
-            hi[j] = min(c, b + (c - b) * (gb / (gb - gc)) + slack[j])
+            hi[j] = min(c, b + (c - b) * (gb / (gb - gc)) + mean_error[j])
         total = first + open_first
         both = mass + open_mass
-        fa = total - a * both - pa - safe
-        fb = total - b * both - pb - safe
-        fc = total - c * both - pc - safe
+        fa = total - a * both - pa - margin
+        fb = total - b * both - pb - margin
+        fc = total - c * both - pc - margin
         if fc > 0.0:
-            if c < walls[1, j]:
+            if c < active_faces[1, j]:
                 return False
             lo[j] = c
             hi[j] = c
             continue
         if fb > 0.0:
-            lo[j] = max(a, b + (c - b) * (fb / (fb - fc)) - slack[j])
+            lo[j] = max(a, b + (c - b) * (fb / (fb - fc)) - mean_error[j])
         elif fa > 0.0:
-            lo[j] = max(a, a + (b - a) * (fa / (fa - fb)) - slack[j])
+            lo[j] = max(a, a + (b - a) * (fa / (fa - fb)) - mean_error[j])
         if lo[j] > hi[j]:
             return False
     return True
@@ -126,13 +128,13 @@ def choose_axis(
         s = ids[i]
         # The product of the two slopes, not of upper and lower: that could leave the range.
         slope = upper[i] / (upper[i] - lower[i])
-        worth = weights[s] * slope * (1.0 - slope)
+        scaled_weight = weights[s] * slope * (1.0 - slope)
         for j in range(d):
             below = lo[j] - points[s, j]
             above = points[s, j] - hi[j]
             gap = max(0.0, max(below, above))
             reach = max(-below, -above)
-            score[j] += worth * (reach * reach - gap * gap)
+            score[j] += scaled_weight * (reach * reach - gap * gap)
     best = 0
     for j in range(1, d):
         if score[j] > score[best]:
@@ -153,14 +155,14 @@ def loosest_group(
 ):
     """Place of the undecided group whose chord is farthest from ``max(a, 0)``; -1 without one."""
     best = 0.0
-    place = -1
+    index = -1
     for i in range(ids.size):
         if state[i] == OPEN and upper[i] > 0.0 and lower[i] < 0.0:
             away = upper[i] * (-lower[i] / (upper[i] - lower[i]))
             if away > best:
                 best = away
-                place = i
-    return place
+                index = i
+    return index
 
 
 @njit(cache=True, nogil=True)
@@ -218,15 +220,15 @@ def worst_conflict(
     position,  # WORK (n_linked,) int32, all -1; all -1 again on return
 ):
     """Place of the chosen group with the most chosen neighbours; -1 if there is no conflict."""
-    ids, linked, tangled = forest.ids, forest.linked, forest.tangled
+    ids, linked, nontree = forest.ids, forest.linked, forest.nontree
     indptr, neighbors = instance.indptr, instance.neighbors
     for i in range(linked):
-        if tangled[i] == 1 and chosen[i] == 1:
+        if nontree[i] == 1 and chosen[i] == 1:
             position[ids[i]] = i
     worst = -1
     most = 0
     for i in range(linked):
-        if tangled[i] == 0 or chosen[i] == 0:
+        if nontree[i] == 0 or chosen[i] == 0:
             continue
         count = 0
         v = ids[i]
@@ -237,6 +239,60 @@ def worst_conflict(
             most = count
             worst = i
     for i in range(linked):
-        if tangled[i] == 1:
+        if nontree[i] == 1:
             position[ids[i]] = -1
     return worst
+
+
+# A part of the region of a search that does not count. Compiled; arrays in and out.
+
+# How far outside it is tried whether there is something, in units of its side.
+OUTSIDE_STEP = 0.02
+
+
+@njit(cache=True, nogil=True)
+def has_excluded_box(
+    excluded_box,  # IN   (2, d)
+):
+    """Whether there is one."""
+    return excluded_box[0, 0] <= excluded_box[1, 0]
+
+
+@njit(cache=True, nogil=True)
+def is_inside(
+    low,  # IN   (d,)
+    high,  # IN   (d,)
+    excluded_box,  # IN   (2, d)
+):
+    """Whether a box lies in the hole."""
+    inside = True
+    for j in range(low.size):
+        inside = inside and excluded_box[0, j] <= low[j] and high[j] <= excluded_box[1, j]
+    return inside
+
+
+@njit(cache=True, nogil=True)
+def leave_excluded_box(
+    lo,  # IN   (d,): of a box
+    hi,  # IN   (d,)
+    excluded_box,  # IN   (2, d)
+    y,  # IN/OUT (d,): a place in the box
+):
+    """Move a place out of the hole, if it is in there, by the shortest way that the box has."""
+    if not is_inside(y, y, excluded_box):
+        return
+    axis = 0
+    coordinate = 0.0
+    best = np.inf
+    for j in range(y.size):
+        offset = OUTSIDE_STEP * (excluded_box[1, j] - excluded_box[0, j])
+        if lo[j] < excluded_box[0, j]:
+            outside = excluded_box[0, j] - min(offset, 0.5 * (excluded_box[0, j] - lo[j]))
+            if y[j] - outside < best:
+                best, axis, coordinate = y[j] - outside, j, outside
+        if hi[j] > excluded_box[1, j]:
+            outside = excluded_box[1, j] + min(offset, 0.5 * (hi[j] - excluded_box[1, j]))
+            if outside - y[j] < best:
+                best, axis, coordinate = outside - y[j], j, outside
+    if best < np.inf:
+        y[axis] = coordinate

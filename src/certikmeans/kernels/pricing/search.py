@@ -4,71 +4,78 @@ from typing import NamedTuple
 
 import numpy as np
 
-from certikmeans.compiling.dispatch import njit
+from certikmeans._jit.dispatcher import njit
+from certikmeans.kernels.pricing.box_bound import (
+    OPEN,
+    Forest,
+    ForestWorkspace,
+    add_group,
+    build_forest,
+    filter_reachable,
+    forest_workspace,
+    maximize_in_box,
+    overestimate,
+    tree_ranges,
+)
 from certikmeans.kernels.pricing.boxes import (
     choose_axis,
+    has_excluded_box,
+    is_inside,
+    leave_excluded_box,
     loosest_group,
     select_at,
     shrink_to_means,
     shrink_to_objective,
     worst_conflict,
 )
-from certikmeans.kernels.pricing.hole import has_hole, leave_hole, lies_in
-from certikmeans.kernels.pricing.instance import Forest, ForestSpace, add_group, forest_space
-from certikmeans.kernels.pricing.ranges import (
-    OPEN,
-    best_in_box,
-    build_forest,
-    keep_reachable,
-    overestimate,
-    tree_ranges,
-)
 
 # A box that contraction leaves smaller than this on some side is looked at again before a split.
-WORTH_ANOTHER_LOOK = 0.75
-MOST_LOOKS = 4
+REBOUND_RATIO = 0.75
+MAX_BOUNDS_PER_BOX = 4
 # With at most so many undecided groups, decide one instead of splitting the box.
-FEW = 6
+MAX_UNDECIDED_TO_BRANCH = 6
 
 
-class OpenBoxes(NamedTuple):
+class BoxStack(NamedTuple):
     """The stack of boxes still to be searched; members of a box are a slice of the arena."""
 
     lows: np.ndarray  # (capacity, d)
     highs: np.ndarray  # (capacity, d)
-    settled: np.ndarray  # (capacity, d + 2) quadratic of the groups that are in
+    fixed_sums: np.ndarray  # (capacity, d + 2) quadratic of the groups that are in
     uppers: np.ndarray  # (capacity,) at least the value of every cluster of the box
     starts: np.ndarray  # (capacity,) int64: first member in the arena
     sizes: np.ndarray  # (capacity,) int64: members, undecided groups in ascending order
     arena: np.ndarray  # int32
 
 
-class Rules(NamedTuple):
+class SearchParams(NamedTuple):
     """What stays the same during a search."""
 
     error: float  # at least the rounding error of a computed upper bound
-    slack: np.ndarray  # (d,) at least the rounding error of a computed mean
-    walls: np.ndarray  # (2, d): the region of the whole search, of which all boxes are parts
-    hole: np.ndarray  # (2, d): what is inside does not count; the first above the second: none
+    mean_error: np.ndarray  # (d,) at least the rounding error of a computed mean
+    active_faces: np.ndarray  # (2, d): the region of the whole search, of which all boxes are parts
+    excluded_box: (
+        np.ndarray
+    )  # (2, d): what is inside does not count; the first above the second: none
     tolerance: float  # raise the cutoff to a better value plus this
     budget: float  # stop after about this many evaluations of a coordinate
 
 
-class Finds(NamedTuple):
+class ImprovingCenters(NamedTuple):
     """The last centres whose value exceeded the cutoff, as in a ring."""
 
     centers: np.ndarray  # (finds, d)
     values: np.ndarray  # (finds,)
 
 
-class Searched(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search has done."""
 
     n_open: int  # boxes left on the stack
-    n_looks: int
+    n_bounded: int
     n_found: int  # in all, also those no longer among the finds
     cutoff: float
-    stuck: float  # largest bound of a box too small to split, or -inf
+    unsplittable_bound: float  # largest bound of a box too small to split, or -inf
 
 
 class Box(NamedTuple):
@@ -87,46 +94,46 @@ class Box(NamedTuple):
 class Workspace(NamedTuple):
     """Scratch of a search; arrays over groups by place in ``space.ids``."""
 
-    space: ForestSpace
+    space: ForestWorkspace
     upper: np.ndarray
     lower: np.ndarray
     gain: np.ndarray
-    share: np.ndarray
+    coefficient: np.ndarray
     state: np.ndarray  # uint8: OPEN, IN or OUT
     chosen: np.ndarray  # uint8
     score: np.ndarray  # (d,)
     box: Box
 
 
-class Look(NamedTuple):
+class ForestBound(NamedTuple):
     """One bound of a box and the forest it comes from."""
 
     bound: float
     forest: Forest
 
 
-class Examined(NamedTuple):
+class ProcessedBox(NamedTuple):
     """What is left of a box that was bounded and shrunk until neither helped."""
 
     bound: float  # minus infinity closes the box
     start: int  # of the members left in the arena, behind those the box came with
     size: int
     forest: Forest
-    looks: int
-    touched: float  # evaluations of a coordinate
+    n_bounds: int
+    n_evaluations: float  # evaluations of a coordinate
 
 
 @njit(cache=True, nogil=True)
-def workspace(most, d, n_linked):
-    """Scratch space for boxes of up to ``most`` members."""
+def make_workspace(capacity, d, n_linked):
+    """Scratch space for boxes of up to ``capacity`` members."""
     return Workspace(
-        forest_space(most, np.full(n_linked, -1, dtype=np.int32)),
-        np.empty(most),
-        np.empty(most),
-        np.empty(most),
-        np.empty(most),
-        np.empty(most, dtype=np.uint8),
-        np.empty(most, dtype=np.uint8),
+        forest_workspace(capacity, np.full(n_linked, -1, dtype=np.int32)),
+        np.empty(capacity),
+        np.empty(capacity),
+        np.empty(capacity),
+        np.empty(capacity),
+        np.empty(capacity, dtype=np.uint8),
+        np.empty(capacity, dtype=np.uint8),
         np.empty(d),
         Box(
             np.empty(d),
@@ -151,7 +158,7 @@ def quadratic_at(sums, y):
 
 
 @njit(cache=True, nogil=True)
-def keep_open(ids, state, target):
+def collect_undecided(ids, state, target):
     """Write the undecided groups to ``target``; returns how many."""
     kept = 0
     for i in range(ids.size):
@@ -166,46 +173,48 @@ def push_box(stack, node, box, upper, start, size):
     """Write the box at hand, with other members, to place ``node`` of the stack."""
     stack.lows[node] = box.lo
     stack.highs[node] = box.hi
-    stack.settled[node] = box.sums
+    stack.fixed_sums[node] = box.sums
     stack.uppers[node] = upper
     stack.starts[node] = start
     stack.sizes[node] = size
 
 
 @njit(cache=True, nogil=True)
-def look(instance, members, work, error):
+def bound_box(instance, members, work, error):
     """Bound the box in ``work``."""
-    box, upper, lower, share = work.box, work.upper, work.lower, work.share
-    m = keep_reachable(instance, members, box.lo, box.hi, work.space.ids, upper, lower)
+    box, upper, lower, coefficient = work.box, work.upper, work.lower, work.coefficient
+    m = filter_reachable(instance, members, box.lo, box.hi, work.space.ids, upper, lower)
     forest = build_forest(instance, work.space.ids[:m], work.space)
-    tree_ranges(forest, upper, lower, work.gain, share)
+    tree_ranges(forest, upper, lower, work.gain, coefficient)
     box.before[:] = box.sums
-    overestimate(instance, forest, upper, lower, work.state, share, box.sums, box.estimate)
-    bound = best_in_box(box.sums, box.estimate, box.lo, box.hi, box.peak, box.y) + error
-    return Look(bound, forest)
+    overestimate(instance, forest, upper, lower, work.state, coefficient, box.sums, box.estimate)
+    bound = maximize_in_box(box.sums, box.estimate, box.lo, box.hi, box.peak, box.y) + error
+    return ForestBound(bound, forest)
 
 
 @njit(cache=True, nogil=True)
-def shrink(instance, open_ids, box, room, rules):
+def contract_box(instance, open_ids, box, excess, search_params):
     """Cut off what can hold neither the objective nor a mean; False if nothing is left.
 
     With a hole in the region, the mean of a set that is good elsewhere may be in there, where
     nobody looks: then every place has to be shown to be worth little by itself.
     """
-    lo, hi, slack = box.lo, box.hi, rules.slack
+    lo, hi, mean_error = box.lo, box.hi, search_params.mean_error
     mass = box.sums[1] + box.estimate[1]
     if mass > 0.0:
-        shrink_to_objective(room, mass, box.peak, box.y, slack, lo, hi)
+        shrink_to_objective(excess, mass, box.peak, box.y, mean_error, lo, hi)
     for j in range(lo.size):
         if not lo[j] <= hi[j]:
             return False
-    if box.sums[1] > 0.0 and not has_hole(rules.hole):
-        return shrink_to_means(instance, open_ids, box.sums, slack, rules.walls, lo, hi)
+    if box.sums[1] > 0.0 and not has_excluded_box(search_params.excluded_box):
+        return shrink_to_means(
+            instance, open_ids, box.sums, mean_error, search_params.active_faces, lo, hi
+        )
     return True
 
 
 @njit(cache=True, nogil=True)
-def examine(instance, stack, work, node, rules, cutoff):
+def process_box(instance, stack, work, node, search_params, cutoff):
     """Bound and shrink the box at ``node`` until neither helps.
 
     The box, its sums and its maximiser are in ``work`` afterwards.
@@ -215,32 +224,34 @@ def examine(instance, stack, work, node, rules, cutoff):
     d = lo.size
     lo[:] = stack.lows[node]
     hi[:] = stack.highs[node]
-    box.sums[:] = stack.settled[node]
+    box.sums[:] = stack.fixed_sums[node]
     bound = stack.uppers[node]
     start, size = stack.starts[node], stack.sizes[node]
     free = start + size
-    looks, touched = 0, 0.0
+    n_bounds, n_evaluations = 0, 0.0
     while True:
-        looks += 1
-        touched += (size + 1.0) * d
-        seen = look(instance, arena[start : start + size], work, rules.error)
-        bound = min(bound, seen.bound)
+        n_bounds += 1
+        n_evaluations += (size + 1.0) * d
+        bounded = bound_box(instance, arena[start : start + size], work, search_params.error)
+        bound = min(bound, bounded.bound)
         if bound <= cutoff:
-            return Examined(-np.inf, start, size, seen.forest, looks, touched)
-        start, size = free, keep_open(seen.forest.ids, work.state, arena[free:])
+            return ProcessedBox(-np.inf, start, size, bounded.forest, n_bounds, n_evaluations)
+        start, size = free, collect_undecided(bounded.forest.ids, work.state, arena[free:])
         side[:] = hi - lo
-        if not shrink(instance, arena[start : start + size], box, seen.bound - cutoff, rules):
-            return Examined(-np.inf, start, size, seen.forest, looks, touched)
+        if not contract_box(
+            instance, arena[start : start + size], box, bounded.bound - cutoff, search_params
+        ):
+            return ProcessedBox(-np.inf, start, size, bounded.forest, n_bounds, n_evaluations)
         shrunk = 1.0
         for j in range(d):
             if side[j] > 0.0:
                 shrunk = min(shrunk, (hi[j] - lo[j]) / side[j])
-        if shrunk >= WORTH_ANOTHER_LOOK or looks >= MOST_LOOKS:
-            return Examined(bound, start, size, seen.forest, looks, touched)
+        if shrunk >= REBOUND_RATIO or n_bounds >= MAX_BOUNDS_PER_BOX:
+            return ProcessedBox(bound, start, size, bounded.forest, n_bounds, n_evaluations)
 
 
 @njit(cache=True, nogil=True)
-def probe(instance, work, forest, hole, cutoff):
+def probe(instance, work, forest, excluded_box, cutoff):
     """Value of the forest's best set at the maximiser, moved into the box and out of the hole.
 
     Returns ``(value, conflict)``: where the value exceeds the cutoff, the place of a group that
@@ -249,35 +260,37 @@ def probe(instance, work, forest, hole, cutoff):
     box, y = work.box, work.box.y
     for j in range(y.size):
         y[j] = min(max(y[j], box.lo[j]), box.hi[j])
-    leave_hole(box.lo, box.hi, hole, y)
+    leave_excluded_box(box.lo, box.hi, excluded_box, y)
     # The shares are not needed any more; among free groups, `gain` is never touched then, which
     # is 8 bytes for each of them.
-    value = quadratic_at(box.before, y) + select_at(instance, forest, y, work.share, work.chosen)
+    value = quadratic_at(box.before, y) + select_at(
+        instance, forest, y, work.coefficient, work.chosen
+    )
     conflict = -1
-    if value > cutoff and forest.n_tangled > 0:
+    if value > cutoff and forest.n_nontree > 0:
         conflict = worst_conflict(instance, forest, work.chosen, work.space.position)
     return value, conflict
 
 
 @njit(cache=True, nogil=True)
-def split_on_group(instance, stack, work, forest, place, free, top, bound):
+def split_on_group(instance, stack, work, forest, index, free, top, bound):
     """Push the two cases "this group is out" and "it is in": then its neighbours are out."""
     indptr, neighbors = instance.indptr, instance.neighbors
     ids, box, arena = forest.ids, work.box, stack.arena
-    v = ids[place]
+    v = ids[index]
     out = np.int64(0)
     for i in range(ids.size):
-        if work.state[i] == OPEN and i != place:
+        if work.state[i] == OPEN and i != index:
             arena[free + out] = ids[i]
             out += 1
     kept = np.int64(0)
     for i in range(out):
         s = arena[free + i]
-        apart = True
+        compatible = True
         for e in range(indptr[v], indptr[v + 1]):
             if neighbors[e] == s:
-                apart = False
-        if apart:
+                compatible = False
+        if compatible:
             arena[free + out + kept] = s
             kept += 1
     push_box(stack, top, box, bound, free, out)
@@ -297,13 +310,13 @@ def split_on_axis(stack, box, axis, start, size, top, bound):
 
 
 @njit(cache=True, nogil=True)
-def group_to_split(work, forest, conflict, size):
+def branching_group(work, forest, conflict, size):
     """Place of the group to decide next, or -1: split the box instead.
 
     A group where smaller boxes alone cannot close this one (the forest itself allows too much:
     ``conflict``), or only very small ones (a group is worth nothing right at the best centre).
     """
-    if conflict < 0 and size <= FEW:
+    if conflict < 0 and size <= MAX_UNDECIDED_TO_BRANCH:
         return loosest_group(forest.ids, work.state, work.upper, work.lower)
     return conflict
 
@@ -311,27 +324,32 @@ def group_to_split(work, forest, conflict, size):
 @njit(cache=True, nogil=True)
 def search_boxes(
     instance,  # IN
-    stack,  # IN/OUT OpenBoxes; ``n_open`` boxes on it at the start
+    stack,  # IN/OUT BoxStack; ``n_open`` boxes on it at the start
     n_open,  # IN
-    rules,  # IN
+    search_params,  # IN
     cutoff,  # IN   boxes that cannot exceed this are closed
-    finds,  # OUT
+    improving_centers,  # OUT
 ):
     """Close boxes depth first.
 
-    Afterwards the best cluster is worth at most ``max(cutoff, stuck, uppers[:n_open])``: each
-    box that left the stack was bounded by the cutoff or by ``stuck`` (too small to split),
+    Afterwards the best cluster is worth at most ``max(cutoff, unsplittable_bound, uppers[:n_open])``: each
+    box that left the stack was bounded by the cutoff or by ``unsplittable_bound`` (too small to split),
     holds no mean of a set it allows (moved into the region), lies in the hole, or was replaced by
     parts that cover what it may contain.
     """
-    uppers, starts, sizes, slack = stack.uppers, stack.starts, stack.sizes, rules.slack
-    most = np.int64(1)
+    uppers, starts, sizes, mean_error = (
+        stack.uppers,
+        stack.starts,
+        stack.sizes,
+        search_params.mean_error,
+    )
+    capacity = np.int64(1)
     for node in range(n_open):
-        most = max(most, sizes[node])
-    work = workspace(most, slack.size, instance.parents.size)
+        capacity = max(capacity, sizes[node])
+    work = make_workspace(capacity, mean_error.size, instance.parents.size)
     box = work.box
-    n_looks, touched, n_found, stuck = 0, 0.0, 0, -np.inf
-    while n_open > 0 and touched < rules.budget:
+    n_bounded, n_evaluations, n_found, unsplittable_bound = 0, 0.0, 0, -np.inf
+    while n_open > 0 and n_evaluations < search_params.budget:
         node = n_open - 1
         free = starts[node] + sizes[node]  # what lies beyond belonged to boxes closed by now
         if node + 2 > uppers.size or free + 2 * sizes[node] > stack.arena.size:
@@ -339,30 +357,36 @@ def search_boxes(
         n_open = node
         if uppers[node] <= cutoff:
             continue
-        left = examine(instance, stack, work, node, rules, cutoff)
-        n_looks += left.looks
-        touched += left.touched
-        if left.bound <= cutoff or lies_in(box.lo, box.hi, rules.hole):
+        processed = process_box(instance, stack, work, node, search_params, cutoff)
+        n_bounded += processed.n_bounds
+        n_evaluations += processed.n_evaluations
+        if processed.bound <= cutoff or is_inside(box.lo, box.hi, search_params.excluded_box):
             continue
-        forest, bound = left.forest, left.bound
-        value, conflict = probe(instance, work, forest, rules.hole, cutoff)
-        if value > cutoff and conflict < 0 and not lies_in(box.y, box.y, rules.hole):
-            finds.centers[n_found % finds.values.size] = box.y
-            finds.values[n_found % finds.values.size] = value
+        forest, bound = processed.forest, processed.bound
+        value, conflict = probe(instance, work, forest, search_params.excluded_box, cutoff)
+        if (
+            value > cutoff
+            and conflict < 0
+            and not is_inside(box.y, box.y, search_params.excluded_box)
+        ):
+            improving_centers.centers[n_found % improving_centers.values.size] = box.y
+            improving_centers.values[n_found % improving_centers.values.size] = value
             n_found += 1
-            cutoff = value + rules.tolerance
-            if has_hole(rules.hole):
-                touched = rules.budget  # the hole is too small: nearer to it is always better
-        place = group_to_split(work, forest, conflict, left.size)
-        if place >= 0:
-            split_on_group(instance, stack, work, forest, place, free, n_open, bound)
+            cutoff = value + search_params.tolerance
+            if has_excluded_box(search_params.excluded_box):
+                n_evaluations = (
+                    search_params.budget
+                )  # the hole is too small: nearer to it is always better
+        index = branching_group(work, forest, conflict, processed.size)
+        if index >= 0:
+            split_on_group(instance, stack, work, forest, index, free, n_open, bound)
         else:
             axis = choose_axis(
                 instance, forest.ids, work.state, work.upper, work.lower, box.lo, box.hi, work.score
             )
-            if box.hi[axis] - box.lo[axis] <= 4.0 * slack[axis]:
-                stuck = max(stuck, bound)
+            if box.hi[axis] - box.lo[axis] <= 4.0 * mean_error[axis]:
+                unsplittable_bound = max(unsplittable_bound, bound)
                 continue
-            split_on_axis(stack, box, axis, left.start, left.size, n_open, bound)
+            split_on_axis(stack, box, axis, processed.start, processed.size, n_open, bound)
         n_open += 2
-    return Searched(n_open, n_looks, n_found, cutoff, stuck)
+    return SearchResult(n_open, n_bounded, n_found, cutoff, unsplittable_bound)

@@ -1,0 +1,255 @@
+"""Input validation, warnings and label order shared by the scikit-learn estimators."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_random_state
+
+from certikmeans._numbers import percent, rounded_down, rounded_up, whole_number
+from certikmeans.errors import CertikmeansError, InfeasibleError, InputError
+from certikmeans.options import Options, available_cores
+from certikmeans.problem import Problem
+from certikmeans.problem.constraints import Constraints
+from certikmeans.problem.links import as_links, canonical_pairs
+from certikmeans.status import Status
+
+if TYPE_CHECKING:
+    from certikmeans.presolve.infeasibility_search import InfeasibilityProof
+    from certikmeans.report.trace import Trace
+    from certikmeans.result import Result
+
+
+def seed_from(random_state: Any) -> int:
+    """An int as it is; otherwise drawn, as scikit-learn does for its own kernels.
+
+    >>> seed_from(7)
+    7
+    """
+    generator = check_random_state(random_state)
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    return int(generator.randint(np.iinfo(np.int32).max))
+
+
+def check_enough_samples(n_clusters: Any, available: int, what: str = "n_samples") -> None:
+    """Refuse more clusters than there are samples to fill them."""
+    # Anything that is not a whole number is refused by `Problem`, which says more about it.
+    if isinstance(n_clusters, numbers.Integral) and int(n_clusters) > available:
+        raise InputError(
+            f"n_clusters={n_clusters} is more than {what}={available}",
+            hint=f"choose n_clusters from 1 to {available}",
+        )
+
+
+def finite_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
+    """Return finite float64 weights, a number repeated for every sample; None if none were given.
+
+    Shape and range are left to the caller: estimators differ in what they take.
+    """
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, numbers.Real):
+        sample_weight = np.full(n_samples, float(sample_weight))
+    weights: NDArray[np.float64] = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    return weights
+
+
+def raise_infeasible(proof: InfeasibilityProof) -> NoReturn:
+    """Raise `InfeasibleError` with the pairs to blame."""
+    raise InfeasibleError(
+        f"no labelling respects every pair: {proof.describe()}",
+        proof=proof,
+        hint="remove one of these pairs, or raise n_clusters if cannot-links are the cause",
+    )
+
+
+# What `fit` needs around the solver: pairs stated in several ways, weights, order, warnings.
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What a fitted model keeps beside its result: for its pictures, pages and certificates."""
+
+    problem: Problem
+    options: Options
+    trace: Trace
+    feature_names: tuple[str, ...] | None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Pairs as `Problem` takes them."""
+
+    must_link: Any
+    cannot_link: Any
+
+
+def collect_constraints(
+    n_samples: int,
+    must_link: Any = None,
+    cannot_link: Any = None,
+    partial_labels: Any = None,
+    groups: Any = None,
+    constraints: Any = None,
+) -> Pairs:
+    """Put together what was said about the samples, in whichever way.
+
+    >>> pairs = collect_constraints(3, must_link=[(0, 1)], partial_labels=[5, -1, 6])
+    >>> pairs.must_link.tolist(), pairs.cannot_link.tolist()
+    ([[0, 1]], [[0, 2]])
+    """
+    said = [
+        _per_sample("partial_labels", partial_labels, n_samples, Constraints.from_partial_labels),
+        _per_sample("groups", groups, n_samples, Constraints.from_group_labels),
+        _checked_constraints(constraints, n_samples),
+    ]
+    others = [one for one in said if one is not None]
+    if not others:
+        return Pairs(must_link, cannot_link)
+    # Checked one by one, so that an error names the argument, or the file and the line.
+    must = canonical_pairs(as_links(must_link, "must_link"), n_samples)
+    cannot = canonical_pairs(as_links(cannot_link, "cannot_link"), n_samples)
+    return Pairs(
+        np.concatenate([must, *(one.must_link for one in others)]),
+        np.concatenate([cannot, *(one.cannot_link for one in others)]),
+    )
+
+
+def _per_sample(
+    name: str, labels: Any, n_samples: int, read: Callable[[Any], Constraints]
+) -> Constraints | None:
+    if labels is None:
+        return None
+    hint = "give one label per sample; -1, None, NaN or empty text where there is none"
+    try:
+        found = read(labels)
+    except TypeError as error:
+        raise InputError(f"{name}: {error}", hint=hint) from error
+    except InputError as error:
+        raise InputError(f"{name}: {error.message}", hint=hint) from error
+    if found.n_points != n_samples:
+        raise InputError(
+            f"{name}: {found.n_points} labels, but there are {n_samples} samples", hint=hint
+        )
+    return found
+
+
+def _checked_constraints(constraints: Any, n_samples: int) -> Constraints | None:
+    if constraints is not None and not isinstance(constraints, Constraints):
+        raise InputError(
+            f"constraints: expected a Constraints object, got {type(constraints).__name__}",
+            hint="pass pairs as must_link and cannot_link, labels as partial_labels",
+        )
+    if constraints is not None:
+        constraints.check(n_samples)
+    return constraints
+
+
+def warn_about_labels(y: Any) -> None:
+    """Warn where ``y`` looks like labels of which some are unknown: it is ignored.
+
+    Whole numbers with -1 among them, that is; but -1 and 1 alone are two ordinary classes.
+    """
+    try:
+        values = np.unique(np.asarray(y))
+    except (TypeError, ValueError):
+        return
+    if (
+        values.dtype.kind == "i"
+        and len(values) > 1
+        and values[0] == -1
+        and values.tolist() != [-1, 1]
+    ):
+        warnings.warn(
+            "y is ignored, though its -1 look like unknown labels. "
+            "Pass partial_labels=y if the others are to be respected.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def warn_about_gap(result: Result, asked: float) -> None:
+    """Warn where the gap was missed, with the reason and what would help."""
+    if result.status is not Status.FEASIBLE:
+        return
+    text = (
+        f"The gap is {percent(result.gap)}, not {100 * asked:g} % as asked for: cost "
+        f"{rounded_up(result.cost)}, lower bound {rounded_down(result.lower_bound)}; "
+        f"{result.stop_reason.sentence}."
+    )
+    for more in (result.failure, result.advice):
+        text += "" if more is None else f" {more[:1].upper()}{more[1:]}."
+    warnings.warn(text, ConvergenceWarning, stacklevel=3)
+
+
+def require_labels(result: Result) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Labels and centres of a run, or the error that says why there are none."""
+    if result.infeasibility is not None:
+        raise_infeasible(result.infeasibility)
+    if result.labels is None or result.centers is None:
+        raise CertikmeansError(
+            f"{Status(result.status).sentence} The run ended because {result.stop_reason.sentence}",
+            hint="raise or remove time_limit, or give fewer cannot-links",
+        )
+    return result.labels, result.centers
+
+
+def in_center_order(
+    labels: NDArray[np.int64], centers: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Number clusters by the coordinates of their centres, the empty ones last.
+
+    >>> in_center_order(np.array([0, 2, 2]), np.array([[5.0], [4.0], [3.0]]))
+    (array([1, 0, 0]), array([[3.],
+           [5.],
+           [4.]]))
+    """
+    empty = np.bincount(labels, minlength=len(centers)) == 0
+    order = np.lexsort(np.vstack([centers.T[::-1], empty]))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[labels], centers[order]
+
+
+def checked_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
+    """Finite, non-negative weights, one per sample, not all zero; None if none were given."""
+    weights = finite_weights(sample_weight, n_samples)
+    if weights is None:
+        return None
+    if weights.shape != (n_samples,):
+        raise InputError(
+            f"sample_weight: expected shape ({n_samples},), got {weights.shape}",
+            hint="give one non-negative number per sample",
+        )
+    if (weights < 0).any():
+        row = int(np.flatnonzero(weights < 0)[0])
+        raise InputError(
+            f"sample_weight: row {row} is {weights[row]}",
+            hint="weights must not be negative; 0 leaves a sample out",
+        )
+    if not weights.any():
+        raise InputError(
+            "sample_weight: all weights are zero", hint="give at least one sample a positive weight"
+        )
+    return weights
+
+
+def resolve_n_jobs(n_jobs: Any) -> int | None:
+    """Turn scikit-learn's convention into that of `solve`: None for all cores, or a number."""
+    if n_jobs is None:
+        return None
+    if isinstance(n_jobs, numbers.Integral) and int(n_jobs) < 0:
+        return max(1, available_cores() + 1 + int(n_jobs))
+    return whole_number("n_jobs", n_jobs, least=1)

@@ -1,0 +1,1 @@
+"""Compilation of numba kernels: fast, cached, and excluded from time limits."""

@@ -1,0 +1,134 @@
+"""Active constraint acquisition: pair queries, answers and warm-started re-solves."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+
+from certikmeans.certainty.artifacts import transfer_multipliers
+from certikmeans.certainty.pair_queries import PairQuery
+from certikmeans.certainty.report import validate_slack
+from certikmeans.errors import InfeasibleError, InputError
+from certikmeans.options import Options
+from certikmeans.problem import Problem
+from certikmeans.result import Result
+from certikmeans.solver.run import solve
+from certikmeans.status import Status
+
+
+@final
+class ActiveSession:
+    """Ask for the pairs that decide most, take the answers, and go on from what is known.
+
+    Every round starts from the labelling (or, where an answer rules it out, from its centres) and
+    from the multipliers of the round before.
+
+    Parameters
+    ----------
+    problem : Problem
+        Points, K, and the pairs known so far.
+    slack : float
+        Labellings that cost this share more than ours are alternatives worth asking about.
+    options : Options, optional
+        As for `solve`.
+    **changes
+        Settings that differ from ``options``.
+
+    Examples
+    --------
+    >>> points = [[0.0], [1.0], [2.0], [5.6], [9.0], [10.0], [11.0]]
+    >>> session = ActiveSession(Problem.from_data(points, n_clusters=2), slack=0.05)
+    >>> [question.pair for question in session.questions()]
+    [(3, 4)]
+    >>> session.answer([(3, 4, False)]).labels
+    array([0, 0, 0, 0, 1, 1, 1])
+    >>> session.questions()
+    ()
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        slack: float = 1e-3,
+        options: Options | None = None,
+        **changes: Any,
+    ) -> None:
+        self._options = (Options() if options is None else options).changed(**changes)
+        self._slack = validate_slack(slack)
+        self.problem = problem
+        self.result = self._solve(problem, None)
+
+    def questions(self, most: int = 10) -> tuple[PairQuery, ...]:
+        """Return at most so many pairs, those that decide most first. None left: all is certain."""
+        return self.result.questions(most, slack=self._slack)
+
+    def answer(self, answers: Iterable[tuple[int, int, bool]]) -> Result:
+        """Take ``(i, j, together)`` for some pairs, and solve again.
+
+        Raises
+        ------
+        InputError
+            If an answer is none. Then nothing is taken.
+        InfeasibleError
+            If the answers contradict each other or the pairs before; then they are not taken.
+        """
+        rows = _validate_answers(answers)
+        must = [(i, j) for i, j, together in rows if together]
+        cannot = [(i, j) for i, j, together in rows if not together]
+        problem = replace(
+            self.problem,
+            must_link=_append_pairs(self.problem.must_link, must),
+            cannot_link=_append_pairs(self.problem.cannot_link, cannot),
+        )
+        result = self._solve(problem, self.result)
+        if result.status is Status.INFEASIBLE:
+            assert result.infeasibility is not None
+            raise InfeasibleError(
+                "the answers contradict each other, or the pairs before",
+                proof=result.infeasibility,
+                hint="the proof says which: print(error.proof.describe())",
+            )
+        self.problem, self.result = problem, result
+        return result
+
+    def _solve(self, problem: Problem, previous: Result | None) -> Result:
+        if previous is None or previous.labels is None or previous.centers is None:
+            return solve(problem, self._options)
+        start: dict[str, Any] = {}
+        known = None if previous.basis is None else transfer_multipliers(previous.basis, problem)
+        pairs = previous.labels[problem.must_link], previous.labels[problem.cannot_link]
+        if (pairs[0][:, 0] == pairs[0][:, 1]).all() and (pairs[1][:, 0] != pairs[1][:, 1]).all():
+            start = {"start_labels": previous.labels}
+        elif np.isfinite(previous.centers).all():
+            start = {"initial_centers": previous.centers}
+        return solve(problem, self._options, start_multipliers=known, **start)
+
+
+def _validate_answers(answers: Any) -> list[tuple[int, int, bool]]:
+    """Answers as numbers; a text or half a point is a slip, not an answer."""
+    rows = list(answers) if isinstance(answers, Iterable) else [answers]
+    checked = []
+    for row in rows:
+        try:
+            first, second, together = row
+            if not (isinstance(together, bool | np.bool_) or together in (0, 1)):
+                raise TypeError
+            checked.append((operator.index(first), operator.index(second), bool(together)))
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"answers: {row!r} is not (point, point, together)",
+                hint="answer([(3, 7, True)]): points 3 and 7 belong together",
+            ) from error
+    return checked
+
+
+def _append_pairs(pairs: Any, new: list[tuple[int, int]]) -> Any:
+    return np.concatenate([pairs, np.array(new, dtype=np.int64).reshape(-1, 2)])
+
+
+Conversation = ActiveSession  # the name until 0.2

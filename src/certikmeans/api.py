@@ -1,0 +1,162 @@
+"""`certikmeans.solve`: the solve, and on request the terminal's progress beside it.
+
+The solver never prints and knows no report; whoever joins the two stands above both. This is
+that place, for Python; for the command line it is `cli.run`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any, final
+
+from certikmeans._jit.compile_events import KernelCompilation, watch_compilation
+from certikmeans._numbers import whole_number
+from certikmeans.checkpoint.writer import DEFAULT_INTERVAL
+from certikmeans.errors import CompilingWarning, warn_caller
+from certikmeans.events import Listener
+from certikmeans.options import Options
+from certikmeans.problem import Problem
+from certikmeans.report.progress import FIRST_RUN_MESSAGE, make_progress
+from certikmeans.result import Result
+from certikmeans.solver import run
+from certikmeans.stop import StopSignal
+
+
+def solve(
+    problem: Problem,
+    options: Options | None = None,
+    *,
+    executor: Any = None,
+    callbacks: Iterable[Listener] = (),
+    start_labels: Any = None,
+    initial_centers: Any = None,
+    stop: StopSignal | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_interval: float = DEFAULT_INTERVAL,
+    resume: str | os.PathLike[str] | None = None,
+    verbose: int = 0,
+    **changes: Any,
+) -> Result:
+    """Find the best labelling that respects every pair, and prove how good it is.
+
+    Parameters
+    ----------
+    problem : Problem
+        Points, K and pairs.
+    options : Options, optional
+        All settings at once; by default those of ``Options()``.
+    gap : float
+        Stop as soon as ``(cost - lower_bound) / cost`` is proven to be at most this.
+    time_limit : float, optional
+        Seconds for the whole run. What is known by then is returned. Compilation, where kernels
+        were never compiled on this machine, does not count.
+    bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "spectral"}
+        Which lower bound to compute. ``auto`` asks one after the other, by what it sees: the
+        spectral floor, then with few axes ``cluster``, with many ``spectral``, ``sdp`` or
+        ``partition`` (`certikmeans.solver.bound_schedule`). Where centres are split, the sample bound comes with
+        each of them.
+    branching : {"auto", "centers", "pairs"}
+        How to split the solution set when the bound alone does not close the gap: on the box of
+        a centre, or on a pair of points, together or apart. ``auto``: pairs for the cluster bound
+        up to 20,000 groups and for ``sdp``, otherwise centres.
+    jobs : int, optional
+        Number of threads; by default one per core. The answer does not depend on it.
+    seed : int
+        Every random choice follows from it.
+    node_limit : int
+        Nodes of the tree to bound at most.
+    selection : {"best", "depth", "mixed"}
+        Which open node is split next: the one with the least bound, the deepest, or in turns.
+    keep_proof : bool
+        Keep what a certificate needs (``Result.proof``).
+    executor : concurrent.futures.Executor or Dask Client, optional
+        Runs nodes of the tree, parts and groups where they are worth the journey: processes,
+        machines, MPI. By default, and for all else, the threads.
+    callbacks : iterable of callable
+        Each is called with every `certikmeans.events.Event`, in this thread.
+    start_labels, initial_centers : array-like, optional
+        A known labelling that respects every pair, or centres, to start from.
+    stop : StopSignal, optional
+        ``stop.interrupt()``, called from a callback, another thread or a signal handler,
+        ends the run with what is known.
+    checkpoint : path-like, optional
+        Save the state of the run to this file, once per interval and at the end. Killed at any
+        moment, a run leaves the last whole state.
+    checkpoint_interval : float
+        Seconds between two saved states; 0: as often as possible.
+    resume : path-like, optional
+        Go on from such a file, or from a certificate. Points, pairs, weights and number of
+        clusters must be the same. Settings that decide on the course (gap, bound, branching,
+        selection, seed, keep_proof) are taken from the file unless they are given; where one
+        differs, only labelling and bound are kept. Limits are those of this call.
+    verbose : int
+        0: silent. 1 or more: progress on standard error, live on a terminal, a line per second at
+        most elsewhere, as in notebooks and log files.
+    **changes
+        Settings, by the names above, that differ from ``options``.
+
+    Returns
+    -------
+    Result
+        Also for infeasible input (with a proof), and when time ran out.
+
+    Examples
+    --------
+    >>> from certikmeans import Problem, solve
+    >>> problem = Problem.from_data([[0.0], [1.0], [5.0], [6.0]], n_clusters=2, must_link=[(0, 2)])
+    >>> result = solve(problem, gap=1e-6)
+    >>> result.labels
+    array([0, 0, 0, 1])
+    """
+    quiet = verbosity(verbose) == 0
+    with (
+        make_progress(sys.stderr, quiet=quiet) as progress,
+        watch_compilation(_warn_once if quiet else progress.compiling),
+    ):
+        return run.solve(
+            problem,
+            options=options,
+            executor=executor,
+            callbacks=(*callbacks, progress),
+            start_labels=start_labels,
+            initial_centers=initial_centers,
+            stop=stop,
+            checkpoint=checkpoint,
+            checkpoint_interval=checkpoint_interval,
+            resume=resume,
+            **changes,
+        )
+
+
+@final
+class _WarningOnce:
+    """Warns of the first kernel that is compiled: a call that says nothing seems to hang."""
+
+    def __init__(self) -> None:
+        self._done = False
+
+    def __call__(self, progress_event: KernelCompilation) -> None:
+        if self._done:
+            return
+        self._done = True
+        # Where warnings are errors, a run must not depend on what was compiled before.
+        with contextlib.suppress(CompilingWarning):
+            warn_caller(
+                f"{FIRST_RUN_MESSAGE}; certikmeans.warm_up() does it ahead, verbose=1 shows how far it is",
+                CompilingWarning,
+            )
+
+
+_warn_once = _WarningOnce()
+
+
+def verbosity(verbose: Any) -> int:
+    """Return how much to say, as a number.
+
+    >>> verbosity(True), verbosity(0)
+    (1, 0)
+    """
+    return whole_number("verbose", int(verbose) if isinstance(verbose, bool) else verbose, least=0)

@@ -1,0 +1,402 @@
+"""Cheapest feasible labels under cannot-links for fixed centers, and Lloyd runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from copy import copy
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certikmeans.assignment.base import AbstractAssigner, Assignment, LloydRun, StepSums
+from certikmeans.assignment.dense_components import ComponentSolution, solve_dense_component
+from certikmeans.assignment.layout import build_geometry, build_layout
+from certikmeans.kernels.assignment import SEARCH, SUM_BLOCK, assign_table
+from certikmeans.kernels.lloyd.iteration import (
+    CONTINUE,
+    CONVERGED,
+    COST,
+    EXTRAS,
+    SHORTFALL,
+    add_rows,
+    assign_chunks,
+    fill_unary,
+    finish_iteration,
+    lloyd,
+    sum_chunks,
+)
+from certikmeans.problem import CannotLinks, ReducedProblem
+from certikmeans.problem.label_constraints import raise_unsupported
+from certikmeans.rounding import EPS
+from certikmeans.stop import StopSignal
+
+# Distances per task of an executor: about half a millisecond.
+_TASK_WORK = 200_000
+# Multiplications that take about as long as a short search in a component.
+_SEARCH_WORK = 5e6
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@final
+class CannotLinkAssigner(AbstractAssigner):
+    """Cheapest proper labels of a problem whose rules are cannot-links.
+
+    Given the centres, components of the cannot-link graph are independent, and a component whose
+    nearest labels are proper is solved by them. One that clashes is solved exactly: a tree by
+    dynamic programming; a component with cycles by peeling its trees, then its core by bucket
+    elimination, by matching (a complete graph), or by branch and bound.
+
+    Parameters
+    ----------
+    problem : ReducedProblem
+    witness : array-like of shape (n_groups,)
+        Any proper labelling.
+    exact_time_limit : float
+        Time for one component that a short search does not finish. With 0 the best labels of the
+        short search are returned at once.
+
+    Notes
+    -----
+    Prepared once; holds no state that changes, so threads may share it.
+
+    ``lower`` is computed from ``cost`` so that it is proven. Costs are sums of nonnegative terms,
+    and labels come from minima over such sums, computed in floating point. Rounding is monotone:
+    what the program minimised is at most the rounded cost of any other labelling, and a rounded
+    sum of nonnegative terms differs from the exact one by a factor of at most ``1 + m eps``, where
+    no term passes through more than ``m`` operations. Matching and search subtract prices;
+    they return how far their labels may be from the optimum of the costs they were given.
+
+    Examples
+    --------
+    >>> from certikmeans.problem import CannotLinkGraph, CannotLinks
+    >>> graph = CannotLinkGraph(  # two points that may not share a cluster
+    ...     2, np.array([0, 1, 2]), np.array([1, 0]), np.array([0, 2]), np.array([-1, 0]),
+    ...     np.array([0]))
+    >>> problem = ReducedProblem(np.array([[0.0], [1.0]]), np.ones(2), CannotLinks(graph), 2, 0.0)
+    >>> answer = CannotLinkAssigner(problem, feasible_labels=[0, 1]).assign([[0.25], [5.0]])
+    >>> answer.labels, answer.cost, answer.exact
+    (array([0, 1]), 16.0625, True)
+    """
+
+    def __init__(
+        self, problem: ReducedProblem, feasible_labels: ArrayLike, *, exact_time_limit: float = 2.0
+    ) -> None:
+        self._shape = (problem.n_clusters, problem.n_dims)
+        self._n_groups = problem.n_groups
+        self._layout = build_layout(
+            problem.graph, problem.n_clusters, np.asarray(feasible_labels, dtype=np.int64)
+        )
+        self._geometry = build_geometry(problem, self._layout)
+        # Without links, kernels are compiled without what solves them.
+        self._links: Any = self._layout if problem.graph.n_linked else None
+        self._exact_time_limit = exact_time_limit
+        self._n_chunks = len(self._geometry.chunk_vertex) - 1
+        self._chunk_ranges = _chunk_ranges(self._n_chunks, problem)
+        cyclic = np.flatnonzero(self._layout.graph.cyclic_component >= 0)
+        starts = problem.graph.starts
+        self._cyclic_ranges = [(int(starts[c]), int(starts[c + 1])) for c in cyclic]
+        self._needs_search = bool((self._layout.cores.method == SEARCH).any())
+        deepest = 2 * self._geometry.largest_component + 2 * problem.n_dims + 16
+        self._step_error = (deepest + self._geometry.longest_chunk + self._n_chunks) * EPS
+        self._table_error = (deepest + SUM_BLOCK + self._n_groups / SUM_BLOCK) * EPS
+        # Squares can underflow: an error that is not relative.
+        heaviest = 1.0 + float(problem.weights.max())
+        self._underflow = self._n_groups * problem.n_dims * heaviest * 1e-320
+
+    @property
+    def step_work(self) -> float:
+        """About how many multiplications a step takes: for budgets that do not use a clock."""
+        n_clusters, n_dims = self._shape
+        needs_search = np.count_nonzero(self._layout.cores.method == SEARCH)
+        tables = float(self._layout.tables.size.sum())
+        return self._n_groups * n_clusters * n_dims + 2.0 * tables + _SEARCH_WORK * needs_search
+
+    @property
+    def needs_search(self) -> bool:
+        """Whether a step may have to search, which takes milliseconds for each component."""
+        return self._needs_search
+
+    def with_exact_time_limit(self, exact_time_limit: float) -> CannotLinkAssigner:
+        """Return an assigner for the same problem, prepared already, with another patience."""
+        other = copy(self)
+        other._exact_time_limit = exact_time_limit
+        return other
+
+    def assign(
+        self,
+        centers: ArrayLike,
+        *,
+        executor: Executor | None = None,
+        stop: StopSignal | None = None,
+    ) -> Assignment:
+        """Cheapest proper labels for ``centers``, of shape (n_clusters, n_axes)."""
+        labels = np.full(self._n_groups, -1)
+        step = self.step(centers, labels, executor=executor, stop=stop)
+        return Assignment(labels, step.cost, step.lower, step.exact)
+
+    def assign_costs(self, costs: ArrayLike, *, stop: StopSignal | None = None) -> Assignment:
+        """Cheapest proper labels for any costs >= 0 of shape (n_groups, n_clusters).
+
+        An infinite cost forbids the label. If ``lower`` is infinite, every proper labelling uses
+        a forbidden label: that is proven without arithmetic.
+        """
+        table = np.array(costs, dtype=np.float64, order="C")
+        if table.shape != (self._n_groups, self._shape[0]):
+            expected = (self._n_groups, self._shape[0])
+            raise ValueError(f"costs: expected shape {expected}, got {table.shape}")
+        geometry = self._geometry
+        labels = np.empty(self._n_groups, dtype=np.int64)
+        pending = np.empty(len(self._cyclic_ranges), dtype=np.bool_)
+        cost, lower = assign_table(
+            self._layout, table, geometry.largest_component, geometry.largest_table, labels, pending
+        )
+        exact = True
+        for cyclic_component in np.flatnonzero(pending).tolist():
+            first, last = self._cyclic_ranges[cyclic_component]
+            # Proven impossible elsewhere: any proper labels will do here.
+            seconds = self._exact_time_limit if lower < np.inf else 0.0
+            answer = self._search(
+                cyclic_component, table[first:last], labels[first:last], seconds, stop
+            )
+            labels[first:last] = answer.labels
+            cost, lower = cost + answer.value, lower + answer.lower
+            exact = exact and answer.exact
+        proven = _proven_lower_bound(lower, self._table_error)
+        return Assignment(labels, float(cost), proven, exact or proven == np.inf)
+
+    def step(
+        self,
+        centers: ArrayLike,
+        labels_out: IntArray,
+        *,
+        executor: Executor | None = None,
+        stop: StopSignal | None = None,
+    ) -> StepSums:
+        """Write the cheapest proper labels into ``labels_out`` and add up the clusters.
+
+        Parameters
+        ----------
+        centers : array-like of shape (n_clusters, n_axes)
+        labels_out : ndarray of shape (n_groups,) of int64
+            May hold anything. The labels of the step before make a search easier.
+        executor : Executor, optional
+            Of threads. The result is the same bit for bit with any number of them or none.
+        """
+        means = self._checked_centers(centers)
+        rows, unproven, exact = self._run(means, labels_out, executor, self._exact_time_limit, stop)
+        total = rows[0]
+        if self._n_chunks > 1:
+            total = np.empty_like(total)
+            add_rows(rows, total)
+        n_clusters, n_dims = self._shape
+        masses = n_clusters * n_dims
+        cost, shortfall, changed = total[-EXTRAS:].tolist()
+        return StepSums(
+            sums=total[:masses].reshape(n_clusters, n_dims),
+            masses=total[masses:-EXTRAS],
+            cost=cost,
+            lower=_proven_lower_bound(
+                cost, self._step_error, shortfall + unproven, self._underflow
+            ),
+            exact=exact,
+            changed=int(changed),
+        )
+
+    def lloyd(
+        self,
+        centers: ArrayLike,
+        labels_out: IntArray,
+        max_iterations: int = 300,
+        *,
+        tolerance: float = 0.0,
+        executor: Executor | None = None,
+        stop: StopSignal | None = None,
+    ) -> LloydRun:
+        """Alternate cheapest proper labels and means until the labels settle.
+
+        An empty cluster is given the group that lies farthest from its centre (weighted squared
+        distance, lowest number on a tie) among clusters of two or more, which always lowers the
+        cost; if every group sits on its centre, the cluster stays empty where it was.
+
+        Parameters
+        ----------
+        centers : array-like of shape (n_clusters, n_axes)
+        labels_out : ndarray of shape (n_groups,) of int64
+            Gets the final labels. May hold anything.
+        max_iterations : int
+            At least 1.
+        tolerance : float
+            Stop when the cost falls by less than this part of it.
+
+        Notes
+        -----
+        A component too hard for a short search is given its ``exact_time_limit`` only when
+        everything else has settled; the run goes on if that lowers the cost.
+        """
+        means, iterations = self._checked_centers(centers), 0
+        while True:
+            left = max_iterations - iterations
+            run = self._lloyd_once(means, labels_out, left, tolerance, executor, stop)
+            iterations += run.iterations
+            exact = run.exact
+            stopped = stop is not None and stop.reason() is not None
+            if not (
+                exact or stopped or self._exact_time_limit <= 0 or iterations >= max_iterations
+            ):
+                labels = labels_out.copy()
+                step = self.step(means, labels, executor=executor, stop=stop)
+                if step.cost < run.cost:
+                    labels_out[:] = labels
+                    filled = step.masses > 0
+                    means[filled] = step.sums[filled] / step.masses[filled, None]
+                    continue
+                exact = step.exact
+            return LloydRun(labels_out, means, run.cost, iterations, exact)
+
+    def _lloyd_once(
+        self,
+        means: FloatArray,
+        labels: IntArray,
+        max_iterations: int,
+        tolerance: float,
+        executor: Executor | None,
+        stop: StopSignal | None,
+    ) -> LloydRun:
+        """Run Lloyd with short searches only; ``means`` and ``labels`` are updated in place."""
+        geometry = self._geometry
+        if self._n_chunks == 1 and not self._needs_search:
+            cost, iterations = lloyd(
+                geometry, self._links, max_iterations, tolerance, labels, means
+            )
+            return LloydRun(labels, means, cost, iterations, True)
+        cost, iteration, action = np.inf, 0, CONTINUE
+        while action == CONTINUE and iteration < max_iterations:
+            iteration += 1
+            rows, _, exact = self._run(means, labels, executor, 0.0, stop)
+            total = np.empty_like(rows[0])
+            action, cost = finish_iteration(
+                geometry, iteration, cost, tolerance, rows, total, labels, means
+            )
+            if stop is not None and stop.reason() is not None:
+                break
+        if action != CONVERGED:
+            sum_chunks(0, self._n_chunks, geometry, means, labels, labels, rows)
+            add_rows(rows, total)
+            cost = total[COST - EXTRAS]
+        return LloydRun(labels, means, float(cost), iteration, exact)
+
+    def _run(
+        self,
+        centers: FloatArray,
+        labels: IntArray,
+        executor: Executor | None,
+        exact_time_limit: float,
+        stop: StopSignal | None,
+    ) -> tuple[FloatArray, float, bool]:
+        """Assign all chunks: ``(their sums, what needs_search left unproven, exact)``."""
+        n_clusters, n_dims = self._shape
+        rows = np.empty((self._n_chunks, n_clusters * (n_dims + 1) + EXTRAS))
+        pending = np.zeros(len(self._cyclic_ranges), dtype=np.bool_)
+        before = labels.copy() if self._needs_search else labels
+        rest: tuple[Any, ...] = (self._geometry, self._links, centers, labels, rows, pending)
+        if executor is None or len(self._chunk_ranges) == 1:
+            assign_chunks(0, self._n_chunks, *rest)
+        else:
+            running = [executor.submit(assign_chunks, *task, *rest) for task in self._chunk_ranges]
+            for task in running:
+                task.result()
+        if not self._needs_search:
+            return rows, 0.0, True
+        return rows, *self._solve_pending(
+            centers, before, labels, rows, pending, exact_time_limit, stop
+        )
+
+    def _solve_pending(
+        self,
+        centers: FloatArray,
+        before: IntArray,
+        labels: IntArray,
+        rows: FloatArray,
+        pending: NDArray[np.bool_],
+        exact_time_limit: float,
+        stop: StopSignal | None,
+    ) -> tuple[float, bool]:
+        """Search the components that compiled steps left: ``(what is unproven, exact)``."""
+        unproven, exact = 0.0, True
+        chunks = set()
+        for cyclic_component in np.flatnonzero(pending).tolist():
+            first, last = self._cyclic_ranges[cyclic_component]
+            unary = np.empty((last - first, self._shape[0]))
+            fill_unary(self._geometry, first, centers, unary)
+            answer = self._search(
+                cyclic_component, unary, before[first:last], exact_time_limit, stop
+            )
+            labels[first:last] = answer.labels
+            unproven += max(0.0, answer.value - answer.lower)
+            exact = exact and answer.exact
+            chunks.add(int(np.searchsorted(self._geometry.chunk_vertex, first, side="right")) - 1)
+        for chunk in chunks:
+            known = rows[chunk, SHORTFALL - EXTRAS]
+            sum_chunks(chunk, chunk + 1, self._geometry, centers, labels, before, rows)
+            rows[chunk, SHORTFALL - EXTRAS] = known
+        return unproven, exact
+
+    def _search(
+        self,
+        cyclic_component: int,
+        unary: FloatArray,
+        guess: IntArray,
+        seconds: float,
+        stop: StopSignal | None,
+    ) -> ComponentSolution:
+        first, last = self._cyclic_ranges[cyclic_component]
+        feasible_labels = self._layout.graph.feasible_labels[first:last]
+        return solve_dense_component(
+            self._layout, cyclic_component, unary, guess, feasible_labels, seconds, stop
+        )
+
+    def _checked_centers(self, centers: ArrayLike) -> FloatArray:
+        """Return a writable copy: compiled code is built for one kind of array only."""
+        means: FloatArray = np.array(centers, dtype=np.float64, order="C")
+        if means.shape != self._shape:
+            raise ValueError(f"centers: expected shape {self._shape}, got {means.shape}")
+        return means
+
+
+def _chunk_ranges(n_chunks: int, problem: ReducedProblem) -> list[tuple[int, int]]:
+    """Runs of chunks that are worth handing to another thread."""
+    per_chunk = problem.n_groups * problem.n_clusters * problem.n_dims / n_chunks
+    length = max(1, round(_TASK_WORK / per_chunk))
+    return [(a, min(a + length, n_chunks)) for a in range(0, n_chunks, length)]
+
+
+def _proven_lower_bound(
+    cost: float, error: float, shortfall: float = 0.0, underflow: float = 0.0
+) -> float:
+    """Return a number that is at most the optimum, given a computed cost and what it may hide."""
+    if cost == np.inf:
+        return cost
+    return max(0.0, cost * (1.0 - error) - shortfall * (1.0 + error) - underflow)
+
+
+# Which assigner answers for which rules. A new kind of rules is a line here.
+
+# By the kind of rules: called with the problem, a witness and ``exact_time_limit``.
+ASSIGNERS: dict[str, Callable[..., AbstractAssigner]] = {CannotLinks.kind: CannotLinkAssigner}
+
+
+def make_assigner(
+    problem: ReducedProblem, feasible_labels: ArrayLike, **settings: Any
+) -> AbstractAssigner:
+    """Return what answers "the cheapest admissible labels" for the rules of a problem.
+
+    ``feasible_labels`` is any admissible labelling; ``settings`` are those of the assigner.
+    """
+    make = ASSIGNERS.get(problem.label_constraints.kind)
+    if make is None:
+        raise_unsupported(problem.label_constraints, "the assignment of groups to clusters")
+    return make(problem, feasible_labels, **settings)

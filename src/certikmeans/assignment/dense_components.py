@@ -1,0 +1,305 @@
+"""Exact assignment of components too dense for a short search, within a time limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.kernels.assignment import (
+    AssignmentLayout,
+    component_tables,
+    eliminate,
+    gather_core,
+    scatter_core,
+)
+from certikmeans.kernels.dense_assignment.dual_bound import CoreProblem, CoreSolution, core_value
+from certikmeans.kernels.dense_assignment.heuristics import permute_classes
+from certikmeans.kernels.dense_assignment.solve import UNFINISHED, search_core
+from certikmeans.stop import StopSignal
+
+# The solver's tolerances are absolute: costs are scaled so that the dearest label costs this.
+_COST_SCALE = 1e4
+
+
+@final
+class LabelMilp:
+    """One variable per vertex and allowed label; labels of least cost.
+
+    Every vertex has one label, and the members of a clique use a label at most once. Costs count
+    from the cheapest label of each vertex, which changes all labellings by the same amount.
+    """
+
+    def __init__(
+        self,
+        costs: NDArray[np.float64],  # (n_core, n_labels)
+        allowed: NDArray[np.bool_],  # (n_core, n_labels)
+        member_start: NDArray[np.int64],  # (n_cliques + 1,)
+        member: NDArray[np.int64],
+    ) -> None:
+        self._shape = (len(member_start) - 1, costs.shape[1])
+        self._n_core = len(costs)
+        self._vertex, self._label = np.nonzero(allowed)
+        column = np.full(allowed.shape, -1)
+        column[self._vertex, self._label] = np.arange(len(self._vertex))
+        rows, columns = [], []
+        self._clique_row: list[tuple[int, int]] = []
+        for clique, (begin, end) in enumerate(pairwise(member_start.tolist())):
+            for label, own in enumerate(column[member[begin:end]].T):
+                members_with_label = own[own >= 0]
+                if len(members_with_label) > 1:
+                    rows.append(np.full(len(members_with_label), len(self._clique_row)))
+                    columns.append(members_with_label)
+                    self._clique_row.append((clique, label))
+        self._entries = (
+            np.concatenate([*rows, np.empty(0, dtype=np.int64)]),
+            np.concatenate([*columns, np.empty(0, dtype=np.int64)]),
+        )
+        least = np.where(allowed, costs, np.inf).min(axis=1)
+        objective = costs[self._vertex, self._label] - least[self._vertex]
+        max_cost = float(objective.max(initial=0.0))
+        self._scale = _COST_SCALE / max_cost if max_cost > 0 else 1.0
+        self._objective = objective * self._scale
+
+    def _matrices(self) -> tuple[Any, Any]:
+        """Return the rows of the vertices and those of the cliques."""
+        from scipy.sparse import coo_array
+
+        n = len(self._vertex)
+        one_each = coo_array((np.ones(n), (self._vertex, np.arange(n))), shape=(self._n_core, n))
+        ones = np.ones(len(self._entries[0]))
+        at_most = coo_array((ones, self._entries), shape=(len(self._clique_row), n))
+        return one_each.tocsr(), at_most.tocsr()
+
+    def clique_multipliers(self, seconds: float) -> NDArray[np.float64] | None:
+        """Dual values of the cliques in the linear relaxation, or None if there was no time."""
+        from scipy.optimize import linprog
+
+        one_each, at_most = self._matrices()
+        if not self._clique_row:
+            return None
+        answer = linprog(
+            self._objective,
+            A_ub=at_most,
+            b_ub=np.ones(at_most.shape[0]),
+            A_eq=one_each,
+            b_eq=np.ones(self._n_core),
+            method="highs",
+            options={"time_limit": seconds},
+        )
+        if answer.status != 0:
+            return None
+        multipliers = np.zeros(self._shape)
+        clique, label = np.array(self._clique_row).T
+        multipliers[clique, label] = np.maximum(0.0, -answer.ineqlin.marginals) / self._scale
+        return multipliers
+
+    def labels(self, seconds: float) -> NDArray[np.int64] | None:
+        """Labels by branch and cut, or None if it found none in time. To be checked."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        one_each, at_most = self._matrices()
+        answer = milp(
+            self._objective,
+            integrality=np.ones(len(self._vertex)),
+            bounds=Bounds(0, 1),
+            constraints=[
+                LinearConstraint(one_each, 1.0, 1.0),
+                LinearConstraint(at_most, -np.inf, 1.0),
+            ],
+            options={"time_limit": seconds, "mip_rel_gap": 0.0},
+        )
+        if answer.x is None:
+            return None
+        core_labels = np.full(self._n_core, -1)
+        picked = answer.x > 0.5
+        core_labels[self._vertex[picked]] = self._label[picked]
+        return core_labels
+
+
+# Components too dense for a short search: everything else we have, within a time limit.
+
+# Vertices that a search may look at: first some milliseconds, then about a second, then more.
+_SHORT_SEARCH_WORK = 100_000
+_LONG_SEARCH_WORK = 1_000_000
+_MAX_SEARCH_WORK = 64_000_000
+# Prices of a core with more cliques times labels take longer than a short search may.
+_MAX_MULTIPLIERS = 1_000_000
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ComponentSolution:
+    """The best labels of a component, and what is proven about them."""
+
+    labels: IntArray  # (n_vertices,), proper
+    value: float  # inf: no labelling of finite cost is known
+    lower: float  # at most the cost of every proper labelling, up to the rounding of sums
+    exact: bool
+
+
+@final
+class DenseComponent:
+    """The core of one component with its costs, and the best answer so far."""
+
+    def __init__(
+        self,
+        layout: AssignmentLayout,
+        cyclic_component: int,
+        costs: FloatArray,
+        guess: IntArray,
+        feasible_labels: IntArray,
+    ) -> None:
+        cores = layout.cores
+        first, last = int(cores.start[cyclic_component]), int(cores.start[cyclic_component + 1])
+        cliques = slice(
+            int(cores.clique_start[cyclic_component]),
+            int(cores.clique_start[cyclic_component + 1]) + 1,
+        )
+        vertices = cores.vertex[first:last]
+        self.layout, self.cyclic_component = layout, cyclic_component
+        self.core = CoreProblem(
+            link_start=cores.link_start[first : last + 1],
+            link=cores.link,
+            member_start=cores.member_start[cliques],
+            member=cores.member,
+            costs=costs,
+        )
+        self.feasible_labels = feasible_labels[vertices]
+        self.core_labels = guess[vertices]
+        self.multipliers: FloatArray = np.zeros((len(self.core.member_start) - 1, costs.shape[1]))
+        self.allowed: NDArray[np.bool_] = np.isfinite(costs)
+        self.margin = 0.0
+        self.value, self.lower, self.exact = np.inf, 0.0, False
+
+    @property
+    def too_large_to_search(self) -> bool:
+        """Whether it is too large for prices, and so for every search."""
+        return self.multipliers.size > _MAX_MULTIPLIERS
+
+    def use_initial_labels(self) -> None:
+        """The better one of the labels at hand; moves of single groups do more, at less cost."""
+        core_labels, renamed = self.core_labels.copy(), np.empty_like(self.core_labels)
+        value = core_value(self.core, core_labels)
+        if permute_classes(self.core.costs, self.feasible_labels, renamed):
+            other = core_value(self.core, renamed)
+            if other < value:
+                core_labels, value = renamed, other
+        self.core_labels, self.value = core_labels, float(value)
+
+    def search(self, work: int) -> None:
+        """Branch and bound from the best labels so far."""
+        core_labels = self.core_labels.copy()
+        found: CoreSolution = search_core(
+            self.core,
+            self.feasible_labels,
+            work,
+            self.margin,
+            self.multipliers,
+            core_labels,
+            self.allowed,
+        )
+        self.margin = found.margin
+        self.lower = max(self.lower, found.lower)
+        self.exact = found.status != UNFINISHED
+        if found.value < self.value:
+            self.core_labels, self.value = core_labels, found.value
+
+    def eliminate(self) -> None:
+        """Bucket elimination, if its tables are small enough."""
+        n_entries = int(self.layout.tables.size[self.cyclic_component])
+        if n_entries == 0:
+            return
+        core_labels = np.empty_like(self.core_labels)
+        tables = component_tables(self.layout.tables, self.layout.cores, self.cyclic_component)
+        value = eliminate(tables, self.core.costs, np.empty(n_entries), core_labels)
+        self.lower, self.exact = value, True
+        if value < np.inf:
+            self.core_labels, self.value = core_labels, value
+
+    def linear_program(self, seconds: float) -> None:
+        """Better prices from a linear program. Whatever it returns, they are valid prices."""
+        program = self._program()
+        multipliers = program.clique_multipliers(seconds)
+        if multipliers is not None:
+            self.multipliers = multipliers
+
+    def integer_program(self, seconds: float) -> None:
+        """Better labels from an integer program; its bound is not used, as it is not rigorous."""
+        program = self._program()
+        core_labels = program.labels(seconds)
+        if core_labels is not None:
+            value = core_value(self.core, core_labels)
+            if value < self.value:
+                self.core_labels, self.value = core_labels, value
+
+    def _program(self) -> LabelMilp:
+        core = self.core
+        return LabelMilp(core.costs, self.allowed, core.member_start, core.member)
+
+
+def solve_dense_component(
+    layout: AssignmentLayout,
+    cyclic_component: int,
+    unary: FloatArray,
+    guess: IntArray,
+    feasible_labels: IntArray,
+    seconds: float,
+    stop: StopSignal | None = None,
+) -> ComponentSolution:
+    """Cheapest proper labels of the component with cycles ``cyclic_component``, or the best found in time.
+
+    Of a huge component the better ones of guess and renamed witness. Else a short search;
+    elimination with large tables; then longer searches, with better prices from
+    a linear program, from better labels of an integer program, and with more and more work,
+    until one of them proves its labels optimal or the time is over.
+
+    Parameters
+    ----------
+    unary : ndarray of shape (n_vertices, n_labels)
+        Costs >= 0, infinite = forbidden. Overwritten.
+    guess : ndarray of shape (n_vertices,)
+        Labels to start from; any numbers.
+    witness : ndarray of shape (n_vertices,)
+        Any proper labels.
+    seconds : float
+        0: one short search only.
+    """
+    n_core = int(layout.cores.start[cyclic_component + 1] - layout.cores.start[cyclic_component])
+    costs = np.empty((n_core, unary.shape[1]))
+    gather_core(layout.cores, cyclic_component, unary, costs)
+    core = DenseComponent(layout, cyclic_component, costs, guess, feasible_labels)
+    if core.too_large_to_search:
+        core.use_initial_labels()
+    else:
+        core.search(_SHORT_SEARCH_WORK)
+    if not core.exact and not core.too_large_to_search and seconds > 0:
+        limited_stop = StopSignal(seconds) if stop is None else stop.with_time_limit(seconds)
+        _run_exact_methods(core, limited_stop)
+    if core.value == np.inf:
+        lower = np.inf if core.exact else core.lower
+        return ComponentSolution(feasible_labels.copy(), np.inf, lower, core.exact)
+    labels = np.empty(len(unary), dtype=np.int64)
+    scatter_core(layout.cores, cyclic_component, unary, core.core_labels, labels)
+    return ComponentSolution(labels, float(core.value), min(core.lower, core.value), core.exact)
+
+
+def _run_exact_methods(core: DenseComponent, limited_stop: StopSignal) -> None:
+    """Everything, in the order of what it takes, until the labels are proven or time is up."""
+    core.eliminate()
+    for prepare in (None, core.linear_program, core.integer_program):
+        if core.exact or limited_stop.reason() is not None:
+            return
+        if prepare is not None:
+            prepare(0.5 * limited_stop.remaining)
+        core.search(_LONG_SEARCH_WORK)
+    work = 2 * _LONG_SEARCH_WORK
+    while not core.exact and limited_stop.reason() is None and work <= _MAX_SEARCH_WORK:
+        core.search(work)
+        work *= 2

@@ -1,0 +1,381 @@
+"""Bundle runs at the root and in nodes, and the strong-branching pair they return."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.bounds.base import BoundContext, BoundResult, FractionalSolution
+from certikmeans.bounds.cluster.bundle import (
+    MAX_CLUSTERS_FOR_LEVEL,
+    MAX_ROUNDS,
+    STALL_ROUNDS,
+    Bundle,
+)
+from certikmeans.bounds.cluster.cut_model import CutModel
+from certikmeans.bounds.cluster.dual_box import make_dual_box
+from certikmeans.bounds.cluster.initial_point import (
+    BundleStart,
+    ClusterWarmStart,
+    InitialPoint,
+    columns_of,
+    fractional_solution_of,
+    heaviest_centers,
+    heaviest_columns,
+    improvement_columns,
+    root_initial_point,
+    rounded_fractional_solution,
+)
+from certikmeans.bounds.cluster.lbfgs import maximize
+from certikmeans.bounds.cluster.pricing import STALL_CHECK_AFTER, Pricer, symmetry_classes
+from certikmeans.bounds.cluster.step_rule import FIRST_STEP, BundleStatus, LogSumExpModel
+from certikmeans.bounds.ryan_foster import Pair, fractional_pairs
+from certikmeans.problem import ReducedProblem
+from certikmeans.problem.domain import Domain
+from certikmeans.proof import GroupMultipliers, LeafProof
+from certikmeans.stop import StopSignal
+
+# Rounds of the bundle in a node: a split gains more than many small steps. With many clusters a
+# round moves little, and the bundle goes on for as long as so many rounds bring it closer.
+MAX_ROUNDS_IN_NODE = 60
+STALL_ROUNDS_IN_NODE = 12
+# Where another bound waits, exact pricing has to show progress from so many boxes on: those that
+# many looks at a group make, but no fewer than so many.
+MIN_STALL_CHECK_BOXES, STALL_CHECK_WORK = 5_000, 1e7
+# Where the goal is out of reach, the box goes on by so many times its own width on either side.
+BOX_WIDENING = 1.0
+# A labelling that is better by less is the same one, as far as the box goes.
+COST_RTOL = 1e-9
+
+Vector = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BundleSettings:
+    """How the bound is asked: the gap wanted, a seed, whether what it starts from has proven."""
+
+    gap: float
+    seed: int
+    multipliers_proven: bool = False
+    target_reachable: bool = (
+        True  # the box of the labelling may hold what is needed; in a node it does not
+    )
+
+
+def solve_at_root(
+    pricer: Pricer,
+    domain: Domain,
+    start: InitialPoint,
+    settings: BundleSettings,
+    stop: StopSignal,
+    ctx: BoundContext,
+) -> BoundResult:
+    """Raise the bound of the whole, around better labellings where those are found."""
+    return _RootSolve(pricer, domain, start, settings, ctx).run(stop)
+
+
+def solve_in_node(
+    pricer: Pricer, domain: Domain, start: InitialPoint, settings: BundleSettings, stop: StopSignal
+) -> BoundResult:
+    """Raise the bound of a part; it is not saved before it is done."""
+    use_level_steps = pricer.reduced.n_clusters <= MAX_CLUSTERS_FOR_LEVEL
+    best = _BestBound(lambda value: None)
+    bundle = _bundle(pricer, domain, start, settings, best, in_node=True)
+    bundle.run(
+        start.target,
+        stop,
+        max_rounds=MAX_ROUNDS_IN_NODE if use_level_steps else MAX_ROUNDS,
+        stall_rounds=STALL_ROUNDS if use_level_steps else STALL_ROUNDS_IN_NODE,
+    )
+    best.keep(bundle)
+    return _result(pricer.reduced, bundle, start, best, stop)
+
+
+@final
+class _RootSolve:
+    """Runs bundles one after the other: around the labelling, around a better one, without a box.
+
+    Where multipliers cannot reach the gap, the labelling is not optimal or the relaxation has a
+    gap: the clusters found are handed back to be recombined, once, before the bound goes on to the
+    best there is.
+    """
+
+    def __init__(
+        self,
+        pricer: Pricer,
+        domain: Domain,
+        start: InitialPoint,
+        settings: BundleSettings,
+        ctx: BoundContext,
+    ) -> None:
+        self._pricer, self._part, self._settings, self._ctx = pricer, domain, settings, ctx
+        self._start = start
+        self._best = _BestBound(lambda value: ctx.incumbent.update_bound(value, "cluster"))
+        self._target_reachable = True
+        saved: _RootState | None = ctx.kept
+        if saved is None:
+            self._bundle = self._bundle_at_incumbent()
+            return
+        self._start, self._target_reachable = saved.start, saved.target_reachable
+        self._best.restore(*saved.best)
+        self._bundle = self._bundle_at_incumbent()
+        self._bundle.restore(saved.bundle)
+
+    def run(self, stop: StopSignal) -> BoundResult:
+        """Raise it."""
+        ctx, reduced = self._ctx, self._pricer.reduced
+        while True:
+            status = self._bundle.run(
+                self._start.target,
+                stop,
+                stop_if_unreachable=self._target_reachable,
+                on_round=lambda: ctx.keep(self._root_state),
+            )
+            self._best.keep(self._bundle)
+            if status is not BundleStatus.UNREACHABLE or not self._target_reachable:
+                break
+            self._improve_incumbent()
+            self._restart_bundle()
+        if status is BundleStatus.EXHAUSTED and reduced.n_clusters > MAX_CLUSTERS_FOR_LEVEL:
+            self._improve_incumbent()  # by now the mixture is close to the relaxation's own solution
+        return _result(reduced, self._bundle, self._start, self._best, stop)
+
+    def _bundle_at_incumbent(self) -> Bundle:
+        """A bundle around the labelling: clusters are where their means are."""
+        early_check = max(MIN_STALL_CHECK_BOXES, STALL_CHECK_WORK / self._pricer.reduced.n_groups)
+        return _bundle(
+            self._pricer,
+            self._part,
+            self._start,
+            dataclasses.replace(
+                self._settings,
+                multipliers_proven=self._settings.multipliers_proven and self._target_reachable,
+                target_reachable=self._target_reachable,
+            ),
+            self._best,
+            stall_check_after=early_check if self._ctx.time_boxed else np.inf,
+        )
+
+    def _improve_incumbent(self) -> None:
+        incumbent = columns_of(self._pricer.reduced, self._start.labels)
+        self._ctx.improve_incumbent(improvement_columns(self._bundle.model, incumbent))
+
+    def _restart_bundle(self) -> None:
+        """Begin again around a better labelling, or without hope: the relaxation has a gap."""
+        last, start = self._bundle, self._start
+        in_box = last.step_rule.stays_in_box
+        lam = last.best_multipliers()
+        labels = self._ctx.incumbent.labels()
+        found = root_initial_point(self._pricer.reduced, labels, self._settings.gap, None)
+        better = found.cost < start.cost * (1.0 - COST_RTOL)
+        if not better:
+            self._target_reachable = False
+            if not in_box:
+                return  # nothing was in the way but the relaxation itself
+            found = start
+        # A box around a new labelling is left to itself; without one, good multipliers stay good.
+        known = None if better and in_box else lam
+        columns = tuple(last.model.columns)
+        self._start = dataclasses.replace(found, multipliers=known, columns=columns)
+        self._bundle = self._bundle_at_incumbent()
+        self._bundle.inherit(last)
+
+    def _root_state(self) -> _RootState:
+        return _RootState(
+            self._start, self._best.kept(), self._bundle.kept(), self._target_reachable
+        )
+
+
+def _bundle(
+    pricer: Pricer,
+    domain: Domain,
+    start: InitialPoint,
+    settings: BundleSettings,
+    best: _BestBound,
+    *,
+    stall_check_after: float = STALL_CHECK_AFTER,
+    in_node: bool = False,
+) -> Bundle:
+    """Set up a bundle with what is known at its start.
+
+    In a node clusters are where their boxes allow; at the root, where their means are.
+    """
+    reduced, sym_classes = pricer.reduced, symmetry_classes(pricer.reduced, domain)
+    class_of = {
+        k: number for number, sym_class in enumerate(sym_classes) for k in sym_class.clusters
+    }
+    used = np.flatnonzero(np.bincount(start.labels))
+    incumbent = columns_of(reduced, start.labels)
+    return Bundle(
+        pricer,
+        make_dual_box(
+            reduced,
+            start.labels,
+            start.centers if in_node else None,
+            start.multipliers,
+            widening=0.0 if settings.target_reachable else BOX_WIDENING,
+        ),
+        sym_classes,
+        BundleStart(
+            incumbent=[
+                (class_of[int(k)], column) for k, column in zip(used, incumbent, strict=True)
+            ],
+            columns=start.columns,
+            column_centers=() if start.column_centers is None else tuple(start.column_centers),
+            in_node=in_node,
+            multipliers_proven=settings.multipliers_proven,
+            target_reachable=settings.target_reachable,
+        ),
+        settings.seed,
+        best.report,
+        stall_check_after,
+    )
+
+
+def _result(
+    reduced: ReducedProblem, bundle: Bundle, start: InitialPoint, best: _BestBound, stop: StopSignal
+) -> BoundResult:
+    """What the bundle leaves: the bound, its proof, and where to go on."""
+    model, sym_classes = bundle.model, bundle.sym_classes
+    fractional = fractional_solution_of(
+        model.columns, model.weights, lambda i: sym_classes[model.class_of(i)].clusters
+    )
+    lam, pair = best.multipliers(bundle), None
+    if reduced.n_clusters <= MAX_CLUSTERS_FOR_LEVEL:
+        kept = heaviest_columns(model.columns, model.weights)
+        warm_start = ClusterWarmStart(lam, kept, start.centers)
+    else:
+        column_centers = heaviest_centers(model.columns, model.weights, reduced)
+        warm_start = ClusterWarmStart(lam, (), start.centers, column_centers)
+        if (
+            best.value < start.target.bound and len(sym_classes) == 1
+        ):  # else the tree is one on centres
+            pair = strong_branching_pair(
+                reduced, model, fractional, bundle.best_position, start.cost, stop
+            )
+    return BoundResult(
+        value=best.value,
+        leaf=LeafProof("cluster", GroupMultipliers(lam)),
+        warm_start=warm_start,
+        centers=(
+            start.centers,
+            *rounded_fractional_solution(fractional, sym_classes, start.centers),
+        ),
+        fractional=fractional,
+        pair=pair,
+        numbers=dataclasses.asdict(bundle.statistics) | _best_gap(reduced, start.cost, bundle),
+    )
+
+
+def _best_gap(reduced: ReducedProblem, cost: float, bundle: Bundle) -> dict[str, float]:
+    """What the best multipliers leave of the cost, about, where that is known."""
+    if not np.isfinite(bundle.upper_bound):
+        return {}
+    return {"gap_at_best": max(0.0, cost - bundle.upper_bound) / (cost + reduced.offset)}
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _RootState:
+    """What the bound needs to go on between two rounds of the bundle."""
+
+    start: InitialPoint
+    best: tuple[float, Vector | None, float]
+    bundle: dict[str, Any]
+    target_reachable: bool
+
+
+@final
+class _BestBound:
+    """The best bound over all incumbents: it never goes down."""
+
+    def __init__(self, on_bound: Callable[[float], None]) -> None:
+        self.value = 0.0  # no cost is negative
+        self._lam: Vector | None = None
+        self._reported = 0.0
+        self._on_bound = on_bound
+
+    def report(self, value: float) -> None:
+        if value > self._reported:
+            self._reported = value
+            self._on_bound(value)
+
+    def kept(self) -> tuple[float, Vector | None, float]:
+        return self.value, self._lam, self._reported
+
+    def restore(self, value: float, lam: Vector | None, reported: float) -> None:
+        self.value, self._lam, self._reported = value, lam, reported
+        if reported > 0.0:
+            self._on_bound(reported)
+
+    def keep(self, bundle: Bundle) -> None:
+        if bundle.lower_bound > self.value:
+            self.value, self._lam = bundle.lower_bound, bundle.lower_bound_multipliers
+
+    def multipliers(self, last: Bundle) -> Vector:
+        return last.lower_bound_multipliers if self._lam is None else self._lam
+
+
+# Which pair to decide next: try a few on the cuts that are known, without looking for more.
+#
+# Where two groups must be together, the clusters that hold one of them alone are gone; where they
+# must be apart, those that hold both. Without these cuts the soft model rises, and a few steps tell
+# about how far: an estimate of what either part will gain, at a small part of the price of bounding
+# it (u2152 with 20 clusters to 0.1 %: 49 nodes instead of 101).
+
+N_CANDIDATES = 12
+MAX_ENTRIES = 2e8  # columns times groups
+ASCENT_STEPS = 20
+TEMPERATURE = 1e-4  # as a part of a cluster's share of the cost
+# The multipliers are good already: steps begin shorter than those of a climb from nothing.
+STEP_SCALE = 0.02
+# A part that gains next to nothing does not make up for one that gains much.
+MIN_GAIN = 1e-9
+
+
+def strong_branching_pair(
+    problem: ReducedProblem,
+    model: CutModel,
+    fractional: FractionalSolution | None,
+    position: Vector,
+    cost: float,
+    stop: StopSignal,
+) -> Pair | None:
+    """Pair whose decision gains most in both parts, by the product.
+
+    None: nothing is in doubt, there is no time, or so many groups that trees are not on pairs.
+    """
+    if stop.reason() is not None or len(model.columns) * problem.n_groups > MAX_ENTRIES:
+        return None
+    pairs = fractional_pairs(problem, fractional, N_CANDIDATES)
+    if len(pairs) < 2:
+        return pairs[0] if pairs else None
+    temperature = TEMPERATURE * cost / problem.n_clusters
+    first_step = STEP_SCALE * FIRST_STEP * cost / np.sqrt(len(position))
+    members = np.stack([column.members for column in model.columns]).astype(bool)
+
+    def maximize_model(remaining: NDArray[np.bool_], start: Vector) -> tuple[Vector, float]:
+        smoothed = LogSumExpModel(model.cuts.chosen(np.flatnonzero(remaining)), temperature)
+        ascended = maximize(smoothed.value, start, first_step, ASCENT_STEPS, stop)
+        return ascended.point, ascended.value
+
+    start, before = maximize_model(np.ones(len(members), dtype=bool), model.scaled(position))
+    best, chosen = -np.inf, pairs[0]
+    for first, second in pairs:
+        if stop.reason() is not None:
+            break
+        one, other = members[:, first], members[:, second]
+        gains = [
+            maximize_model(remaining, start)[1] - before
+            for remaining in (one == other, ~(one & other))
+        ]
+        score = max(gains[0], MIN_GAIN * cost) * max(gains[1], MIN_GAIN * cost)
+        if score > best:
+            best, chosen = score, (first, second)
+    return chosen

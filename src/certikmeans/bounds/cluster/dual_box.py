@@ -1,0 +1,180 @@
+"""Where the multipliers live: a box around the incumbent, shared variables for large data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.kernels.kd_cells import assign_cells, median_cells, median_splits
+from certikmeans.problem import ReducedProblem
+from certikmeans.problem.arrays import iter_row_blocks
+
+# From this many groups on, free groups that are close together share one variable.
+SHARED_VARIABLES_MIN_GROUPS = 20_000
+N_CELLS = 20_000
+# Medians are those of a sample where there are more groups than so many in every cell.
+SAMPLES_PER_CELL = 16
+# Stands for "no limit" on the multiplier of a group whose other clusters are all blocked,
+# in units of the incumbent's cost: the level is never higher than that cost.
+UNLIMITED_FACTOR = 4.0
+# Where in its range every multiplier starts. At 0 all groups are worth nothing to their own
+# cluster, and a small move of the centre leaves all of them undecided in the pricing; inside,
+# most are clearly in or out (5,000 points in 6 axes: 2,800 boxes; from 0, open after 590,000).
+INITIAL_FRACTION = 0.2
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class DualBox:
+    """Variables ``t`` in [0, high]; group s has the multiplier ``low_s + unit_s t[variable_s]``.
+
+    ``low_s`` is what s costs in its incumbent cluster, ``low_s + unit_s high`` in the cheapest
+    other that holds no group it must be apart from: complementary slackness with an optimal
+    incumbent leaves no other values. Any values give a valid bound.
+    """
+
+    low: NDArray[np.float64]  # (n_groups,)
+    coefficient: NDArray[np.float64]  # (n_groups,)
+    variable: NDArray[np.int64]  # (n_groups,)
+    high: NDArray[np.float64]  # (n_variables,)
+    scale: NDArray[np.float64]  # (n_variables,): root of the variance in the metric
+    start: NDArray[np.float64]  # (n_variables,)
+
+    def multipliers(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Multipliers of the groups."""
+        lam: NDArray[np.float64] = self.low + self.coefficient * t[self.variable]
+        return lam
+
+    def gather(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Derivative by ``t`` of ``sum_s values_s lam_s``."""
+        return np.bincount(
+            self.variable, values * self.coefficient, minlength=len(self.high)
+        ).astype(np.float64)
+
+    def gather_sparse(
+        self, members: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Derivative by ``t`` of the sum of the members' ``lam``: variables and values."""
+        variables, coefficients = self.variable[members], self.coefficient[members]
+        if len(self.high) == len(self.low):  # one each
+            return variables.astype(np.int32), coefficients
+        n_variables = len(self.high)
+        touched = np.flatnonzero(np.bincount(variables, minlength=n_variables))
+        sums = np.bincount(variables, coefficients, n_variables).astype(np.float64)
+        return touched.astype(np.int32), sums[touched]
+
+
+def cluster_means(
+    reduced: ReducedProblem, labels: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Means of the clusters that are not empty, and labels renumbered to them."""
+    used, compact = np.unique(labels, return_inverse=True)
+    sums, masses = reduced.cluster_sums(labels)
+    return sums[used] / masses[used, None], compact
+
+
+def make_dual_box(
+    reduced: ReducedProblem,
+    labels: NDArray[np.int64],
+    centers: NDArray[np.float64] | None = None,
+    start: NDArray[np.float64] | None = None,
+    widening: float = 0.0,
+) -> DualBox:
+    """Build the box of an incumbent.
+
+    Free groups of one cluster in one small cell share a variable when there are many: their
+    multipliers move together from the one end of their ranges to the other.
+
+    Parameters
+    ----------
+    centers : ndarray of shape (n_clusters, n_axes), optional
+        Where the clusters of ``labels`` are; by default at their means.
+    start : ndarray of shape (n_groups,), optional
+        Multipliers to start from; the box is widened to hold them.
+    wider : float
+        How far the box goes on beyond both ends of every range, in units of the range.
+    """
+    if centers is None:
+        centers, labels = cluster_means(reduced, labels)
+    own, other = _cost_ranges(reduced, centers, labels)
+    limit = UNLIMITED_FACTOR * (float(own.sum()) + reduced.offset)
+    low = np.minimum(own, other)  # the other one where a group would rather move
+    width = np.abs(np.subtract(other, own, out=other), out=other)
+    width[np.isinf(width)] = limit
+    unlimited = width >= limit
+    del own
+    if widening > 0.0:
+        more = np.where(unlimited, 0.0, widening * width)
+        low, width = low - more, width + 2.0 * more
+    n, n_linked = reduced.n_groups, reduced.graph.n_linked
+    if n >= SHARED_VARIABLES_MIN_GROUPS and n > n_linked:
+        variable = np.arange(n)
+        cells = cells_of(reduced.points[n_linked:], labels[n_linked:], N_CELLS)
+        np.add(cells, n_linked, out=variable[n_linked:])
+        high = np.concatenate([width[:n_linked], np.ones(int(cells.max()) + 1)])
+        coefficient = width.copy()
+        coefficient[:n_linked] = 1.0
+        unlimited[n_linked:] = False
+    else:
+        variable, coefficient, high = np.arange(n), np.ones(n), width
+    inverse_metric = np.bincount(
+        variable, coefficient * coefficient / reduced.weights, minlength=len(high)
+    )
+    inverse_metric[inverse_metric <= 0.0] = np.inf  # all its groups are tied: nothing to move
+    scale = 1.0 / np.sqrt(inverse_metric)
+    if start is None:
+        first = (INITIAL_FRACTION + widening) / (1.0 + 2.0 * widening) * high
+        first[variable[unlimited]] = 0.0
+        return DualBox(low, coefficient, variable, high, scale, first)
+    down, up = np.zeros(len(high)), np.zeros(len(high))
+    moving = coefficient > 0.0
+    for reach, slack in ((down, start - low), (up, low + width - start)):
+        steps = np.divide(np.maximum(slack, 0.0), coefficient, out=np.zeros(n), where=moving)
+        np.maximum.at(reach, variable, steps)
+    return DualBox(
+        start - coefficient * down[variable], coefficient, variable, down + up, scale, down
+    )
+
+
+def _cost_ranges(
+    reduced: ReducedProblem, means: NDArray[np.float64], labels: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Cost of every group in its own cluster, and in the cheapest other that is not blocked."""
+    n, n_used = reduced.n_groups, len(means)
+    graph = reduced.graph
+    blocked = np.zeros((graph.n_linked, n_used), dtype=bool)
+    tails = np.repeat(np.arange(graph.n_linked), np.diff(graph.indptr[: graph.n_linked + 1]))
+    blocked[tails, labels[graph.neighbors]] = True
+    own, other = np.empty(n), np.full(n, np.inf)
+    for rows in iter_row_blocks(reduced.points):
+        n_linked = min(max(graph.n_linked - rows.start, 0), rows.stop - rows.start)
+        for k, mean in enumerate(means):
+            away = reduced.points[rows] - mean
+            cost = reduced.weights[rows] * np.einsum("ij,ij->i", away, away)
+            mine = labels[rows] == k
+            own[rows][mine] = cost[mine]
+            cost[mine] = np.inf
+            cost[:n_linked][blocked[rows.start : rows.start + n_linked, k]] = np.inf
+            np.minimum(other[rows], cost, out=other[rows])
+    return own, other
+
+
+def cells_of(
+    points: NDArray[np.float64], labels: NDArray[np.int64], n_cells: int
+) -> NDArray[np.int64]:
+    """Split every cluster at medians of its widest axis until about ``n_cells`` are left."""
+    cells = np.empty(len(points), dtype=np.int64)
+    step = max(1, len(points) // (SAMPLES_PER_CELL * n_cells))
+    most = max(1, len(points) // n_cells // step)
+    count = 0
+    for k in range(int(labels.max()) + 1):
+        rows = np.flatnonzero(labels == k)
+        if step == 1:
+            count += median_cells(points, rows, most, count, cells)
+        else:
+            splits = median_splits(points, rows[::step], most)
+            count += assign_cells(points, rows, splits, count, cells)
+    return cells

@@ -1,0 +1,174 @@
+"""A bound that holds for any multipliers, however they were found, rounding included.
+
+**The bound.** Take a labelling, ``Z`` and ``M = D^(1/2) Z D^(1/2)`` as in `SdpModel`, and any
+multipliers: ``L`` symmetric, non-negative but on cannot-links, and ``mu >= 0`` for cuts
+``<A_c, Z> <= 0``. With ``S = C - L + sum_c mu_c A_c``,
+
+    cost = <C, Z> >= <S, Z>          because  <L, Z> >= 0  and  <A_c, Z> <= 0.
+
+``M`` is a projection of rank at most K with ``M v = v``, so ``M = v v^T / W + N`` with ``W`` the
+total weight and N a projection of rank at most ``m = K - 1`` with ``N v = 0``. Let
+``T = D^(-1/2) S D^(-1/2)``, so that ``<S, Z> = <T, M>``; then for any vector y
+
+    <S, Z> = sum_st S_st / W  +  <T', N>,      T' = T - y v^T - v y^T,
+    <T', N> >= sum of the m least eigenvalues of T', as far as they are negative.
+
+The multipliers of ``Z w = 1`` and of the trace are gone: y only serves to take v out of T, and
+the best choice is known in closed form. Status and objective of a solver are never looked at.
+
+**Rounding.** ``EPS = 2 u``; d, n, and k for the numbers of axes, groups, and cuts in one entry.
+
+* ``C`` errs by ``(d + 5) u`` of itself, the sums of multipliers by ``k u``, and four more
+  operations lead to S: entrywise, S errs by ``g B``, ``g = (d + k + 16) EPS``,
+  ``B = C + |L| + sum_c mu_c |A_c|``.
+* ``sum S / W``: rows of n terms, then one sum rounded once; W errs by ``n u`` of itself. In all by
+  ``(g + (n + 8) EPS) sum B / W``.
+* ``T'``: with v rounded, S divided by two of its entries, and the outer products, at most
+  ``h F`` entrywise, ``h = g + 8 EPS``, ``F = D^(-1/2) B D^(-1/2) + |y| v^T + v |y|^T``.
+  ``|N|_F <= sqrt(m)``, so ``<T', N>`` moves by at most ``sqrt(m) h |F|_F``.
+* Eigenvalues. Let A be T' as computed, ``Q`` and ``lam`` what the eigensolver returns, right or
+  wrong; ``|Q^T Q - I|_F <= delta`` and ``|A - Q diag(lam) Q^T|_F <= rho``. ``H = Q^T N Q`` has
+  ``0 <= H <= (1 + delta) I`` and trace at most ``(1 + delta) m``, so
+
+      <A, N> >= <diag(lam), H> - rho |N|_F >= (1 + delta) (sum of m least, if < 0) - rho sqrt(m).
+
+  A product of matrices, in any order of summation, errs entrywise by ``(n + 2) u`` of the product
+  of absolute values; for ``Q^T Q`` the norm of that is at most ``|Q|_F^2``, and for
+  ``Q diag(lam) Q^T`` at most ``sum_i |lam_i| |q_i|^2 <= (1 + delta) sum |lam_i|``.
+
+Norms and sums of non-negative terms that only enter error terms are raised by 1 %, far more than
+their own rounding. Underflow: entries of matrices lose less than ``TINY`` in all, norms (roots of
+sums of squares) less than ``n 1.5e-154``, which `_norm` adds. Overflow ends in a bound of 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from certikmeans.bounds.sdp.model import (
+    CutTable,
+    Matrix,
+    MatrixMultipliers,
+    SdpModel,
+    Vector,
+    cut_table,
+)
+from certikmeans.rounding import EPS
+
+TINY = 1e-280
+MAX_ENTRY = 1e200
+NORM_SAFETY = 1.01
+
+
+def safe_bound(model: SdpModel, multipliers: MatrixMultipliers) -> float:
+    """At most the reduced cost of every labelling, for any multipliers whatsoever.
+
+    Multipliers of the wrong sign count as 0; those that are not finite prove nothing but 0.
+
+    Examples
+    --------
+    >>> from certikmeans.presolve.pipeline import presolve
+    >>> from certikmeans.problem import Problem
+    >>> from certikmeans.stop import StopSignal
+    >>> done = presolve(Problem.from_data([[0.0], [2.0], [9.0]], 2), StopSignal())
+    >>> model = SdpModel.of(done.reduced)
+    >>> 0.0 <= safe_bound(model, MatrixMultipliers.zeros(3)) <= 2.0  # the optimum is {0, 2}, {9}
+    True
+    """
+    if not (
+        np.isfinite(multipliers.entries).all() and np.isfinite(multipliers.cut_multipliers).all()
+    ):
+        return 0.0
+    # What overflows makes the error infinite, or the value no number: it proves 0 then.
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = _value(model, multipliers)
+    return value if 0.0 < value < math.inf else 0.0
+
+
+def _value(model: SdpModel, multipliers: MatrixMultipliers) -> float:
+    dual_matrix, magnitude, cuts_per_entry = _dual_matrix(model, multipliers)
+    n = model.n_groups
+    g = (model.problem.n_dims + cuts_per_entry + 16) * EPS
+    if not float(magnitude.max()) < MAX_ENTRY:
+        return 0.0
+    rank_one_term = math.fsum(dual_matrix.sum(axis=1).tolist()) / model.mass
+    rank_one_error = (g + (n + 8) * EPS) * NORM_SAFETY * float(magnitude.sum()) / model.mass
+    rank = min(model.n_clusters, n) - 1
+    eigenvalue_term, eigenvalue_error = (
+        (0.0, 0.0) if rank == 0 else _eigenvalue_term(model, dual_matrix, magnitude, g, rank)
+    )
+    value = (
+        rank_one_term - eigenvalue_term - (rank_one_error + eigenvalue_error) * NORM_SAFETY - TINY
+    )
+    return value - 4.0 * EPS * (abs(rank_one_term) + eigenvalue_term)
+
+
+def _dual_matrix(model: SdpModel, multipliers: MatrixMultipliers) -> tuple[Matrix, Matrix, int]:
+    """``S``, ``B``, and the largest number of cuts in an entry."""
+    n = model.n_groups
+    upper = np.triu(multipliers.entries)
+    upper = np.where(model.zero_mask, upper, np.maximum(upper, 0.0))
+    entries = upper + np.triu(upper, 1).T
+    dual_matrix = model.costs - entries
+    magnitude = model.costs + np.abs(entries)
+    cut_multipliers = np.maximum(multipliers.cut_multipliers, 0.0)
+    if not cut_multipliers.any():
+        return dual_matrix, magnitude, 0
+    table = cut_table(multipliers.cuts, n)
+    negative_sum, negative_count = _sum_cut_matrices(
+        table, cut_multipliers, np.maximum(-table.symmetric_factors, 0.0), n
+    )
+    added, positive_count = _sum_cut_matrices(
+        table, cut_multipliers, np.maximum(table.symmetric_factors, 0.0), n
+    )
+    return (
+        dual_matrix + (added - negative_sum),
+        magnitude + (added + negative_sum),
+        negative_count + positive_count,
+    )
+
+
+def _sum_cut_matrices(
+    table: CutTable, cut_multipliers: Vector, symmetric_factors: Vector, n: int
+) -> tuple[Matrix, int]:
+    """Sum the cuts' matrices, each times its multiplier; shares are halves and ones: exact."""
+    used = symmetric_factors.ravel() > 0.0
+    entry_indices = table.entry_indices.ravel()[used]
+    terms = (cut_multipliers[:, None] * symmetric_factors).ravel()[used]
+    upper = np.bincount(entry_indices, terms, n * n).astype(np.float64).reshape(n, n)
+    return upper + np.triu(upper, 1).T, int(np.bincount(entry_indices, minlength=1).max())
+
+
+def _eigenvalue_term(
+    model: SdpModel, dual_matrix: Matrix, magnitude: Matrix, g: float, rank: int
+) -> tuple[float, float]:
+    """Minus the sum of the least eigenvalues of ``T'``, and what it may be too small by."""
+    v, mass = model.sqrt_weights, model.mass
+    scale = np.outer(v, v)
+    t = dual_matrix / scale
+    pull = t @ v
+    y = pull / mass - (0.5 * float(v @ pull) / mass / mass) * v
+    outer = np.outer(y, v)
+    a = t - (outer + outer.T)
+    if not np.isfinite(a).all():
+        return math.inf, 0.0
+    outer = np.abs(outer)
+    perturbation = (g + 8.0 * EPS) * NORM_SAFETY * _norm(magnitude / scale + (outer + outer.T))
+    try:
+        values, vectors = np.linalg.eigh(a)
+    except np.linalg.LinAlgError:
+        return math.inf, 0.0
+    n = len(a)
+    square = NORM_SAFETY * float(np.sum(vectors * vectors))
+    delta = NORM_SAFETY * (_norm(vectors.T @ vectors - np.eye(n)) + (n + 4) * EPS * square)
+    spread = (n + 4) * EPS * (1.0 + delta) * float(np.abs(values).sum())
+    rho = NORM_SAFETY * (_norm(a - (vectors * values) @ vectors.T) + spread)
+    least = np.sort(values)[:rank]
+    eigenvalue_term = (1.0 + delta) * math.fsum(np.maximum(-least, 0.0).tolist())
+    return eigenvalue_term, math.sqrt(rank) * (perturbation + rho) + 4.0 * EPS * eigenvalue_term
+
+
+def _norm(matrix: Matrix) -> float:
+    return float(np.linalg.norm(matrix)) + len(matrix) * 1.5e-154

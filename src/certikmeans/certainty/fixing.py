@@ -1,0 +1,413 @@
+"""How many centres every cell of regions holds, and which of ours they correspond to.
+
+Of a labelling that is good enough, with ``budget`` for all deficits together:
+
+* an empty cluster has the deficit ``sigma``, so with ``sigma > budget``, without which there are no
+  regions (`regions.enclose`), none is empty;
+* ``m`` centres in a region have disjoint clusters, together worth at most
+  ``sum_s max(a_s, 0)`` over the region, and at least ``m sigma - budget``;
+* without a centre in region j every group is worth at most what it is in the other regions; one
+  that is worth less than nothing there costs its cluster as much, cannot-links or not (a cluster
+  without some of its groups is a cluster), so ``sum_s max(0, -max_(i != j) a_s) <= budget``;
+* all counts together make K.
+
+R may have islands without a centre of ours: other clusters that are as good. Each is counted with
+the region of ours that is nearest, as one *cell*; all of the above holds for cells as well. Where
+least and most agree for a cell, the clusters there correspond to ours there, as our own
+labelling is one of those spoken of. Where they do not, the two such cells that are nearest become
+one, until it is known what they hold together. All that is left is taken together: it holds the
+rest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.certainty.center_regions import CenterRegion, ValueRanges
+from certikmeans.certainty.dual_ascent import DualLevel
+from certikmeans.kernels.concave_hull import concave_hull_steps
+from certikmeans.problem import ReducedProblem
+from certikmeans.problem.arrays import SMALL_BLOCK, iter_row_blocks
+from certikmeans.problem.label_constraints import CannotLinkGraph
+from certikmeans.rounding import EPS
+
+# Cells that are put together, two by two, at most.
+MAX_MERGES = 40
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ClusterFamily:
+    """Clusters of ours, and the regions that hold as many of any good labelling."""
+
+    clusters: tuple[int, ...]
+    regions: tuple[int, ...]
+
+
+def match_families(
+    level: DualLevel,
+    ranges: ValueRanges,
+    regions: tuple[CenterRegion, ...],
+    centers: NDArray[np.float64],
+    tolerance: NDArray[np.float64],
+) -> tuple[ClusterFamily, ...] | None:
+    """Match regions with clusters. ``centers`` are ours, up to ``tolerance``.
+
+    None: rounding leaves open which region a centre of ours is in.
+    """
+    region_of_center = [_region_containing(center, regions, tolerance) for center in centers]
+    if None in region_of_center:
+        return None
+    ours = np.bincount(np.array(region_of_center, dtype=np.int64), minlength=len(regions))
+    cells = _cells(regions, ours)
+    exact = _has_exact_count(level, ranges, cells, ours)
+    for _ in range(MAX_MERGES):
+        pair = _nearest_pair(
+            regions, [j for j, is_exact in enumerate(exact) if not is_exact], cells
+        )
+        if pair is None:
+            break
+        # Two cells that exchange a centre hold a known number together.
+        cells[pair[0]] += cells.pop(pair[1])
+        exact = _has_exact_count(level, ranges, cells, ours)
+    unresolved = [
+        j for cell, is_exact in zip(cells, exact, strict=True) if not is_exact for j in cell
+    ]
+    known = [cell for cell, is_exact in zip(cells, exact, strict=True) if is_exact]
+    return tuple(
+        ClusterFamily(
+            tuple(k for k, where in enumerate(region_of_center) if where in cell), tuple(cell)
+        )
+        for cell in (*known, *([unresolved] if unresolved else []))
+    )
+
+
+def has_one_center_each(level: DualLevel, high: NDArray[np.float64]) -> bool:
+    """Whether every set of places holds one centre, given what groups are worth there at most."""
+    columns = [high[:, k] for k in range(high.shape[1])]
+    least, most = _center_counts(level, columns, len(columns))
+    return bool(np.all(least == 1) and np.all(most == 1))
+
+
+def _region_containing(
+    center: NDArray[np.float64], regions: tuple[CenterRegion, ...], tolerance: NDArray[np.float64]
+) -> int | None:
+    """Number of the region that a centre is in; None: of none, or it is between two."""
+    containing = [
+        j
+        for j, region in enumerate(regions)
+        if np.all(region.low - tolerance <= center) and np.all(center <= region.high + tolerance)
+    ]
+    return containing[0] if len(containing) == 1 else None
+
+
+def _cells(regions: tuple[CenterRegion, ...], ours: NDArray[np.int64]) -> list[list[int]]:
+    """Regions with a centre of ours, each with the islands that are nearest to it."""
+    held = np.flatnonzero(ours > 0)
+    cells = [[int(j)] for j in held]
+    middles = np.stack([0.5 * (region.low + region.high) for region in regions])
+    for j in np.flatnonzero(ours == 0):
+        away = np.sum((middles[held] - middles[j]) ** 2, axis=1)
+        cells[int(np.argmin(away))].append(int(j))
+    return cells
+
+
+def _has_exact_count(
+    level: DualLevel,
+    ranges: ValueRanges,
+    cells: list[list[int]],
+    ours: NDArray[np.int64],
+) -> list[bool]:
+    """Whether a cell is known to hold as many centres as it holds of ours."""
+    high = [ranges.union(cell)[1] for cell in cells]
+    least, most = _center_counts(level, high, int(ours.sum()))
+    held = [int(ours[cell].sum()) for cell in cells]
+    return [bool(least[j] == most[j] == held[j]) for j in range(len(cells))]
+
+
+def _nearest_pair(
+    regions: tuple[CenterRegion, ...], unresolved: list[int], cells: list[list[int]]
+) -> tuple[int, int] | None:
+    """The two of the loose cells that are nearest to each other, in ascending order."""
+    if len(unresolved) < 2:
+        return None
+    first = [regions[cells[j][0]] for j in unresolved]
+    middles = np.stack([0.5 * (region.low + region.high) for region in first])
+    away = np.sum((middles[:, None] - middles[None]) ** 2, axis=2)
+    np.fill_diagonal(away, np.inf)
+    i, j = divmod(int(np.argmin(away)), len(unresolved))
+    return unresolved[min(i, j)], unresolved[max(i, j)]
+
+
+def _center_counts(
+    level: DualLevel, high: list[NDArray[np.float64]], n_clusters: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Least and most centres of every cell, given what groups are worth there at most."""
+    n_groups, n_cells = len(high[0]), len(high)
+    least, most = np.zeros(n_cells, dtype=np.int64), np.full(n_cells, n_clusters)
+    tolerance = (n_groups + 8) * EPS
+    total_values, losses = _value_sums(high)
+    for j in range(n_cells):
+        held = total_values[j] * (1.0 + tolerance)
+        while most[j] > 0 and most[j] * level.sigma * (1.0 - 4.0 * EPS) - level.budget > held:
+            most[j] -= 1
+        if losses[j] * (1.0 - tolerance) > level.budget:
+            least[j] = 1
+    for _ in range(n_cells + 1):  # every round settles a region, or changes nothing
+        most = np.minimum(most, n_clusters - (least.sum() - least))
+        least = np.maximum(least, n_clusters - (most.sum() - most))
+    return least, most
+
+
+def _value_sums(
+    high: list[NDArray[np.float64]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For every cell, what all groups are worth there at most, and what they lose elsewhere."""
+    n_cells = len(high)
+    ranges, losses = np.zeros(n_cells), np.zeros(n_cells)
+    for rows in iter_row_blocks(high[0], SMALL_BLOCK):
+        here = [column[rows] for column in high]
+        first, second = np.full(len(here[0]), -np.inf), np.full(len(here[0]), -np.inf)
+        for column in here:
+            np.maximum(second, np.minimum(first, column), out=second)
+            np.maximum(first, column, out=first)
+        for j, column in enumerate(here):
+            ranges[j] += np.maximum(column, 0.0).sum()
+            # The best of the others: the second one where this is the first.
+            others = np.where(column == first, second, first)
+            losses[j] += np.maximum(0.0, -others).sum()
+    return ranges, losses
+
+
+# Which clusters a group can be in, and how many points can be elsewhere at once.
+#
+# Fix a labelling that is good enough. For a cluster ``C`` with centre ``mu``, any other set ``I``
+# without a cannot-link has ``value(I, mu) <= sigma``, so the deficit of ``C`` is at least
+# ``value(I, mu) - value(C, mu)``. Sets that differ from ``C`` in one group tell what that group
+# costs:
+#
+# * leave ``s`` out of its own cluster: at least ``-a_s`` there;
+# * add ``s`` to another cluster, without its neighbours in the cannot-link graph: at least ``a_s``
+#   there, less what the neighbours are worth that can be in that cluster.
+#
+# The clusters are different ones, so these add up; with all deficits at most ``budget``, a group
+# cannot be where they come to more. Neighbours that cannot be somewhere do not count there, so this
+# is repeated while something changes; and where a group is certain, its neighbours are not.
+#
+# **Many groups at once.** Groups without cannot-links add up: ``I`` may differ from ``C`` in any
+# number of them. So those that are not where they are with us cost ``budget`` at most together, a
+# knapsack. Of one component of cannot-links any one of its groups can be spoken of, so the dearest:
+# to have some of them elsewhere costs what it costs for that one. The most points for a price is a
+# step function for each component, and the knapsack takes the least concave function above it.
+#
+# Clusters that cannot be told apart are a family of ``q``. Of the points that stay in it, some way of
+# numbering its clusters agrees on the q-th part: the average over all ways does.
+#
+# **Rounding.** Sums of ``m`` numbers that are not negative err by less than ``m EPS`` of themselves;
+# costs are lowered, and what neighbours are worth is raised, by twice that. A step of the knapsack is
+# such a sum, of differences that are rounded once.
+
+MAX_ROUNDS = 20
+INITIAL_SORT_SIZE = 4096  # sorted before the others, as a rule instead of them
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class AllowedAssignments:
+    """Of groups and families: who can be where, and what it costs to be elsewhere."""
+
+    possible: NDArray[np.bool_]  # (n_groups, n_families)
+    move_cost: NDArray[np.float64]  # (n_groups, n_families): at least what it costs to be there
+
+
+def family_value_ranges(ranges: ValueRanges, families: tuple[ClusterFamily, ...]) -> ValueRanges:
+    """Bounds over all the regions of a family."""
+    shape = (len(ranges.low), len(families))
+    low, high = np.empty(shape, order="F"), np.empty(shape, order="F")
+    for f, family in enumerate(families):
+        low[:, f], high[:, f] = ranges.union(family.regions)
+    return ValueRanges(low, high)
+
+
+def allowed_assignments(
+    reduced: ReducedProblem,
+    ranges: ValueRanges,
+    families: tuple[ClusterFamily, ...],
+    budget: float,
+    rounds: int = MAX_ROUNDS,
+) -> AllowedAssignments:
+    """Leave out what would cost more than ``budget``, again and again: with ``rounds`` 1, once."""
+    counts = np.array([len(family.clusters) for family in families], dtype=np.float64)
+    # Without cannot-links a group costs what it costs, whoever else can be where.
+    move_cost = np.empty(ranges.high.shape)
+    for rows in iter_row_blocks(move_cost, SMALL_BLOCK):
+        leave_cost = np.maximum(0.0, -ranges.high[rows])
+        move_cost[rows] = _move_costs(leave_cost, np.maximum(0.0, ranges.low[rows]), counts)
+    possible = move_cost <= budget
+    linked = reduced.graph.n_linked
+    possible[:linked] = True
+    pending = np.arange(linked)
+    for _ in range(rounds):
+        if len(pending) == 0:
+            break
+        found = possible[:linked].copy()
+        gain = _gains(reduced.graph, ranges, possible, pending)
+        move_cost[pending] = _move_costs(np.maximum(0.0, -ranges.high[pending]), gain, counts)
+        found[pending] &= move_cost[pending] <= budget
+        if rounds > 1:
+            _propagate_cannot_links(found, counts == 1.0, reduced.graph)
+        # Who has a neighbour that is left out of something may have to pay more now.
+        changed = count_true(found != possible[:linked]) > 0
+        possible[:linked] = found
+        pending = np.unique(_incident_cannot_links(reduced.graph, np.flatnonzero(changed))[1])
+    return AllowedAssignments(possible, move_cost)
+
+
+def count_true(table: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many in every row are True; numpy adds up short rows slowly.
+
+    >>> count_true(np.array([[True, False], [True, True]]))
+    array([1, 2])
+    """
+    total = np.zeros(len(table), dtype=np.int64)
+    for column in table.T:
+        total += column
+    return total
+
+
+def _incident_cannot_links(
+    graph: CannotLinkGraph, groups: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All cannot-links of some groups: the place of the group, and the neighbour."""
+    starts, degrees = graph.indptr[groups], graph.indptr[groups + 1] - graph.indptr[groups]
+    row = np.repeat(np.arange(len(groups)), degrees)
+    first = np.cumsum(degrees) - degrees
+    entries = np.arange(len(row)) - first[row] + starts[row]
+    return row, graph.neighbors[entries]
+
+
+def _gains(
+    graph: CannotLinkGraph,
+    ranges: ValueRanges,
+    possible: NDArray[np.bool_],
+    groups: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """At least what some groups add to each family, less what their neighbours are worth there."""
+    row, neighbors = _incident_cannot_links(graph, groups)
+    rounding_factor = 1.0 + 2.0 * (int(np.diff(graph.indptr).max(initial=0)) + 4) * EPS
+    gain = np.empty((len(groups), ranges.high.shape[1]))
+    for f in range(gain.shape[1]):
+        join = np.maximum(0.0, ranges.high[neighbors, f]) * possible[neighbors, f]
+        held = np.bincount(row, join, len(groups))
+        low = ranges.low[groups, f]
+        margin = low - held * rounding_factor
+        margin -= 4.0 * EPS * (np.abs(low) + held)
+        gain[:, f] = np.maximum(0.0, margin)
+    return gain
+
+
+def _move_costs(
+    leave_cost: NDArray[np.float64], gain: NDArray[np.float64], counts: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """At least what it costs to be in each family: to leave it in, and out of all the others."""
+    n_families = len(counts)
+    rounding_factor = 1.0 - 2.0 * (n_families + 8) * EPS
+    everywhere = gain @ counts
+    # All clusters but the one it is in. Differences of sums may cancel: the error is that of the
+    # sum.
+    others = everywhere[:, None] - gain
+    others -= 2.0 * (n_families + 8) * EPS * everywhere[:, None]
+    move_cost: NDArray[np.float64] = (
+        np.maximum(0.0, leave_cost * rounding_factor + np.maximum(0.0, others)) * rounding_factor
+    )
+    return move_cost
+
+
+def _propagate_cannot_links(
+    possible: NDArray[np.bool_], single: NDArray[np.bool_], graph: CannotLinkGraph
+) -> None:
+    """Where a group is certain, its neighbours cannot be."""
+    alone = count_true(possible[:, single]) == 1
+    settled = np.flatnonzero(alone & (count_true(possible) == 1))
+    row, neighbors = _incident_cannot_links(graph, settled)
+    fixed_cluster = possible[settled].argmax(axis=1)
+    possible[neighbors, fixed_cluster[row]] = False
+
+
+def max_reassigned(
+    reduced: ReducedProblem,
+    statements: AllowedAssignments,
+    families: tuple[ClusterFamily, ...],
+    family_of_group: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    budget: float,
+) -> float:
+    """Bound the points that can be grouped otherwise than with us, in one labelling.
+
+    ``family_of_group`` is where groups are with us, ``sizes`` the points of each.
+    """
+    move_cost = np.empty(reduced.n_groups)
+    for rows in iter_row_blocks(statements.move_cost, SMALL_BLOCK):
+        away = np.where(statements.possible[rows], statements.move_cost[rows], np.inf)
+        away[np.arange(len(away)), family_of_group[rows]] = np.inf
+        move_cost[rows] = np.min([*away.T], axis=0)
+    can = np.isfinite(move_cost)
+    share = 1.0 / np.array([len(family.clusters) for family in families], dtype=np.float64)
+    stay = (1.0 - share)[family_of_group] * sizes
+    gain = share[family_of_group] * sizes
+    graph = reduced.graph
+    component = np.repeat(np.arange(graph.n_components), np.diff(graph.starts))
+    linked, free = can[: graph.n_linked], can.copy()
+    free[: graph.n_linked] = False
+    steps = knapsack_steps(
+        component[linked], gain[: graph.n_linked][linked], move_cost[: graph.n_linked][linked]
+    )
+    most = max_knapsack_gain(
+        np.append(steps[0], gain[free]), np.append(steps[1], move_cost[free]), budget
+    )
+    return math.fsum(stay.tolist()) * (1.0 + 4.0 * EPS) + most
+
+
+def knapsack_steps(
+    component: NDArray[np.int64], gain: NDArray[np.float64], move_cost: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Gains and prices to choose from, where every component costs what its dearest one does."""
+    order = np.lexsort((move_cost, component))
+    component, gain, move_cost = component[order], gain[order], move_cost[order]
+    starts = np.append(np.flatnonzero(np.diff(component, prepend=-1)), len(component))
+    step_gain, step_cost = np.empty_like(gain), np.empty_like(move_cost)
+    count = concave_hull_steps(starts, gain, move_cost, step_gain, step_cost)
+    return step_gain[:count], step_cost[:count]
+
+
+def max_knapsack_gain(
+    gain: NDArray[np.float64], move_cost: NDArray[np.float64], budget: float
+) -> float:
+    """At least the most gain within a budget: the last item may be cut."""
+    order = _cheapest(move_cost / gain, move_cost, budget)
+    gain, move_cost = gain[order], move_cost[order]
+    spent = np.cumsum(move_cost) * (1.0 - 4.0 * (len(move_cost) + 8) * EPS)
+    whole = int(np.searchsorted(spent, budget, side="right"))
+    total = math.fsum(gain[:whole].tolist())
+    if whole < len(gain):
+        left = budget - (spent[whole - 1] if whole else 0.0)
+        total += float(gain[whole]) * min(1.0, max(0.0, left) / float(move_cost[whole]))
+    return total * (1.0 + 8.0 * EPS)
+
+
+def _cheapest(
+    ratio: NDArray[np.float64], move_cost: NDArray[np.float64], budget: float
+) -> NDArray[np.int64]:
+    """Items in the order of price for gain, at least as many as the budget is enough for."""
+    size = INITIAL_SORT_SIZE
+    while size < len(ratio):
+        chosen = np.argpartition(ratio, size)[:size]
+        if move_cost[chosen].sum() > 1.01 * budget:
+            return chosen[np.argsort(ratio[chosen], kind="stable")]
+        size *= 8
+    return np.argsort(ratio, kind="stable")

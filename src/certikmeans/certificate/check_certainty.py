@@ -1,0 +1,256 @@
+"""Is what a certificate says of every labelling that is nearly as good true?
+
+Claimed: multipliers ``lam``, a number ``sigma``, boxes of centres with a cluster each, and points
+that are certain. Let ``T`` be a reduced cost that no labelling of stated cost up to ``cost (1 +
+slack)`` reaches (`collapse` carries costs as it carries bounds), and ``delta = T - sum lam + K
+sigma``.
+
+1. No cluster is worth more than ``sigma``: shown box by box, and outside them by 2.
+2. Outside the boxes no cluster is worth ``sigma - delta``. So a labelling that good, whose clusters
+   lose at most ``delta`` against ``sigma`` together, has all its centres in the boxes. As
+   ``sigma > delta``, none of its clusters is empty.
+3. There is one centre in the boxes of each cluster. Two do not fit where all groups together are
+   worth less than ``2 sigma - delta``; without one, groups that are worth less than nothing in all
+   other boxes would lose that much, and where it is more than ``delta`` there is one. All counts
+   add up to K, each centre counted once, for one of the clusters whose boxes it is in. And our own
+   centres are where they say, in boxes of no other cluster.
+4. A group in another cluster j pays what it is short of there, and what the other clusters lose
+   that could have it (less what its neighbours in the cannot-link graph are worth there, who would
+   have to leave). A point is certain if that is more than ``delta`` for every j but its own.
+
+**Rounding.** Ranges as in `check_box_bounds`: a range errs by less than ``(r + 8) EPS`` of ``|lam|
++ w far``; twice that is added outward. Sums of numbers that are not negative: ``(n + 8) EPS`` of
+themselves. Means: ``8 (n + 16) EPS`` of the largest coordinate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, connected_components, up
+from certikmeans.certificate.check_boxes import CenterRegion, CutoffExceeded
+from certikmeans.certificate.check_domains import (
+    BranchingPath,
+    Domain,
+    OriginalProblem,
+    aggregate_domain,
+)
+from certikmeans.certificate.check_pricing import Limits, Pricing
+from certikmeans.certificate.format import CertaintyClaim, Certificate, Reason, Rejection
+
+MAX_PIECES = 200_000
+
+Box = tuple[Floats, Floats]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _DualLevel:
+    sigma: float
+    delta: float  # at least
+    threshold: float  # below ``sigma - delta``
+
+
+def check_certainty(
+    original: OriginalProblem, certificate: Certificate, limits: Limits, details: dict[str, Any]
+) -> None:
+    """Derive the claim again, or refuse it."""
+    claim, labels = certificate.certainty, certificate.labels
+    if claim is None:
+        return
+    if labels is None:
+        raise Rejection(Reason.CERTAINTY, "there are no labels to be certain of")
+    limits = limits.for_size(certificate.n_points + len(claim.multipliers) + claim.low.size)
+    most = up(certificate.cost * (1.0 + claim.slack), 8)
+    part = aggregate_domain(original, BranchingPath(), math.nextafter(most, math.inf))
+    _check_numbers(original, part, claim)
+    level = _dual_level(part, claim, original.n_clusters)
+    try:
+        _check_boxes(part, claim, level, limits)
+    except CutoffExceeded as exceeded:
+        raise Rejection(Reason.CERTAINTY, "there are good centres outside the boxes") from exceeded
+    group_of_point = _group_of_point(original)
+    group_labels = np.zeros(part.n_groups, dtype=np.int64)
+    inside = group_of_point >= 0
+    group_labels[group_of_point[inside]] = labels[inside]
+    low, high = _value_ranges(part, claim, original.n_clusters)
+    _check_counts(part, claim, level, high, group_labels)
+    _check_fixed_points(part, level, low, high, group_labels, group_of_point, claim.certain == 1)
+    details["certainty"] = {
+        "slack": claim.slack,
+        "certain": int(np.count_nonzero(claim.certain == 1)),
+        "boxes": len(claim.cluster),
+    }
+
+
+def _check_numbers(original: OriginalProblem, part: Domain, claim: CertaintyClaim) -> None:
+    if len(claim.multipliers) != part.n_groups:
+        raise Rejection(
+            Reason.CERTAINTY, f"there is not one multiplier for each of {part.n_groups}"
+        )
+    for array in (claim.multipliers, claim.low, claim.high):
+        if not np.all(np.abs(array) <= 1e145):
+            raise Rejection(Reason.FIELD, "a number of certainty is out of range")
+    if not np.all(claim.low <= claim.high):
+        raise Rejection(Reason.CERTAINTY, "a box is empty")
+    if not np.array_equal(np.unique(claim.cluster), np.arange(original.n_clusters)):
+        raise Rejection(Reason.CERTAINTY, "there is not a box for every cluster, and no others")
+
+
+def _dual_level(part: Domain, claim: CertaintyClaim, n_clusters: int) -> _DualLevel:
+    total = math.fsum(claim.multipliers.tolist())
+    rounding_error = 32.0 * EPS * (abs(total) + part.required_bound + n_clusters * claim.sigma)
+    delta = max(0.0, part.required_bound - total + n_clusters * claim.sigma) + rounding_error
+    threshold = claim.sigma - delta - rounding_error
+    if not threshold > 0.0:
+        raise Rejection(Reason.CERTAINTY, "a cluster may be empty")
+    return _DualLevel(claim.sigma, delta, threshold)
+
+
+def _check_boxes(part: Domain, claim: CertaintyClaim, level: _DualLevel, limits: Limits) -> None:
+    """Steps 1 and 2."""
+    pricing = Pricing(part.points, part.weights, part.edges, claim.multipliers, limits)
+    least, most = part.points.min(axis=0), part.points.max(axis=0)
+
+    def region(low: Floats, high: Floats) -> CenterRegion:
+        return CenterRegion(low, high, low > least, high < most)
+
+    pieces: list[Box] = [(least, most)]
+    for box in zip(claim.low, claim.high, strict=True):
+        pieces = [rest for piece in pieces for rest in _box_difference(piece, box)]
+        if len(pieces) > MAX_PIECES:
+            raise Rejection(Reason.LIMIT, "the boxes leave too many pieces outside")
+    for low, high in pieces:
+        pricing.prove(region(low, high), level.threshold)
+    for low, high in zip(claim.low, claim.high, strict=True):
+        inner_low, inner_high = np.maximum(low, least), np.minimum(high, most)
+        if np.all(inner_low <= inner_high):
+            pricing.prove(region(inner_low, inner_high), level.sigma)
+
+
+def _box_difference(piece: Box, box: Box) -> list[Box]:
+    """Cut off what lies outside the box, side by side."""
+    low, high = piece[0].copy(), piece[1].copy()
+    if np.any(low > box[1]) or np.any(high < box[0]):
+        return [piece]
+    parts = []
+    for axis in range(len(low)):
+        for is_low in (True, False):
+            face = float(box[0][axis] if is_low else box[1][axis])
+            if low[axis] < face if is_low else high[axis] > face:
+                side_low, side_high = low.copy(), high.copy()
+                (side_high if is_low else side_low)[axis] = face
+                parts.append((side_low, side_high))
+                (low if is_low else high)[axis] = face
+    return parts
+
+
+def _group_of_point(original: OriginalProblem) -> Ints:
+    """Group of every point as `aggregate_domain` numbers them; -1 for those that weigh nothing."""
+    labels = connected_components(len(original.points), original.must_link)
+    representatives, group = np.unique(labels, return_inverse=True)
+    weighs = np.bincount(group, original.weights, len(representatives)) > 0.0
+    index = np.where(weighs, np.cumsum(weighs) - 1, -1)
+    groups_of_points: Ints = index[group]
+    return groups_of_points
+
+
+def _value_ranges(part: Domain, claim: CertaintyClaim, n_clusters: int) -> tuple[Floats, Floats]:
+    """What every group is worth to a centre in the boxes of every cluster: least and most."""
+    n, r = part.points.shape
+    low, high = np.full((n, n_clusters), np.inf), np.full((n, n_clusters), -np.inf)
+    lam, w, slack = claim.multipliers, part.weights, 2.0 * (r + 8) * EPS
+    least, most = part.points.min(axis=0), part.points.max(axis=0)
+    for box_low, box_high, k in zip(claim.low, claim.high, claim.cluster.tolist(), strict=True):
+        below, above = np.maximum(box_low, least), np.minimum(box_high, most)
+        if np.any(below > above):
+            continue  # means lie among the points: no centre is there
+        middle = 0.5 * (below + above)
+        half = np.maximum(middle - below, above - middle) * (1.0 + 4.0 * EPS)
+        deviation = np.abs(part.points - middle)
+        near = w * np.sum(np.maximum(0.0, deviation - half) ** 2, axis=1)
+        far = w * np.sum((deviation + half) ** 2, axis=1)
+        size = np.abs(lam) + far
+        low[:, k] = np.minimum(low[:, k], lam - far - slack * size - 1e-300)
+        high[:, k] = np.maximum(high[:, k], lam - near + slack * size + 1e-300)
+    return low, high
+
+
+def _center_counts(high: Floats, level: _DualLevel) -> tuple[Ints, Ints]:
+    """Least and most centres in the boxes of every cluster; K in all, for none is empty."""
+    k = high.shape[1]
+    least, most = np.zeros(k, dtype=np.int64), np.full(k, k)
+    for j in range(k):
+        max_value = math.fsum(np.maximum(high[:, j], 0.0).tolist()) * (1.0 + 8.0 * EPS)
+        if max_value < (2.0 * level.sigma - level.delta) * (1.0 - 8.0 * EPS):
+            most[j] = 1
+        others = np.delete(high, j, axis=1).max(axis=1)
+        missing_value = math.fsum(np.maximum(-others, 0.0).tolist()) * (1.0 - 8.0 * EPS)
+        if missing_value > level.delta:
+            least[j] = 1
+    for _ in range(k + 1):
+        most = np.minimum(most, k - (least.sum() - least))
+        least = np.maximum(least, k - (most.sum() - most))
+    return least, most
+
+
+def _check_counts(
+    part: Domain, claim: CertaintyClaim, level: _DualLevel, high: Floats, group_labels: Ints
+) -> None:
+    """Step 3."""
+    n = part.n_groups
+    if high.shape[1] > 1:
+        least, most = _center_counts(high, level)
+        for k in np.flatnonzero((least != 1) | (most != 1)).tolist():
+            raise Rejection(
+                Reason.CERTAINTY,
+                f"there may be {least[k]} to {most[k]} centres in the boxes of cluster {k}",
+            )
+    error = 8.0 * (n + 16) * EPS * np.abs(part.points).max(axis=0)
+    for k in range(high.shape[1]):
+        members = group_labels == k
+        if not members.any():
+            raise Rejection(Reason.CERTAINTY, f"cluster {k} is empty")
+        mass = part.weights[members]
+        mean = mass @ part.points[members] / mass.sum()
+        inside = np.all((claim.low - error <= mean) & (mean <= claim.high + error), axis=1)
+        if not (inside.any() and np.all(claim.cluster[inside] == k)):
+            raise Rejection(Reason.CERTAINTY, f"the centre of cluster {k} is not in its boxes")
+
+
+def _check_fixed_points(
+    part: Domain,
+    level: _DualLevel,
+    low: Floats,
+    high: Floats,
+    group_labels: Ints,
+    group_of_point: Ints,
+    certain: NDArray[np.bool_],
+) -> None:
+    """Step 4."""
+    n, k = high.shape
+    gain = np.maximum(low, 0.0)
+    if len(part.edges):
+        tail, head = np.concatenate([part.edges, part.edges[:, ::-1]]).T
+        widest = int(np.bincount(tail).max())
+        for j in range(k):
+            neighbor_value = np.bincount(tail, np.maximum(high[head, j], 0.0), n) * (
+                1.0 + widest * EPS * 2.0
+            )
+            left = low[:, j] - neighbor_value - 4.0 * EPS * (np.abs(low[:, j]) + neighbor_value)
+            gain[:, j] = np.where(neighbor_value > 0.0, np.maximum(left, 0.0), gain[:, j])
+    groups = np.unique(group_of_point[certain])
+    if len(groups) and groups[0] < 0:
+        raise Rejection(Reason.CERTAINTY, "a point that weighs nothing is not certain")
+    for j in range(k):
+        others = np.delete(gain, j, axis=1).sum(axis=1)
+        move_cost = (np.maximum(-high[:, j], 0.0) + others) * (1.0 - 2.0 * (k + 8) * EPS)
+        chosen = groups[group_labels[groups] != j]
+        if not np.all(move_cost[chosen] > level.delta):
+            worst = chosen[~(move_cost[chosen] > level.delta)][0]
+            raise Rejection(Reason.CERTAINTY, f"points of group {worst} may be in cluster {j}")

@@ -1,0 +1,215 @@
+"""From the rows as given to a part of the solution set, with the rounding of the way.
+
+For a fixed labelling the cost of rows ``X`` is ``|P W^(1/2) X|_F^2``, ``P`` projecting out the
+cluster means: the square of a seminorm. So moving rows by ``E`` moves its root by at most
+``|W^(1/2) E|_F``, multiplying by ``Q`` multiplies it by at most ``|Q|_2``, lowering weights lowers
+it, and a common shift does nothing. None of that depends on the labelling.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.certificate.check_arithmetic import (
+    BLOCK,
+    EPS,
+    Floats,
+    Ints,
+    connected_components,
+    distinct,
+    scatter,
+    total,
+    up,
+)
+from certikmeans.certificate.check_pricing import Limits
+from certikmeans.certificate.format import Reason, Rejection
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class OriginalProblem:
+    """The problem as stated, and the coordinates in which the evidence is given."""
+
+    points: Floats
+    weights: Floats
+    n_clusters: int
+    must_link: Ints
+    cannot_link: Ints
+    center: Floats
+    axes: Floats
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class BranchingPath:
+    """The way from the root of the tree to a node, as a chain: one link per split."""
+
+    parent: BranchingPath | None = None
+    is_pair: bool = False
+    first: int = -1  # cluster, or point
+    second: int = -1  # axis, or point
+    value: float = 0.0
+    side: int = 0
+    depth: int = -1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "depth", 0 if self.parent is None else self.parent.depth + 1)
+
+    def decisions(self) -> list[BranchingPath]:
+        """Return the splits, the last one first."""
+        found, path = [], self
+        while path.parent is not None:
+            found.append(path)
+            path = path.parent
+        return found
+
+    def pairs(self, side: int) -> Ints:
+        """Pairs added on the way: together (side 0) or apart (side 1)."""
+        pairs = [(c.first, c.second) for c in self.decisions() if c.is_pair and c.side == side]
+        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+    def boxes(self, n_clusters: int, n_dims: int) -> tuple[Floats, Floats]:
+        """Lower and upper limits of the means; they ascend along axis 0."""
+        low = np.full((n_clusters, n_dims), -np.inf)
+        high = np.full((n_clusters, n_dims), np.inf)
+        for c in self.decisions():
+            if c.is_pair:
+                continue
+            index = c.first, c.second
+            if c.side == 0:
+                high[index] = min(high[index], c.value)
+            else:
+                low[index] = max(low[index], c.value)
+        low[:, 0] = np.maximum.accumulate(low[:, 0])
+        high[:, 0] = np.minimum.accumulate(high[::-1, 0])[::-1]
+        return low, high
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Domain:
+    """Groups of points that share a cluster, in working coordinates.
+
+    If every proper labelling of the groups costs at least ``required_bound`` there, then every
+    labelling of the part costs at least the bound that was claimed for the rows.
+    """
+
+    points: Floats  # (n_groups, n_axes)
+    weights: Floats  # (n_groups,): at most the exact ones
+    edges: Ints  # (m, 2): distinct cannot-links between groups
+    infeasible: bool  # a pair both together and apart: there is no labelling
+    required_bound: float
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups, numbered by their smallest row."""
+        return len(self.points)
+
+
+def aggregate_domain(original: OriginalProblem, path: BranchingPath, lower_bound: float) -> Domain:
+    """Group, average, turn; and carry the claimed bound the same way, rounding up."""
+    must = np.concatenate([original.must_link, path.pairs(0)])
+    cannot = np.concatenate([original.cannot_link, path.pairs(1)])
+    representatives, group = np.unique(
+        connected_components(len(original.points), must), return_inverse=True
+    )
+    ends = np.sort(group[cannot], axis=1)
+    key = distinct(ends[:, 0] * len(representatives) + ends[:, 1])
+    edges = np.column_stack([key // len(representatives), key % len(representatives)])
+
+    # Differences of floats are rounded once: |error| <= u |result|.
+    centered = original.points - original.center
+    weighted = original.weights[:, None] * centered * centered
+    centering_error = up(EPS * math.sqrt(up(total(weighted), BLOCK + 8)), 4)
+    # A single row is its own mean: only groups of several have an offset or a drift.
+    inside = scatter(centered, original.weights, group, len(representatives))
+    averaging_error = up(math.sqrt(inside.mean_error))
+
+    axes = original.axes
+    d, r = axes.shape
+    means = inside.means
+    points = np.einsum("ij,jk->ik", means, axes)
+    # |fl(x Q) - x Q| <= (d + 1) u |x| |Q|_F, row by row.
+    # Rounded up before the root is taken: squares that underflow are not small after it.
+    frobenius = up(math.sqrt(up(total(axes * axes), BLOCK + 4)))
+    norm = up(math.sqrt(up(total(inside.masses_below[:, None] * means * means), BLOCK + 8)))
+    rotation_error = up((d + 2) * EPS * frobenius * norm)
+    # |Q|_2^2 is at most the largest row sum of |Q^T Q|.
+    gram = np.abs(np.einsum("ji,jk->ik", axes, axes))
+    rounding_error = (d + 2) * EPS * np.einsum("ji,jk->ik", np.abs(axes), np.abs(axes))
+    norm_factor = up(math.sqrt(up(float((gram + rounding_error).sum(axis=1).max()), r + 6)))
+
+    required_bound = lower_bound
+    if 0.0 < lower_bound < math.inf:
+        root = up(up(math.sqrt(lower_bound)) + centering_error)
+        rest = up(root * root) - inside.below
+        required_bound = 0.0
+        if rest > 0.0:
+            root = up(up(math.sqrt(up(rest))) + averaging_error)
+            root = up(up(root * norm_factor) + rotation_error)
+            required_bound = up(root * root)
+    infeasible = bool(np.any(ends[:, 0] == ends[:, 1]))
+    # Groups that weigh nothing cost nothing: without them there are only more labellings.
+    kept = inside.masses_below > 0.0
+    if not kept.all():
+        index = np.cumsum(kept) - 1
+        points, edges = points[kept], index[edges[kept[edges].all(axis=1)]]
+    return Domain(points, inside.masses_below[kept], edges, infeasible, required_bound)
+
+
+# A leaf to be checked: the part it stands for, its evidence, and what may be spent on it.
+
+
+@final
+@dataclass(slots=True, eq=False)
+class WorkBudget:
+    """What has been done so far, for all leaves together."""
+
+    limits: Limits
+    boxes: int = 0
+    matrix_cost: float = 0.0  # sum of the cubes of their orders
+    cached_bounds: dict[int, float] = field(
+        default_factory=dict
+    )  # what a row proves about the whole
+
+    def add_matrix(self, order: int) -> None:
+        """Count a matrix; refuse where there are too many."""
+        self.matrix_cost += float(order) ** 3
+        if self.matrix_cost > self.limits.matrix_work:
+            raise Rejection(Reason.LIMIT, "too many large matrices")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LeafContext:
+    """One leaf. Boxes are those of the centres, within the box that holds all points."""
+
+    original: OriginalProblem
+    root_domain: Domain  # the groups at the root of the tree
+    domain: Domain  # the groups of this leaf: the same object where no pairs were added
+    labels: Ints | None  # of the points
+    lower_bound: float  # as claimed, about the points
+    low: Floats  # (n_clusters, n_axes)
+    high: Floats
+    cut_low: NDArray[np.bool_]  # (n_clusters, n_axes): where the tree has put a wall
+    cut_high: NDArray[np.bool_]
+    row_index: int  # of the row of evidence; -1: there is none
+    row: Floats | None
+    budget: WorkBudget
+
+    def evidence(self) -> Floats:
+        """Return the row, which has to be there."""
+        if self.row is None:
+            raise Rejection(Reason.BOUND, "there are no multipliers")
+        return self.row
+
+
+def require_bound(value: float, domain: Domain) -> None:
+    """Refuse a value, proven about the groups of a part, that is not enough."""
+    if not value >= domain.required_bound:  # written so that NaN is not enough
+        raise Rejection(Reason.BOUND, f"proven {value!r} of {domain.required_bound!r} (reduced)")

@@ -1,0 +1,274 @@
+"""What multipliers for pairs of groups prove: the semidefinite bound, rounding included.
+
+A labelling is the matrix ``Z`` with ``1 / W`` for two groups of one cluster of weight W, 0 for
+two of different clusters. It costs ``<C, Z>``, ``C_st = w_s w_t |p_s - p_t|^2 / 2``, and
+
+    Z >= 0,   Z_st = 0 for cannot-links,   Z_st <= Z_ss,   Z_st + Z_su <= Z_ss + Z_tu.
+
+So for multipliers ``L`` (not negative but on cannot-links) and ``mu >= 0`` of cuts
+``<A_c, Z> <= 0`` it costs at least ``<S, Z>``, ``S = C - L + sum_c mu_c A_c``. The document shows
+how the least eigenvalues of one matrix bound that, and where the factors of rounding come from.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, distinct, down, total, up
+from certikmeans.certificate.format import Reason, Rejection
+
+# A row: the upper triangle of a matrix, row by row, then its cuts.
+MAX_MATRIX_GROUPS = 2_500
+MAX_CUTS_PER_GROUP = 1_000
+NUMBERS_PER_CUT = 4  # three groups and the multiplier
+
+MAX_DUAL_ENTRY, MAX_MATRIX_ENTRY = 1e200, 1e150  # so that no sum, and no sum of squares, overflows
+TINY_NORM = 1e-150  # per row: what squares lose that underflow
+
+
+def sdp_lower_bound(
+    points: Floats, weights: Floats, edges: Ints, n_clusters: int, row: Floats
+) -> float:
+    """At most the cost of every proper labelling of the groups, for any multipliers whatsoever."""
+    n = len(points)
+    if n > MAX_MATRIX_GROUPS:
+        raise Rejection(Reason.LIMIT, f"more than {MAX_MATRIX_GROUPS} groups for a matrix")
+    dual_matrix = _dual_matrix(points, weights, edges, row)
+    if not float(dual_matrix.sizes.max()) <= MAX_DUAL_ENTRY:
+        raise Rejection(Reason.BOUND, "the multipliers are too large for this arithmetic")
+    mass = math.fsum(weights.tolist())
+    level = math.fsum(dual_matrix.entries.ravel().tolist()) / mass
+    level_error = (dual_matrix.relative + 8.0 * EPS) * up(total(dual_matrix.sizes), 300) / mass
+    rank = min(n_clusters, n) - 1
+    eigenvalue_sum = _least_eigenvalues(dual_matrix, np.sqrt(weights), mass, rank) if rank else 0.0
+    return level - eigenvalue_sum - up(level_error + 8.0 * EPS * (abs(level) + eigenvalue_sum), 16)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _DualMatrix:
+    entries: Floats  # (n, n) symmetric: S
+    sizes: Floats  # (n, n): the sum of the sizes of all that S is made of
+    relative: float  # every entry of S errs by at most this part of its size
+
+
+def _dual_matrix(points: Floats, weights: Floats, edges: Ints, row: Floats) -> _DualMatrix:
+    n, n_dims = points.shape
+    n_entries = n * (n + 1) // 2
+    if len(row) < n_entries or (len(row) - n_entries) % NUMBERS_PER_CUT:
+        raise Rejection(Reason.BOUND, f"the multipliers are not those of {n} groups and of cuts")
+    if len(row) - n_entries > n * MAX_CUTS_PER_GROUP * NUMBERS_PER_CUT:
+        raise Rejection(Reason.LIMIT, "too many cuts for a matrix")
+    costs = np.zeros((n, n))
+    for column in points.T:
+        deviation = column[:, None] - column[None, :]
+        costs += deviation * deviation
+    costs *= 0.5 * weights[:, None] * weights[None, :]
+
+    free = np.zeros((n, n), dtype=np.bool_)
+    free[edges[:, 0], edges[:, 1]] = True
+    upper = np.zeros((n, n))
+    upper[np.triu_indices(n)] = row[:n_entries]
+    upper = np.where(free, upper, np.maximum(upper, 0.0))  # those of the wrong sign count as 0
+    multipliers = upper + np.triu(upper, 1).T
+
+    s, t, u, cut_multipliers = _cuts(row[n_entries:], n)
+    positive = np.zeros(n * n)
+    negative = np.zeros(n * n)
+    terms = np.zeros(n * n)
+    three = u >= 0
+    # Half of an entry off the diagonal stands on either side of it.
+    for sums, one, two, share in (
+        (positive, s, t, 0.5 * cut_multipliers),
+        (positive, s[three], u[three], 0.5 * cut_multipliers[three]),
+        (negative, s, s, 0.5 * cut_multipliers),
+        (negative, t[three], u[three], 0.5 * cut_multipliers[three]),
+    ):
+        for index in (one * n + two, two * n + one):
+            sums += np.bincount(index, share, n * n)
+            terms += np.bincount(index, minlength=n * n)
+    positive, negative = positive.reshape(n, n), negative.reshape(n, n)
+    return _DualMatrix(
+        entries=(costs - multipliers) + (positive - negative),
+        sizes=costs + np.abs(multipliers) + (positive + negative),
+        relative=(n_dims + float(terms.max()) + 16.0) * EPS,
+    )
+
+
+def _cuts(numbers: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats]:
+    """Groups s, t, u (-1: a pair) and the multiplier of every cut; any groups make a valid one."""
+    table = numbers.reshape(-1, NUMBERS_PER_CUT)
+    named = table[:, :3]
+    least = np.array([0.0, 0.0, -1.0])
+    if not np.all((named >= least) & (named < n) & (named == np.floor(named))):
+        raise Rejection(Reason.BOUND, "a cut is about groups that do not exist")
+    s, t, u = named.astype(np.int64).T
+    return s, t, u, np.maximum(table[:, 3], 0.0)
+
+
+def _least_eigenvalues(dual_matrix: _DualMatrix, v: Floats, mass: float, rank: int) -> float:
+    """At least minus the sum of the ``rank`` least eigenvalues of ``T'``, where negative."""
+    n = len(v)
+    scale = np.outer(v, v)
+    scaled_entries = dual_matrix.entries / scale
+    pull = scaled_entries @ v
+    # Any y would do; this one takes v out of the matrix.
+    y = pull / mass - (0.5 * float(v @ pull) / mass / mass) * v
+    outer = np.outer(y, v)
+    matrix = scaled_entries - (outer + outer.T)
+    size = dual_matrix.sizes / scale + np.abs(outer) + np.abs(outer.T)
+    if not np.all(np.maximum(np.abs(matrix), size) <= MAX_MATRIX_ENTRY):
+        raise Rejection(Reason.BOUND, "the multipliers are too large for this arithmetic")
+    try:
+        values, vectors = np.linalg.eigh(matrix)
+    except np.linalg.LinAlgError as error:
+        raise Rejection(Reason.BOUND, "the eigenvalues cannot be computed") from error
+    # Whether they are eigenvalues is not taken for granted: both residuals are measured.
+    product = (n + 4) * EPS
+    squares = total(vectors * vectors)
+    orthogonality_error = up(
+        _frobenius_norm(vectors.T @ vectors - np.eye(n)) + product * squares, 300
+    )
+    residual = _frobenius_norm(matrix - (vectors * values) @ vectors.T)
+    residual += product * (1.0 + orthogonality_error) * total(np.abs(values))
+    perturbation = (dual_matrix.relative + 8.0 * EPS) * _frobenius_norm(size)
+    least = np.sort(values)[:rank]
+    eigenvalue_sum = (1.0 + orthogonality_error) * math.fsum(np.maximum(-least, 0.0).tolist())
+    return up(eigenvalue_sum + math.sqrt(rank) * up(perturbation + residual, 300), 16)
+
+
+def _frobenius_norm(matrix: Floats) -> float:
+    """At least the root of the sum of squares."""
+    # What underflows is made up for after the root: before it, it would weigh far more.
+    return up(math.sqrt(total(matrix * matrix)), 300) + len(matrix) * TINY_NORM
+
+
+# What parts prove: every part by its own matrix, and their sum.
+#
+# If ``sum_t w_ts <= f w_s`` for every group s, with a factor f >= 1, then for any labelling
+#
+#     cost(w) >= cost(sum_t w_t) / f >= sum_t cost(w_t) / f
+#
+# because a cost with common centres is linear and monotone in the weights, and each part may choose
+# centres and labels of its own, with fewer pairs to respect. Weights are added exactly: `math.fsum`
+# is correctly rounded, so the sign of its result is the sign of the sum. f is 1 but for the
+# rounding of collapsed weights.
+#
+# A row holds the number of parts, then for every part: the number m of its groups, the number c of
+# its cuts, m groups, m weights, then the row of its matrix as `check_matrix` reads it:
+# ``m (m + 1) / 2`` multipliers and c cuts of four numbers.
+
+MIN_PART_WEIGHT = 1e-100  # so that quotients do not overflow
+MAX_PARTS_PER_GROUP = 2  # a solver never has more than one; more only keep the checker busy
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _PartEvidence:
+    rows: Ints  # groups
+    weights: Floats
+    matrix: Floats  # multipliers and cuts
+
+
+def partition_lower_bound(
+    points: Floats,
+    weights: Floats,
+    edges: Ints,
+    n_clusters: int,
+    row: Floats,
+    max_work: float,
+    deadline: float = math.inf,
+) -> float:
+    """At most the cost of every proper labelling of the groups, whatever the row says.
+
+    ``max_work`` limits the sum of the cubes of the parts' sizes, ``deadline`` is a time by
+    `time.monotonic`.
+    """
+    n = len(points)
+    parts = list(_parse_parts(row, n))
+    if math.fsum(float(len(part_evidence.rows)) ** 3 for part_evidence in parts) > max_work:
+        raise Rejection(Reason.LIMIT, "too many large matrices")
+    factor = _weight_excess(parts, weights)
+    values = []
+    position = np.full(n, -1)
+    for part_evidence in parts:
+        if time.monotonic() > deadline:
+            raise Rejection(Reason.LIMIT, "not proven within the time allowed")
+        position[part_evidence.rows] = np.arange(len(part_evidence.rows))
+        ends = position[edges]
+        position[part_evidence.rows] = -1
+        inside = np.sort(ends[(ends >= 0).all(axis=1)], axis=1)
+        value = sdp_lower_bound(
+            points[part_evidence.rows],
+            part_evidence.weights,
+            inside,
+            n_clusters,
+            part_evidence.matrix,
+        )
+        values.append(max(0.0, value))
+    total = math.nextafter(math.fsum(values), 0.0)
+    return total if factor <= 1.0 else down(total / factor)
+
+
+def _parse_parts(row: Floats, n: int) -> Iterator[_PartEvidence]:
+    """Cut the row up; every count is compared with what is left before it is used."""
+    (n_parts,), position = _read_counts(row, 0, 1)
+    if not 1 <= n_parts <= MAX_PARTS_PER_GROUP * n:
+        raise Rejection(Reason.BOUND, f"{n_parts} parts of {n} groups")
+    for _ in range(n_parts):
+        (m, n_cuts), position = _read_counts(row, position, 2)
+        if m > MAX_MATRIX_GROUPS:
+            raise Rejection(Reason.LIMIT, f"more than {MAX_MATRIX_GROUPS} groups for a matrix")
+        length = m * (m + 1) // 2 + NUMBERS_PER_CUT * n_cuts
+        if m < 1 or position + 2 * m + length > len(row):
+            raise Rejection(Reason.BOUND, "a part is longer than its row")
+        named, part_weights = row[position : position + m], row[position + m : position + 2 * m]
+        position += 2 * m
+        if not np.all((named >= 0.0) & (named < n) & (named == np.floor(named))):
+            raise Rejection(Reason.BOUND, "a part has groups that do not exist")
+        rows = named.astype(np.int64)
+        if len(distinct(rows)) < m:
+            raise Rejection(Reason.BOUND, "a part has a group twice")
+        if not np.all((part_weights >= MIN_PART_WEIGHT) & (part_weights < math.inf)):
+            raise Rejection(Reason.BOUND, "a part has weights that are not positive")
+        yield _PartEvidence(rows, part_weights, row[position : position + length])
+        position += length
+    if position != len(row):
+        raise Rejection(Reason.BOUND, "there are numbers after the last part")
+
+
+def _read_counts(row: Floats, position: int, count: int) -> tuple[list[int], int]:
+    numbers = row[position : position + count]
+    whole = (numbers >= 0.0) & (numbers <= len(row)) & (numbers == np.floor(numbers))
+    if len(numbers) < count or not np.all(whole):
+        raise Rejection(Reason.BOUND, "a count is missing or no whole number")
+    return [int(number) for number in numbers], position + count
+
+
+def _weight_excess(parts: list[_PartEvidence], weights: Floats) -> float:
+    """At least the largest ratio of what parts have of a group to its weight; at least 1."""
+    rows = np.concatenate([part_evidence.rows for part_evidence in parts])
+    part_weights = np.concatenate([part_evidence.weights for part_evidence in parts])
+    order = np.argsort(rows, kind="stable")
+    rows, part_weights = rows[order], part_weights[order]
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    ends = np.append(starts[1:], len(rows))
+    single = ends - starts == 1
+    # One weight is compared as it is; several are added up exactly, less the group's own.
+    over = starts[single][part_weights[starts[single]] > weights[rows[starts[single]]]]
+    ratios = [float(part_weights[i]) / float(weights[rows[i]]) for i in over.tolist()]
+    for first, end in zip(starts[~single].tolist(), ends[~single].tolist(), strict=True):
+        shares = part_weights[first:end].tolist()
+        group_weight = float(weights[rows[first]])
+        if math.fsum([*shares, -group_weight]) > 0.0:
+            ratios.append(math.fsum(shares) / group_weight)
+    factor = max((up(ratio) for ratio in ratios), default=1.0)
+    if not factor < math.inf:
+        raise Rejection(Reason.BOUND, "the weights of the parts are too large")
+    return max(1.0, factor)

@@ -1,0 +1,89 @@
+"""Event listener that writes checkpoints."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, final
+
+from certikmeans._atomic import write_atomically
+from certikmeans.checkpoint.codec import UnsupportedTypeError
+from certikmeans.checkpoint.file import ProblemFingerprint, encode
+from certikmeans.errors import InputError
+from certikmeans.events import CheckpointOpportunity, Event
+
+if TYPE_CHECKING:
+    from certikmeans.options import Options
+    from certikmeans.problem import Problem
+
+DEFAULT_INTERVAL = 60.0
+
+
+@final
+class CheckpointWriter:
+    """Listener that writes the state to a file: at the first safe point after every interval.
+
+    The file is replaced in one piece: killed at any moment, a run leaves the last whole one.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    problem : Problem
+    options : Options
+        Written beside the state.
+    interval_seconds : float
+        0: at every safe point.
+    clock : callable
+        Seconds, from anywhere.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        problem: Problem,
+        options: Options,
+        interval_seconds: float = DEFAULT_INTERVAL,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not interval_seconds >= 0.0:
+            raise InputError(
+                f"checkpoint interval: {interval_seconds!r} is not a number of seconds",
+                hint="60 saves the state once a minute",
+            )
+        self._path = path
+        self._fingerprint = ProblemFingerprint.of(problem)
+        self._options = options
+        self._interval = interval_seconds
+        self._clock = clock
+        self._next = clock() + interval_seconds
+        self.written = 0
+
+    def __call__(self, event: Event) -> None:
+        """Save the state, if it is time."""
+        if isinstance(event, CheckpointOpportunity) and (event.last or self._clock() >= self._next):
+            self.write(event)
+
+    def write(self, event: CheckpointOpportunity) -> None:
+        """Save the state now."""
+        essence, state = event.essence(), event.state()
+        try:
+            content = encode(self._fingerprint, self._options, essence, state)
+        except UnsupportedTypeError:
+            content = encode(self._fingerprint, self._options, essence, _without_bound(state))
+        try:
+            write_atomically(self._path, content)
+        except OSError as error:
+            raise InputError(
+                f"{self._path}: could not be written ({error.strerror or error})",
+                hint="the run ends here: a checkpoint that is not there would be missed later",
+            ) from error
+        self.written += 1
+        self._next = self._clock() + self._interval
+
+
+def _without_bound(state: Any) -> Any:
+    """The state, but a bound of somebody else's that cannot be written begins anew."""
+    return replace(state, active_bound=None)

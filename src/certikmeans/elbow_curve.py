@@ -1,0 +1,163 @@
+"""Cost and lower bound as functions of the number of clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certikmeans._estimator_utils import checked_weights, collect_constraints
+from certikmeans._numbers import rounded_down, rounded_up
+from certikmeans.api import solve
+from certikmeans.errors import InputError
+from certikmeans.problem import Problem
+from certikmeans.problem.constraints import Constraints
+from certikmeans.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Elbow:
+    """For every K an interval that holds the least cost, in order of K.
+
+    Attributes
+    ----------
+    k_values : ndarray of shape (n_values,)
+        The numbers of clusters, ascending.
+    lower_bound : ndarray of shape (n_values,)
+        No labelling with K clusters that respects the pairs costs less. Infinite where none does.
+        More clusters never cost more, so what is proven for a larger K holds for smaller ones.
+    inertia : ndarray of shape (n_values,)
+        Cost of the best labelling found; infinite where none was.
+    results : tuple of Result
+        The runs.
+    """
+
+    k_values: NDArray[np.int64]
+    lower_bound: NDArray[np.float64]
+    inertia: NDArray[np.float64]
+    results: tuple[Result, ...]
+
+    @property
+    def intervals(self) -> NDArray[np.float64]:
+        """``[lower_bound, inertia]`` for every K, of shape (n_values, 2)."""
+        return np.column_stack([self.lower_bound, self.inertia])
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw cost and lower bound against K; the space between them is not known.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default in a new figure of pyplot.
+
+        Returns
+        -------
+        ax : matplotlib.axes.Axes
+            What was drawn on.
+        """
+        from certikmeans.report.plots import plot_elbow
+
+        return plot_elbow(self.k_values, self.lower_bound, self.inertia, ax)
+
+    def __repr__(self) -> str:
+        shown = (
+            f"K={k}: [{rounded_down(low, 6)}, {rounded_up(high, 6)}]"
+            for k, (low, high) in zip(self.k_values, self.intervals, strict=True)
+        )
+        return f"Elbow({', '.join(shown)})"
+
+
+def elbow(
+    X: ArrayLike,
+    k_values: Iterable[int],
+    *,
+    must_link: Any = None,
+    cannot_link: Any = None,
+    sample_weight: ArrayLike | float | None = None,
+    partial_labels: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    constraints: Constraints | None = None,
+    executor: Any = None,
+    verbose: int = 0,
+    **settings: Any,
+) -> Elbow:
+    """Solve for several numbers of clusters, to choose one.
+
+    The usual elbow shows costs that a heuristic happened to find: a kink may be a bad local
+    optimum. Here each K comes with an interval that is proven to hold the least cost, so a kink
+    that is larger than the intervals is one of the data.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The samples, dense and finite.
+    k_values : iterable of int
+        Numbers of clusters. Solved in ascending order, each starting from the labelling before.
+    must_link, cannot_link, sample_weight, partial_labels, groups, constraints
+        As in `ConstrainedKMeans.fit`.
+    executor, verbose
+        As in `solve`.
+    **settings
+        As in `solve`; ``time_limit`` is meant for every K.
+
+    Returns
+    -------
+    Elbow
+        Intervals, results, and ``plot``.
+
+    Examples
+    --------
+    >>> from certikmeans import elbow
+    >>> found = elbow([[0.0], [1.0], [9.0], [10.0]], range(1, 4))
+    >>> found.inertia.round(6)
+    array([82. ,  1. ,  0.5])
+    >>> bool((found.lower_bound <= found.inertia).all())
+    True
+    """
+    samples = Problem.from_data(X, 1).points
+    pairs = collect_constraints(
+        len(samples), must_link, cannot_link, partial_labels, groups, constraints
+    )
+    weights = checked_weights(sample_weight, len(samples))
+    problems = [
+        Problem.from_data(
+            samples,
+            k,
+            must_link=pairs.must_link,
+            cannot_link=pairs.cannot_link,
+            weights=weights,
+        )
+        for k in _ascending(k_values)
+    ]
+    results: list[Result] = []
+    for problem in problems:
+        start = results[-1].labels if results else None
+        results.append(
+            solve(problem, executor=executor, start_labels=start, verbose=verbose, **settings)
+        )
+    lower = np.array([result.lower_bound for result in results])
+    return Elbow(
+        np.array([problem.n_clusters for problem in problems]),
+        np.maximum.accumulate(lower[::-1])[::-1],
+        np.array([result.cost for result in results]),
+        tuple(results),
+    )
+
+
+def _ascending(k_values: Iterable[int]) -> list[int]:
+    try:
+        values = sorted(set(k_values))
+    except TypeError as error:
+        raise InputError(
+            f"k_values: expected several whole numbers ({error})", hint="range(1, 11), for example"
+        ) from error
+    if not values:
+        raise InputError("k_values: there are none", hint="range(1, 11), for example")
+    return values

@@ -1,0 +1,113 @@
+"""Set-partitioning heuristic over the columns of a lower bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.heuristics.base import AbstractHeuristic, Centers, HeuristicContext, Labels
+from certikmeans.heuristics.genetic_search import GeneticBudget, GeneticSearch
+from certikmeans.heuristics.local_search import means_of
+from certikmeans.incumbent import CandidateCluster
+
+# The partitioning program is small enough to be solved in seconds below these sizes.
+MAX_GROUPS = 5_000
+MAX_COLUMNS = 400
+MILP_TIME_LIMIT = 5.0
+N_REPLACED_CENTERS = 8
+
+
+@final
+class SetPartitioningHeuristic(AbstractHeuristic):
+    """Recombine given clusters, then descend.
+
+    Two ways: the cheapest exact partition of the groups into given clusters (a small integer
+    program), and the known labelling with one centre replaced by that of a given cluster.
+
+    Parameters
+    ----------
+    columns : sequence of Cluster
+        The most promising first.
+    labels : ndarray of shape (n_groups,)
+        The labelling to be improved; returned if nothing better is found.
+    """
+
+    name: ClassVar[str] = "columns"
+
+    def __init__(self, columns: Sequence[CandidateCluster], labels: Labels) -> None:
+        self._columns = columns
+        self._labels = labels
+
+    def search(self, ctx: HeuristicContext) -> Labels:
+        """Return the best labelling found."""
+        if ctx.finished() or not self._columns:
+            return self._labels
+        problem = ctx.problem
+        known = means_of(problem, self._labels)
+        starts = [known]
+        partition = self._partition(ctx)
+        if partition is not None:
+            starts.append(means_of(problem, partition))
+        starts += [
+            _replace_nearest_center(known, one.center) for one in self._columns[:N_REPLACED_CENTERS]
+        ]
+        return GeneticSearch(GeneticBudget(0, 0, 0)).search(ctx.replace(starts=tuple(starts)))
+
+    def _partition(self, ctx: HeuristicContext) -> Labels | None:
+        """Cheapest labelling made of given clusters, if they can be fitted together."""
+        problem = ctx.problem
+        if problem.n_groups > MAX_GROUPS:
+            return None
+        columns = self._columns[:MAX_COLUMNS]
+        membership = np.stack([one.members for one in columns], axis=1).astype(np.float64)
+        chosen = _solve_set_partitioning(
+            np.array([one.cost for one in columns]),
+            membership,
+            problem.n_clusters,
+            min(MILP_TIME_LIMIT, ctx.stop.remaining),
+        )
+        if chosen is None:
+            return None
+        labels: Labels = np.argmax(membership[:, chosen], axis=1).astype(np.int64)
+        return labels
+
+
+def _solve_set_partitioning(
+    costs: NDArray[np.float64], membership: NDArray[np.float64], n_clusters: int, seconds: float
+) -> NDArray[np.int64] | None:
+    """Columns that hold every group exactly once, at most ``n_clusters`` of them.
+
+    >>> membership = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    >>> _solve_set_partitioning(np.array([1.0, 1.0, 5.0]), membership, 2, 1.0)
+    array([0, 1])
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csc_array
+
+    found = milp(
+        costs,
+        integrality=np.ones(len(costs)),
+        bounds=Bounds(0.0, 1.0),
+        constraints=[
+            LinearConstraint(csc_array(membership), 1.0, 1.0),
+            LinearConstraint(np.ones((1, len(costs))), 0.0, n_clusters),
+        ],
+        options={"time_limit": max(0.1, seconds)},
+    )
+    if found.x is None:
+        return None
+    chosen: NDArray[np.int64] = np.flatnonzero(found.x > 0.5)
+    if len(chosen) > n_clusters or not (membership[:, chosen].sum(axis=1) == 1.0).all():
+        return None
+    return chosen
+
+
+def _replace_nearest_center(centers: Centers, by: NDArray[np.float64]) -> Centers:
+    """Move the centre that is nearest to ``by`` there."""
+    away = centers - by
+    replaced = centers.copy()
+    replaced[int(np.argmin(np.einsum("ij,ij->i", away, away)))] = by
+    return replaced

@@ -1,1 +1,0 @@
-"""Cheapest proper labels of one component of the cannot-link graph."""

@@ -1,1 +1,0 @@
-"""Which clusters the groups of a part can still be in."""

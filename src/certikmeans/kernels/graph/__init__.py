@@ -1,1 +1,0 @@
-"""Orders of the vertices of a graph."""

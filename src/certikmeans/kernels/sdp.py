@@ -1,0 +1,201 @@
+"""Kernels of the clustering SDP: distances, entrywise ADMM step, cuts and projection."""
+
+import numpy as np
+
+from certikmeans._jit.dispatcher import njit
+
+# Pair and triangle cuts of the clustering SDP: find violated ones, project on them.
+
+
+@njit(cache=True, nogil=True)
+def violated_cuts(
+    z,  # IN   (n, n) float64, symmetric
+    min_violation,  # IN   float64 >= 0, smallest violation that counts, relative to the diagonal entry
+    max_per_group,  # IN   int64, cuts per group s at most
+    cuts,  # OUT  (capacity, 3) int64: s, t, u with t < u; u = -1 for a pair cut
+    violations,  # OUT  (capacity,) float64, violation relative to the diagonal entry
+):
+    """Write violated ``z_st <= z_ss`` and ``z_st + z_su <= z_ss + z_tu``; return their number.
+
+    For every s only the ``max_per_group`` most violated ones are kept, so that no group hides the rest.
+    """
+    n = z.shape[0]
+    count = 0
+    kept_violations = np.empty(max_per_group)
+    partners = np.empty((max_per_group, 2), dtype=np.int64)
+    # A cut takes off an entry z_tu: at most this is gained by it.
+    bonus = -min(z.min(), 0.0)
+    for s in range(n):
+        diagonal = z[s, s]
+        if diagonal <= 0.0:
+            continue
+        threshold = min_violation * diagonal
+        n_kept = 0
+        weakest = 0
+        row = z[s]
+        # Descending, so that a sum of two entries that is too small ends the search for partners.
+        order = np.argsort(-row)
+        for first in range(n):
+            t = order[first]
+            if t == s:
+                continue
+            if 2.0 * row[t] - diagonal + bonus <= threshold and row[t] - diagonal <= threshold:
+                break
+            for second in range(first, n):
+                u = order[second]
+                if u == s:
+                    continue
+                violation = row[t] - diagonal
+                if u != t:
+                    if violation + row[u] + bonus <= threshold:
+                        break
+                    violation += row[u] - z[t, u]
+                if violation <= threshold:
+                    continue
+                if n_kept < max_per_group:
+                    k = n_kept
+                    n_kept += 1
+                elif violation > kept_violations[weakest]:
+                    k = weakest
+                else:
+                    continue
+                kept_violations[k] = violation
+                partners[k, 0] = min(t, u)
+                partners[k, 1] = max(t, u) if u != t else -1
+                if n_kept == max_per_group:
+                    weakest = np.argmin(kept_violations)
+                    threshold = kept_violations[weakest]
+        for k in range(n_kept):
+            if count == cuts.shape[0]:
+                return count
+            cuts[count, 0] = s
+            cuts[count, 1] = partners[k, 0]
+            cuts[count, 2] = partners[k, 1]
+            violations[count] = kept_violations[k] / diagonal
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def project_on_cuts(
+    entries,  # IN OUT (n * n,) float64: the matrix before clipping, upper triangle used
+    zero_mask,  # IN   (n * n,) bool: entries that are 0
+    entry_indices,  # IN   (m, 4) int64: entries of a cut, upper triangle
+    factors,  # IN   (m, 4) float64: cut is sum factor * entry <= 0
+    steps,  # IN   (m, 4) float64: what a unit of multiplier takes off the entry
+    curvatures,  # IN   (m,) float64: sum factor * step
+    multipliers,  # IN OUT (m,) float64, >= 0
+    sweeps,  # IN   int64
+):
+    """Project on the cuts and the non-negative matrices by coordinate ascent (Hildreth).
+
+    On entry ``entries`` already has ``multipliers`` taken off. The projection is the positive
+    part of ``entries``, 0 where fixed; it is exact in the limit of many sweeps.
+    """
+    for _ in range(sweeps):
+        for c in range(entry_indices.shape[0]):
+            excess = 0.0
+            for j in range(4):
+                e = entry_indices[c, j]
+                if entries[e] > 0.0 and not zero_mask[e]:
+                    excess += factors[c, j] * entries[e]
+            change = max(-multipliers[c], excess / curvatures[c])
+            if change != 0.0:
+                multipliers[c] += change
+                for j in range(4):
+                    entries[entry_indices[c, j]] -= change * steps[c, j]
+
+
+# Matrices of the clustering SDP: distances, and the entrywise half of an ADMM step.
+
+
+@njit(cache=True, nogil=True)
+def shift_entries(
+    spectral,  # IN   (n, n) float64: what the other half returned
+    entrywise,  # IN   (n, n) float64
+    dual,  # IN OUT (n, n) float64: becomes the shifted matrix, upper triangle
+    cut_sum,  # IN   (n, n) float64: of the multipliers of cuts, upper triangle
+    relaxation,  # IN   float64
+    unclipped,  # OUT  (n, n) float64, upper triangle: shifted, cuts taken off
+):
+    """Over-relax, add the dual, take off the cuts."""
+    n = spectral.shape[0]
+    for i in range(n):
+        for j in range(i, n):
+            y = entrywise[i, j]
+            shifted = y + relaxation * (spectral[i, j] - y) + dual[i, j]
+            dual[i, j] = shifted
+            unclipped[i, j] = shifted - cut_sum[i, j]
+
+
+@njit(cache=True, nogil=True)
+def clip_entries(
+    spectral,  # IN   (n, n) float64
+    unclipped,  # IN   (n, n) float64, upper triangle
+    zero_mask,  # IN   (n, n) bool: entries that are 0
+    entrywise,  # IN OUT (n, n) float64, symmetric
+    dual,  # IN OUT (n, n) float64: shifted (upper triangle) on entry, symmetric on exit
+    cut_sum,  # OUT  (n, n) float64, upper triangle
+):
+    """Clip, and return squares: both halves' difference, the change, the entries, the dual."""
+    n = spectral.shape[0]
+    difference = change = size = weight = 0.0
+    for i in range(n):
+        for j in range(i, n):
+            shifted = dual[i, j]
+            raw = unclipped[i, j]
+            cut_sum[i, j] = shifted - raw
+            y = 0.0 if zero_mask[i, j] or raw < 0.0 else raw
+            factor = 1.0 if i == j else 2.0
+            d = spectral[i, j] - y
+            c = y - entrywise[i, j]
+            u = shifted - y
+            difference += factor * d * d
+            change += factor * c * c
+            size += factor * y * y
+            weight += factor * u * u
+            entrywise[i, j] = y
+            dual[i, j] = u
+    mirror(entrywise)
+    mirror(dual)
+    return np.array([difference, change, size, weight])
+
+
+@njit(cache=True, nogil=True)
+def mirror(matrix):  # IN OUT (n, n) float64: the lower triangle is copied from the upper
+    """Make symmetric, in blocks that fit the cache."""
+    n = matrix.shape[0]
+    block = 32
+    for top in range(0, n, block):
+        for left in range(top, n, block):
+            for i in range(top, min(top + block, n)):
+                for j in range(max(left, i + 1), min(left + block, n)):
+                    matrix[j, i] = matrix[i, j]
+
+
+@njit(cache=True, nogil=True)
+def all_squared_distances(
+    points,  # IN   (n, d) float64
+    squares,  # OUT  (n, n) float64, symmetric
+):
+    """From differences, so that every entry errs by (d + 2) units in the last place at most."""
+    n, d = points.shape
+    for i in range(n):
+        squares[i, i] = 0.0
+        for j in range(i + 1, n):
+            # Four sums: they do not wait for each other.
+            a = b = c = e = 0.0
+            for k in range(0, d - 3, 4):
+                p = points[i, k] - points[j, k]
+                q = points[i, k + 1] - points[j, k + 1]
+                r = points[i, k + 2] - points[j, k + 2]
+                t = points[i, k + 3] - points[j, k + 3]
+                a += p * p
+                b += q * q
+                c += r * r
+                e += t * t
+            for k in range(d - d % 4, d):
+                p = points[i, k] - points[j, k]
+                a += p * p
+            squares[i, j] = (a + b) + (c + e)
+    mirror(squares)

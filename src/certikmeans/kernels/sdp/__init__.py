@@ -1,1 +1,0 @@
-"""Cuts of the semidefinite relaxation."""

@@ -1,0 +1,423 @@
+"""Search for infeasibility proofs: cliques, odd cycles and critical subgraphs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.kernels.coloring.obstructions import OddCycleScan, scan_for_odd_cycle
+from certikmeans.presolve.coloring import (
+    MAX_EXACT_SIZE,
+    WORK_PER_CALL,
+    Colorability,
+    ComponentColoring,
+    ExactColoring,
+    SubGraph,
+    TabuColoring,
+    find_clique,
+    subgraph_from_edges,
+)
+from certikmeans.presolve.infeasibility_proofs import (
+    CliqueTooLarge,
+    GroupLink,
+    InfeasibilityProof,
+    MustLinkPath,
+    OddCycle,
+    Pair,
+    UncolorableSet,
+)
+from certikmeans.problem.data import Problem
+from certikmeans.problem.label_constraints import CannotLinkGraph
+from certikmeans.stop import StopSignal
+
+# Share of the remaining time that a single question may take.
+_TIME_FRACTION = 0.1
+
+
+def _decide(graph: SubGraph, n_colors: int, stop: StopSignal) -> tuple[Colorability, SubGraph]:
+    """Decide whether ``graph`` can be coloured; after "no", also a part that cannot be."""
+    graph = graph.core(n_colors)
+    if graph.size == 0:
+        return "yes", graph
+    if graph.size > MAX_EXACT_SIZE:
+        return "undecided", graph
+    exact, tabu = ExactColoring(graph, n_colors), TabuColoring(graph, n_colors)
+    stop = (
+        stop.with_time_limit(_TIME_FRACTION * stop.remaining)
+        if np.isfinite(stop.remaining)
+        else stop
+    )
+    while stop.reason() is None:
+        answer = exact.advance(WORK_PER_CALL)
+        if answer == "no":
+            return "no", graph.induced(exact.core_vertices).core(n_colors)
+        if answer == "yes" or tabu.advance(WORK_PER_CALL) == "yes":
+            return "yes", graph
+    return "undecided", graph
+
+
+def _without_edge(graph: SubGraph, tail: int, head: int) -> SubGraph:
+    """Leave out the edge between two vertices, given by their names outside."""
+    edges = graph.edges()
+    names = graph.vertices[edges]
+    same = ((names == (tail, head)) | (names == (head, tail))).all(axis=1)
+    rest = subgraph_from_edges(graph.size, edges[~same])
+    return SubGraph(rest.indptr, rest.neighbors, graph.vertices)
+
+
+def critical_subgraph(graph: SubGraph, n_colors: int, stop: StopSignal) -> tuple[SubGraph, bool]:
+    """Shrink an uncolourable graph until no vertex and no edge can be left out.
+
+    One pass over the vertices and one over the edges suffice: what a graph cannot do without,
+    none of its uncolourable subgraphs can. Every intermediate graph is uncolourable, so the
+    result is, even when the time runs out.
+
+    Returns
+    -------
+    critical : SubGraph
+        Uncolourable.
+    irreducible : bool
+        False if some question was not answered in time.
+    """
+    current = graph.core(n_colors)
+    irreducible = True
+    for vertex in current.vertices[np.argsort(np.diff(current.indptr), kind="stable")]:
+        if stop.reason() is not None:
+            return current, False
+        inside = np.flatnonzero(current.vertices != vertex)
+        if len(inside) == current.size:
+            continue
+        answer, smaller = _decide(current.induced(inside), n_colors, stop)
+        if answer == "no":
+            current = smaller
+        irreducible &= answer != "undecided"
+    for tail, head in current.vertices[current.edges()]:
+        if stop.reason() is not None:
+            return current, False
+        trial = _without_edge(current, tail, head)
+        if len(trial.neighbors) == len(current.neighbors):
+            continue
+        answer, smaller = _decide(trial, n_colors, stop)
+        if answer == "no":
+            current = smaller
+        irreducible &= answer != "undecided"
+    return current, irreducible
+
+
+def critical_must_links(
+    must: Sequence[tuple[int, int]],
+    cannot: NDArray[np.int64],
+    n_colors: int,
+    stop: StopSignal,
+) -> tuple[list[tuple[int, int]], bool]:
+    """Leave out must-links as long as the pairs still contradict each other.
+
+    To leave out a must-link is to relax, as it is for a cannot-link, so that cannot-links which
+    were needed before stay needed. Returns the must-links kept, and whether all are needed.
+    """
+    kept = list(must)
+    irreducible = True
+    for link in must:
+        if stop.reason() is not None:
+            return kept, False
+        rest = [other for other in kept if other != link]
+        answer, _ = _decide(_contracted(rest, cannot), n_colors, stop)
+        if answer == "no":
+            kept = rest
+        irreducible &= answer != "undecided"
+    return kept, irreducible
+
+
+def _contracted(must: Sequence[tuple[int, int]], cannot: NDArray[np.int64]) -> SubGraph:
+    """Return the cannot-link graph of the groups that ``must`` makes of the points."""
+    points, ends = np.unique(cannot, return_inverse=True)
+    names = {int(point): i for i, point in enumerate(points)}
+    for pair in must:
+        for point in pair:
+            names.setdefault(point, len(names))
+    group = np.arange(len(names))
+    for i, j in must:
+        group[group == group[names[i]]] = group[names[j]]
+    rows = np.unique(np.sort(group[ends.reshape(-1, 2)], axis=1), axis=0)
+    return subgraph_from_edges(len(names), rows)
+
+
+# Finding out why no labelling exists. Returns a proof, never a bare "no".
+
+__all__ = [
+    "CliqueTooLarge",
+    "InfeasibilityProof",
+    "MustLinkPath",
+    "OddCycle",
+    "UncolorableSet",
+    "explain_uncolorable",
+    "find_contradiction",
+]
+
+# How many contradicted cannot-links are compared for the shortest path.
+_PATHS_COMPARED = 16
+# A shorter cycle is a courtesy.
+_CYCLE_SECONDS = 2.0
+
+
+@final
+class _MustLinkPaths:
+    """Shortest must-link paths inside some groups."""
+
+    def __init__(self, problem: Problem, wanted: NDArray[np.bool_]) -> None:
+        from scipy.sparse import coo_array  # takes as long to load as a small run
+
+        links = problem.must_link[wanted[problem.must_link[:, 0]]]
+        self._points, ends = np.unique(links, return_inverse=True)
+        ends = ends.reshape(-1, 2)
+        size = len(self._points)
+        ones = np.ones(len(links), dtype=np.int8)
+        self._graph = coo_array((ones, (ends[:, 0], ends[:, 1])), shape=(size, size)).tocsr()
+        self._from: dict[int, NDArray[np.int32]] = {}
+
+    def path(self, first: int, last: int) -> tuple[int, ...]:
+        """Return the points from ``first`` to ``last`` of the same group."""
+        from scipy.sparse.csgraph import breadth_first_order
+
+        if first == last:
+            return (first,)
+        # Predecessors are kept per end, because many paths share one.
+        at, root = (int(i) for i in np.searchsorted(self._points, (first, last)))
+        if root not in self._from:
+            _, self._from[root] = breadth_first_order(self._graph, root, directed=False)
+        before = self._from[root]
+        walk = [at]
+        while walk[-1] != root:
+            walk.append(int(before[walk[-1]]))
+        return tuple(int(point) for point in self._points[walk])
+
+
+def find_contradiction(problem: Problem, group_of_point: NDArray[np.int64]) -> MustLinkPath | None:
+    """Return a must-link path between the ends of a cannot-link, or None if there is none.
+
+    Parameters
+    ----------
+    problem : Problem
+        As stated.
+    group_of_point : ndarray of shape (n_points,)
+        Must-link component of each point.
+
+    Examples
+    --------
+    >>> problem = Problem.from_data(
+    ...     [[0.0], [1.0], [2.0]], 2, must_link=[(0, 1), (1, 2)], cannot_link=[(0, 2)]
+    ... )
+    >>> find_contradiction(problem, np.array([0, 0, 0]))
+    MustLinkPath(path=(0, 1, 2))
+    """
+    ends = group_of_point[problem.cannot_link]
+    bad = problem.cannot_link[ends[:, 0] == ends[:, 1]]
+    if len(bad) == 0:
+        return None
+    # Small groups first: paths are short there and quickly found.
+    sizes = np.bincount(group_of_point)[group_of_point[bad[:, 0]]]
+    bad = bad[np.argsort(sizes, kind="stable")[:_PATHS_COMPARED]]
+    wanted = np.zeros(int(group_of_point.max()) + 1, dtype=np.bool_)
+    wanted[group_of_point[bad[:, 0]]] = True
+    paths = _MustLinkPaths(problem, wanted[group_of_point])
+    return MustLinkPath(min((paths.path(int(i), int(j)) for i, j in bad), key=len))
+
+
+def explain_uncolorable(
+    problem: Problem,
+    group_of_point: NDArray[np.int64],
+    graph: CannotLinkGraph,
+    n_clusters: int,
+    component: int,
+    stop: StopSignal,
+    *,
+    uncolorable_vertices: NDArray[np.int64] | None = None,
+) -> InfeasibilityProof:
+    """Prove in terms of the original pairs that a component cannot be coloured.
+
+    The simplest proof is preferred: a clique that is too large; with two clusters an odd cycle;
+    else an irreducible set of pairs.
+
+    Parameters
+    ----------
+    problem : Problem
+        As stated.
+    group_of_point : ndarray of shape (n_points,)
+        Vertex of ``graph`` for each point.
+    graph : CannotLinkGraph
+        Cannot-links between groups.
+    n_clusters : int
+        Number of colours.
+    component : int
+        A component without a proper colouring, as `find_coloring` reports.
+    stop : StopSignal
+        When it comes, the proof is valid but may be larger than need be.
+    witness : ndarray, optional
+        `Colouring.uncolorable_vertices`: vertices of the component that cannot be coloured by themselves.
+        Saves searching for them again.
+    """
+    whole = SubGraph(graph.indptr, graph.neighbors, np.arange(graph.n_vertices))
+    inside = np.arange(graph.starts[component], graph.starts[component + 1])
+    core = whole.induced(inside).core(n_clusters)
+    clique = _find_large_clique(core, n_clusters + 1, stop, uncolorable_vertices)
+    if clique is not None:
+        return _explain_clique(problem, group_of_point, clique)
+    if n_clusters == 2:
+        return _explain_odd_cycle(problem, group_of_point, core, stop)
+    if uncolorable_vertices is None:
+        uncolorable_vertices = _find_uncolorable(core, n_clusters, stop)
+    core = whole.induced(uncolorable_vertices)
+    return _explain_irreducible(problem, group_of_point, core, n_clusters, stop)
+
+
+def _find_large_clique(
+    core: SubGraph, size: int, stop: StopSignal, uncolorable_vertices: NDArray[np.int64] | None
+) -> NDArray[np.int64] | None:
+    """Return the vertices of a clique of ``size``, if one is found in time."""
+    if uncolorable_vertices is not None and len(uncolorable_vertices) == size:
+        return (
+            uncolorable_vertices  # not colourable with size - 1 colours, so every two are adjacent
+        )
+    if size == 2:
+        return core.vertices[[0, core.neighbors[0]]]
+    found = find_clique(core, size, stop, max_calls=300)
+    return None if found is None else core.vertices[found]
+
+
+def _find_uncolorable(core: SubGraph, n_clusters: int, stop: StopSignal) -> NDArray[np.int64]:
+    """Return vertices that cannot be coloured by themselves; all of them if time runs out."""
+    search = ComponentColoring(core, n_clusters)
+    while stop.reason() is None:
+        if search.advance(stop) == "no" and search.uncolorable_vertices is not None:
+            return search.uncolorable_vertices
+    return core.vertices
+
+
+def _original_pairs(
+    problem: Problem, group_of_point: NDArray[np.int64], edges: NDArray[np.int64]
+) -> dict[Pair, Pair]:
+    """Choose an original cannot-link ``(i, j)`` for every edge ``(u, v)`` between groups.
+
+    Points that occur often are preferred as ends, so that few must-links are needed to tie the
+    ends in a group together.
+    """
+    n = np.int64(len(group_of_point))
+    rows = group_of_point[problem.cannot_link]
+    keys = rows.min(axis=1) * n + rows.max(axis=1)
+    candidates_at = np.flatnonzero(np.isin(keys, edges.min(axis=1) * n + edges.max(axis=1)))
+    candidates: dict[Pair, list[Pair]] = {}
+    for (i, j), (u, v) in zip(
+        problem.cannot_link[candidates_at].tolist(), rows[candidates_at].tolist(), strict=True
+    ):
+        candidates.setdefault((u, v), []).append((i, j))
+        candidates.setdefault((v, u), []).append((j, i))
+    popular = Counter(problem.cannot_link[candidates_at].ravel().tolist())
+    return {
+        (u, v): max(candidates[u, v], key=lambda pair: popular[pair[0]] + popular[pair[1]])
+        for u, v in edges.tolist()
+    }
+
+
+def _paths_within(
+    problem: Problem, group_of_point: NDArray[np.int64], vertices: NDArray[np.int64]
+) -> _MustLinkPaths:
+    wanted = np.zeros(int(group_of_point.max()) + 1, dtype=np.bool_)
+    wanted[vertices] = True
+    return _MustLinkPaths(problem, wanted[group_of_point])
+
+
+def _ends_by_group(chosen: dict[Pair, Pair]) -> dict[int, Counter[int]]:
+    """Count, for every group, the points in which its chosen cannot-links end."""
+    ends: dict[int, Counter[int]] = {}
+    for edge, pair in chosen.items():
+        for vertex, point in zip(edge, pair, strict=True):
+            ends.setdefault(vertex, Counter())[point] += 1
+    return ends
+
+
+def _explain_clique(
+    problem: Problem, group_of_point: NDArray[np.int64], clique: NDArray[np.int64]
+) -> CliqueTooLarge:
+    edges = list(combinations(clique.tolist(), 2))
+    chosen = _original_pairs(problem, group_of_point, np.array(edges))
+    ends = _ends_by_group(chosen)
+    member = {vertex: ends[vertex].most_common(1)[0][0] for vertex in clique.tolist()}
+    paths = _paths_within(problem, group_of_point, clique)
+    links = tuple(
+        GroupLink(
+            pair=chosen[u, v],
+            first_path=paths.path(chosen[u, v][0], member[u])[::-1],
+            second_path=paths.path(chosen[u, v][1], member[v])[::-1],
+        )
+        for u, v in edges
+    )
+    return CliqueTooLarge(tuple(member[vertex] for vertex in clique.tolist()), links)
+
+
+def _shortest_odd_cycle(graph: SubGraph, stop: StopSignal) -> list[int]:
+    """Return the vertices along an odd cycle, a shortest one if time allows."""
+    n = graph.size
+    parent = np.empty(n, dtype=np.int64)
+    distance = np.full(n, -1, dtype=np.int64)
+    queue = np.empty(n, dtype=np.int64)
+    only_one = len(graph.neighbors) == 2 * n  # the core is a single cycle
+    cycle: list[int] = []
+    root, length = 0, n + 2
+    while root < n and not (cycle and (only_one or stop.reason() is not None)):
+        scan: OddCycleScan = scan_for_odd_cycle(
+            graph.indptr, graph.neighbors, root, length, parent, distance, queue, WORK_PER_CALL
+        )
+        root = scan.next_root
+        if scan.root < 0:
+            continue
+        left, right = [scan.u], [scan.v]
+        # Equal depths: both reach their first common ancestor after the same number of steps.
+        while left[-1] != right[-1]:
+            left.append(int(parent[left[-1]]))
+            right.append(int(parent[right[-1]]))
+        cycle = left + right[-2::-1]
+        length = len(cycle)
+    return [int(graph.vertices[i]) for i in cycle]
+
+
+def _explain_odd_cycle(
+    problem: Problem, group_of_point: NDArray[np.int64], core: SubGraph, stop: StopSignal
+) -> OddCycle:
+    cycle = _shortest_odd_cycle(core, stop.with_time_limit(_CYCLE_SECONDS))
+    edges = list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
+    chosen = _original_pairs(problem, group_of_point, np.array(edges))
+    paths = _paths_within(problem, group_of_point, np.array(cycle))
+    pairs = tuple(chosen[edge] for edge in edges)
+    return OddCycle(
+        pairs,
+        tuple(
+            paths.path(pair[1], following[0])
+            for pair, following in zip(pairs, [*pairs[1:], pairs[0]], strict=True)
+        ),
+    )
+
+
+def _explain_irreducible(
+    problem: Problem,
+    group_of_point: NDArray[np.int64],
+    graph: SubGraph,
+    n_clusters: int,
+    stop: StopSignal,
+) -> UncolorableSet:
+    critical, irreducible = critical_subgraph(graph, n_clusters, stop)
+    chosen = _original_pairs(problem, group_of_point, critical.vertices[critical.edges()])
+    cannot = sorted((min(pair), max(pair)) for pair in chosen.values())
+    paths = _paths_within(problem, group_of_point, critical.vertices)
+    must: set[Pair] = set()
+    for ends in _ends_by_group(chosen).values():
+        root = ends.most_common(1)[0][0]
+        for end in ends:
+            path = paths.path(end, root)
+            must.update((min(step), max(step)) for step in pairwise(path))
+    kept, needed = critical_must_links(sorted(must), np.array(cannot), n_clusters, stop)
+    return UncolorableSet(tuple(cannot), tuple(kept), n_clusters, irreducible and needed)

@@ -1,0 +1,176 @@
+"""The steps of presolve, each with its way back for labels and for lower bounds.
+
+Fix a labelling. With ``W`` the diagonal of weights, the cost of points ``X`` (one per row) is
+``|P W^(1/2) X|_F^2`` where ``P`` projects out the cluster means: a seminorm, squared. Hence
+
+* moving the rows by ``E`` moves the *root* of the cost by at most ``|W^(1/2) E|_F``,
+* multiplying by ``Q`` on the right multiplies the root by at most ``|Q|_2``,
+* raising weights by a factor of at most ``f`` raises the cost by at most ``f``,
+* shifting all rows by one vector changes nothing, and neither do rows of weight 0.
+
+None of this depends on the labelling, so it holds for the best one, and a lower bound on the
+reduced problem is carried back step by step, the last one first. Every number kept here is
+rounded to the safe side (`certikmeans.rounding`).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.rounding import round_down
+
+Labels = NDArray[np.int64]
+Points = NDArray[np.float64]
+
+
+class PostsolveStep(ABC):
+    """The way back through one step, and the way there for what is known already."""
+
+    @abstractmethod
+    def postsolve_labels(self, labels: Labels) -> Labels:
+        """Labels before the step, given labels after it."""
+
+    @abstractmethod
+    def postsolve_bound(self, value: float) -> float:
+        """A lower bound before the step, given one after it; finite, not negative."""
+
+    @abstractmethod
+    def presolve_labels(self, labels: Labels) -> Labels:
+        """Labels after the step, given labels before it."""
+
+    @abstractmethod
+    def presolve_points(self, points: Points) -> Points:
+        """Places after the step, given places before it."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Centering(PostsolveStep):
+    """The mean went to the origin."""
+
+    center: NDArray[np.float64]  # (n_features,)
+    error: float  # at least ``|W^(1/2) E|_F`` for the rounding of the differences
+
+    def postsolve_labels(self, labels: Labels) -> Labels:
+        """The same."""
+        return labels
+
+    def postsolve_bound(self, value: float) -> float:
+        """Take off what rounding may have added."""
+        root = round_down(max(0.0, round_down(math.sqrt(value)) - self.error))
+        return round_down(root * root)
+
+    def presolve_labels(self, labels: Labels) -> Labels:
+        """The same."""
+        return labels
+
+    def presolve_points(self, points: Points) -> Points:
+        """Shift."""
+        return points - self.center
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class MustLinkMerge(PostsolveStep):
+    """Points became weighted groups, in a given order."""
+
+    group_of: Labels  # (n_before,)
+    n_groups: int
+    offset: float  # at most the sum of squares inside the groups
+    mean_error: float  # at least ``|W^(1/2) E|_F`` for the rounding of the means
+    weight_factor: float  # at least the largest ratio of a computed group weight to the exact one
+
+    def postsolve_labels(self, labels: Labels) -> Labels:
+        """Everybody has the label of the group."""
+        return labels[self.group_of]
+
+    def postsolve_bound(self, value: float) -> float:
+        """Take off what rounding may have added; add what groups cost inside.
+
+        >>> exact = MustLinkMerge(np.array([0, 0]), 1, 2.0, 0.0, 1.0)
+        >>> 6.99 < exact.postsolve_bound(5.0) <= 7.0
+        True
+        """
+        root = round_down(math.sqrt(value / self.weight_factor))
+        root = max(0.0, root - self.mean_error)
+        return round_down(round_down(root * root) + self.offset)
+
+    def presolve_labels(self, labels: Labels) -> Labels:
+        """Any member speaks for its group."""
+        reduced = np.empty(self.n_groups, dtype=np.int64)
+        reduced[self.group_of] = labels
+        return reduced
+
+    def presolve_points(self, points: Points) -> Points:
+        """The same: places are not groups."""
+        return points
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Rotation(PostsolveStep):
+    """Rows were multiplied by axes."""
+
+    axes: NDArray[np.float64]  # (n_features, n_axes), orthonormal columns up to rounding
+    rounding_error: float  # at least ``|W^(1/2) E|_F`` for the rounding of the product
+    stretch: float  # at least the largest singular value of ``axes``
+
+    def postsolve_labels(self, labels: Labels) -> Labels:
+        """The same."""
+        return labels
+
+    def postsolve_bound(self, value: float) -> float:
+        """Take off what rounding may have added, and divide by what the axes may stretch."""
+        root = round_down(math.sqrt(value))
+        root = round_down(max(0.0, root - self.rounding_error) / self.stretch)
+        return round_down(root * root)
+
+    def presolve_labels(self, labels: Labels) -> Labels:
+        """The same."""
+        return labels
+
+    def presolve_points(self, points: Points) -> Points:
+        """Turn."""
+        return np.ascontiguousarray(points @ self.axes)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ZeroWeightRemoval(PostsolveStep):
+    """The last groups, which weigh nothing and are free of cannot-links, were left out.
+
+    They cost nothing wherever they are. Each takes the label of the centre nearest to it.
+    """
+
+    kept: Points  # (n_kept, n_axes)
+    weights: NDArray[np.float64]  # (n_kept,)
+    weightless: Points  # (n_left_out, n_axes)
+
+    def postsolve_labels(self, labels: Labels) -> Labels:
+        """Let those who were left out join the nearest cluster."""
+        used, compact = np.unique(labels, return_inverse=True)
+        masses = np.bincount(compact, self.weights)
+        sums = [np.bincount(compact, self.weights * column) for column in self.kept.T]
+        means = np.stack(sums, axis=1) / masses[:, None]
+        squares = np.zeros((len(self.weightless), len(means)))
+        for column, place in zip(self.weightless.T, means.T, strict=True):
+            squares += (column[:, None] - place[None, :]) ** 2
+        return np.concatenate([labels, used[np.argmin(squares, axis=1)]])
+
+    def postsolve_bound(self, value: float) -> float:
+        """The same."""
+        return value
+
+    def presolve_labels(self, labels: Labels) -> Labels:
+        """Forget those who are left out."""
+        return labels[: len(self.kept)]
+
+    def presolve_points(self, points: Points) -> Points:
+        """The same."""
+        return points

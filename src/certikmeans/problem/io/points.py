@@ -1,0 +1,217 @@
+"""Readers of points, partial labels and weights."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.errors import InputError
+from certikmeans.problem.io.binary import read_array, read_npy, read_npz, read_parquet
+from certikmeans.problem.io.table import (
+    ColumnChoice,
+    PointTable,
+    labels_from_text,
+    normalize_labels,
+)
+from certikmeans.problem.io.text import (
+    PathLike,
+    TextFile,
+    existing_file,
+    is_finite,
+    quote,
+    read_text,
+)
+from certikmeans.problem.io.text_table import HEADERS, Header, read_text_table
+
+__all__ = ["PointTable", "read_points"]
+
+_READERS = {
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".parquet": read_parquet,
+    ".pq": read_parquet,
+}
+
+
+def read_points(
+    path: PathLike,
+    *,
+    label_column: str | int | None = None,
+    header: Header = "auto",
+    columns: Any = None,
+    drop: Any = None,
+) -> PointTable:
+    """Read a table of points.
+
+    Parameters
+    ----------
+    path : str or path-like
+        ``.npy``, ``.npz`` (array ``X``, labels ``y``), ``.parquet``; every other file is read
+        as text: CSV, tabs, semicolons or white space, with or without header, or PC-SOS-SDP's
+        ``n d k`` format. ``#`` starts a comment.
+    label_column : str or int, optional
+        The column that holds labels and is not a feature: its name, or its number, counted
+        from 0 (from the end if negative). In a ``.npz`` it may also name an array.
+    header : {'auto', 'none', 'names', 'sizes'}
+        What the first line of a text file is: a point, names of the columns (which may be
+        numbers), or PC-SOS-SDP's sizes. By default it is told from what follows; ``notes`` of
+        the result says how, where it could have been something else.
+    columns, drop : str, int or iterable of them, optional
+        The columns that are features, or those that are not: names, or numbers counted from 0.
+        Columns that are left out may hold anything.
+
+    Returns
+    -------
+    PointTable
+        Finite points, names of the features and labels where the file has them.
+
+    Raises
+    ------
+    InputError
+        With file, line, column, value and remedy. Nothing is repaired or skipped silently.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "points.csv"
+    >>> _ = path.write_text("x,y,class\\n0,1,a\\n2,3,b\\n")
+    >>> table = read_points(path, label_column="class")
+    >>> table.points.tolist(), table.feature_names, table.labels.tolist()
+    ([[0.0, 1.0], [2.0, 3.0]], ('x', 'y'), ['a', 'b'])
+    >>> folder.cleanup()
+    """
+    found = existing_file(path)
+    choice = ColumnChoice.of(columns, drop)
+    reader = _READERS.get(found.suffix.lower())
+    if header not in HEADERS:
+        raise InputError(
+            f"header: {header!r} is not known", hint=f"choose one of {', '.join(HEADERS)}"
+        )
+    if reader is None:
+        return read_text_table(path, label_column, header, choice)
+    if header != "auto":
+        raise InputError(
+            f"{path}: header={header!r} is about text files, not {found.suffix}",
+            hint=f"leave out header={header!r}",
+        )
+    return reader(found, label_column, choice)
+
+
+# Read partial labels: one per line, or a one-dimensional array.
+
+
+def read_partial_labels(path: PathLike, *, n_points: int | None = None) -> NDArray[Any]:
+    """Read one label per point; an empty line or -1 means unknown.
+
+    Line ``i`` is about point ``i - 1``, so blank lines count; lines that start with ``#`` do
+    not. `Constraints.from_partial_labels` turns the result into pairs.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A text file, or a ``.npy`` file with a one-dimensional array.
+    n_points : int, optional
+        If given, a file with another number of labels is refused.
+
+    Returns
+    -------
+    ndarray of shape (n_points,)
+        int64 if every label is a whole number, else text as written.
+    """
+    found = existing_file(path)
+    name = os.fspath(path)
+    is_array = found.suffix.lower() == ".npy"
+    labels = (
+        normalize_labels(read_array(found), name) if is_array else _read_label_lines(path, name)
+    )
+    if labels.ndim != 1:
+        raise InputError(
+            f"{name}: expected one label per point, got an array of shape {labels.shape}",
+            hint="save a one-dimensional array",
+        )
+    if not len(labels):
+        raise InputError(f"{name}: holds no labels", hint="expected one label per line")
+    if n_points is not None and len(labels) != n_points:
+        raise InputError(
+            f"{name}: holds {len(labels)} labels, but there are {n_points} points",
+            hint="write one label per line in the order of the points, without a header; "
+            "an empty line means unknown",
+        )
+    return labels
+
+
+def _read_label_lines(path: PathLike, name: str) -> NDArray[Any]:
+    text = read_text(path, (".npy",))
+    lines = text.removesuffix("\n").split("\n") if text else []
+    kept = [(at, line.strip()) for at, line in enumerate(lines, 1) if not line.startswith("#")]
+    if not set(",;\t").isdisjoint(text):
+        for at, label in kept:
+            if not set(",;\t").isdisjoint(label):
+                raise InputError(
+                    f"{name}, line {at}: expected one label, got {quote(label)}",
+                    hint="write one label per line; a column of the points: label_column=...",
+                )
+    return labels_from_text([label.strip('"') for _, label in kept], name)
+
+
+# Read weights: one positive number per point.
+
+
+def read_weights(path: PathLike, *, n_points: int) -> NDArray[np.float64]:
+    """Read one weight per point, from lines of text or a one-dimensional ``.npy`` array.
+
+    Blank lines and comments do not count. `Problem` says which weights are too small or large.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    n_points : int
+        How many weights there have to be.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "weights.txt"
+    >>> _ = path.write_text("1\\n2.5\\n")
+    >>> read_weights(path, n_points=2)
+    array([1. , 2.5])
+    >>> folder.cleanup()
+    """
+    found = existing_file(path)
+    weights = (
+        _read_weight_array(path) if found.suffix.lower() == ".npy" else _read_weight_lines(path)
+    )
+    if len(weights) != n_points:
+        raise InputError(
+            f"{path}: holds {len(weights)} weights, but there are {n_points} points",
+            hint="write one number per line in the order of the points, without a header",
+        )
+    return weights
+
+
+def _read_weight_array(path: PathLike) -> NDArray[np.float64]:
+    array = read_array(existing_file(path))
+    if array.ndim != 1 or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+        raise InputError(
+            f"{path}: expected one finite number per point, got {array.dtype} of shape "
+            f"{array.shape}",
+            hint="save a one-dimensional array of positive numbers",
+        )
+    return array.astype(np.float64)
+
+
+def _read_weight_lines(path: PathLike) -> NDArray[np.float64]:
+    file = TextFile.read(os.fspath(path), (".npy",))
+    for row in range(len(file)):
+        if not is_finite(file.lines[row].strip()):
+            raise InputError(
+                f"{file.where(row)}: expected one finite number, got {file.shown(row)}",
+                hint="write one positive number per line, without a header",
+            )
+    return np.array([float(line) for line in file.lines], dtype=np.float64)

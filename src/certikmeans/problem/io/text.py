@@ -1,0 +1,319 @@
+"""Text files as clean lines: decoded, without comments and blank lines, each with its number."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import math
+import os
+import reprlib
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.errors import InputError
+
+PathLike = str | os.PathLike[str]
+
+_DELIMITERS = {";": "semicolons", "\t": "tabs", ",": "commas"}
+# How a file begins: what it is, and the suffix by which a reader that takes it knows it.
+_MAGIC_SUFFIXES = {
+    b"\x93NUMPY": ("a NumPy array", ".npy"),
+    b"PK\x03\x04": ("a zip archive", ".npz"),
+    b"PAR1": ("a parquet file", ".parquet"),
+}
+_MAGIC_HINTS = {
+    b"\x1f\x8b": ("compressed", "decompress the file first"),
+    b"\xff\xfe": ("UTF-16 text", "save the file as UTF-8"),
+    b"\xfe\xff": ("UTF-16 text", "save the file as UTF-8"),
+}
+
+
+MAX_QUOTE = 60
+CHUNK = 1 << 25  # bytes
+
+
+def quote(value: object, limit: int = MAX_QUOTE) -> str:
+    """Quote a value for a message; a long one is cut, however long it is.
+
+    >>> quote("5.1O"), quote("a long cell", limit=6)
+    ("'5.1O'", "'a long...'")
+    """
+    text = value.strip() if isinstance(value, str) and len(value) < 10_000 else value
+    if isinstance(text, str):
+        return repr(text if len(text) <= limit else text[:limit] + "...")
+    # A list from JSON is cut before it is shown: it may be long, or nested a thousand deep.
+    text_repr = reprlib.repr(text)
+    return text_repr if len(text_repr) <= limit else text_repr[:limit] + "..."
+
+
+def format_list(words: Iterable[str], limit: int = 20) -> str:
+    """Join words with commas; long ones are cut and many of them are counted.
+
+    >>> format_list(["x", "y", "z"], limit=2)
+    'x, y and 1 more'
+    """
+    every = list(words)
+    shown = ", ".join(
+        word if len(word) <= MAX_QUOTE else word[:MAX_QUOTE] + "..." for word in every[:limit]
+    )
+    return shown if len(every) <= limit else f"{shown} and {len(every) - limit:,} more"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a question naming the closest known word, or nothing.
+
+    >>> did_you_mean("speces", ["species", "width"])
+    "did you mean 'species'? "
+    """
+    if len(word) > 255:
+        return ""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"did you mean {quote(close[0])}? " if close else ""
+
+
+def existing_file(path: PathLike) -> Path:
+    """Return the path if a regular file is there, else say what is."""
+    found = Path(path)
+    try:
+        kind = found.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        kind = 0
+    except (OSError, ValueError) as error:  # too long, a loop, not permitted; a null character
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"{quote(str(path))}: cannot be read ({reason})",
+            hint="correct the name of the file, or the permissions of its directory",
+        ) from error
+    if stat.S_ISDIR(kind):
+        raise InputError(f"{path}: is a directory", hint="name a file inside it")
+    if not kind:
+        siblings = _siblings(found.parent)
+        raise InputError(
+            f"{path}: no such file",
+            hint=did_you_mean(found.name, siblings) + f"looked in {found.parent.resolve()}",
+        )
+    return found
+
+
+def _siblings(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def read_bytes(path: PathLike) -> bytes:
+    """Return the content of a file."""
+    try:
+        return existing_file(path).read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror})", hint="check the file's permissions"
+        ) from error
+
+
+def read_text(path: PathLike, other_formats: tuple[str, ...] = ()) -> str:
+    """Return the content of a UTF-8 file, with or without byte order mark, newlines as ``\\n``.
+
+    ``other_formats`` lists what the caller's reader takes besides text, for the hints.
+    """
+    return _decoded(read_bytes(path), path, other_formats, 1)
+
+
+def read_chunks(path: PathLike, other_formats: tuple[str, ...] = ()) -> Iterator[tuple[str, int]]:
+    """Return the content as `read_text` does, whole lines at a time, with the number of the first.
+
+    A large file never is in memory as a whole.
+    """
+    first_line = 1
+    try:
+        with existing_file(path).open("rb") as file:
+            data = file.read(CHUNK) + file.readline()
+            yield _decoded(data, path, other_formats, first_line), first_line
+            while data:
+                first_line += data.count(b"\n")
+                data = file.read(CHUNK) + file.readline()
+                if data:
+                    yield _decoded(data, path, other_formats, first_line), first_line
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror})", hint="check the file's permissions"
+        ) from error
+
+
+def _decoded(data: bytes, path: PathLike, other_formats: tuple[str, ...], first_line: int) -> str:
+    known = f"known formats here: {', '.join(('text', *other_formats))}"
+    for magic, (what, suffix) in _MAGIC_SUFFIXES.items():
+        if data.startswith(magic):
+            remedy = f"give the file the suffix {suffix}" if suffix in other_formats else known
+            if suffix == ".npz":
+                remedy = f"export spreadsheets as CSV; {known}"
+            raise InputError(f"{path}: is {what}, not plain text", hint=remedy)
+    for magic, (what, remedy) in _MAGIC_HINTS.items():
+        if data.startswith(magic):
+            raise InputError(f"{path}: is {what}, not plain text", hint=remedy)
+    if b"\0" in data:
+        raise InputError(f"{path}: is a binary file, not plain text", hint=known)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + first_line
+        raise InputError(
+            f"{path}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8",
+            hint="save the file as UTF-8",
+        ) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def is_number(cell: str) -> bool:
+    """Tell whether a cell reads as a number; ``nan`` and ``inf`` do, and are refused later.
+
+    >>> [is_number(cell) for cell in ("1e-3", " 2 ", "1_000", "1,5", "")]
+    [True, True, False, False, False]
+    """
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return cell.isascii() and "_" not in cell  # Python's float() is more generous than loadtxt
+
+
+def is_finite(cell: str) -> bool:
+    """Tell whether a cell reads as a finite number."""
+    return is_number(cell) and math.isfinite(float(cell))
+
+
+def _without_comment(line: str) -> str:
+    """Cut a line at its first ``#`` outside double quotes.
+
+    >>> _without_comment('1,"a#b" # remark')
+    '1,"a#b" '
+    """
+    end = line.find("#")
+    while end >= 0 and line.count('"', 0, end) % 2:
+        end = line.find("#", end + 1)
+    return line if end < 0 else line[:end]
+
+
+def _delimiter(lines: list[str]) -> str | None:
+    """Return what separates the cells of the first rows; None for white space.
+
+    Two rows are better than one: names in a header may well contain a comma.
+
+    >>> _delimiter(["area, in m\\ty", "1\\t2"]), _delimiter(["1,2", "3"]), _delimiter(["1 2"])
+    ('\\t', ',', None)
+    """
+    shared = [mark for mark in _DELIMITERS if lines and all(mark in line for line in lines)]
+    first = [mark for mark in ";," if lines and mark in lines[0]]
+    return next(iter(shared + first), None)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class TextFile:
+    """The rows of a text file that hold data."""
+
+    path: str
+    lines: list[str]
+    numbers: NDArray[np.int64]  # 1-based number of each line in the file
+    delimiter: str | None  # None: any white space
+    quoted: bool  # some cell is in double quotes
+
+    @classmethod
+    def read(cls, path: PathLike, other_formats: tuple[str, ...] = ()) -> TextFile:
+        """Read a file; its first two rows decide how cells are separated. See `read_text`."""
+        return cls.from_text(read_text(path, other_formats), os.fspath(path))
+
+    @classmethod
+    def from_text(cls, text: str, path: str, first_line: int = 1) -> TextFile:
+        """Split what was read from ``path`` into rows.
+
+        >>> file = TextFile.from_text("# made by hand\\nx;y\\n\\n1;2", "points.txt")
+        >>> file.lines, file.numbers, file.delimiter
+        (['x;y', '1;2'], array([2, 4]), ';')
+        """
+        lines = text.split("\n")
+        if "#" in text:
+            lines = [_without_comment(line) for line in lines]
+        kept = [row for row, line in enumerate(lines) if line and not line.isspace()]
+        if len(kept) < len(lines):
+            lines = [lines[row] for row in kept]
+        file = cls(
+            path=path,
+            lines=lines,
+            numbers=np.array(kept, dtype=np.int64) + first_line,
+            delimiter=_delimiter(lines[:2]),
+            quoted='"' in text,
+        )
+        if file.quoted:
+            file._check_quotes()
+        return file
+
+    def _check_quotes(self) -> None:
+        for row, line in enumerate(self.lines):
+            if line.count('"') % 2:
+                raise InputError(
+                    f"{self.where(row)}: a double quote is not closed: {quote(line)}",
+                    hint="close it; a cell cannot extend over several lines",
+                )
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def shown(self, row: int) -> str:
+        """Quote a row for a message."""
+        return quote(self.lines[row])
+
+    def where(self, row: int) -> str:
+        """Return the place of a row as a person would look it up."""
+        return f"{self.path}, line {self.numbers[row]}"
+
+    @property
+    def delimiter_name(self) -> str:
+        """How cells are told apart, in words."""
+        return _DELIMITERS[self.delimiter] if self.delimiter else "white space"
+
+    def cells(self, row: int) -> list[str]:
+        """Return the cells of one row, stripped of quotes and white space."""
+        line = self.lines[row]
+        if self.quoted and '"' in line:
+            if self.delimiter is None:
+                line = line.strip().replace("\t", " ")
+            reader = csv.reader([line], delimiter=self.delimiter or " ", skipinitialspace=True)
+            try:
+                return [cell.strip() for cell in next(reader)]
+            except csv.Error as error:
+                raise InputError(
+                    f"{self.where(row)}: cannot be split into cells ({error}): {quote(line)}",
+                    hint="shorten the cell, or close its double quotes",
+                ) from error
+        return [cell.strip() for cell in line.split(self.delimiter)]
+
+    def parse(
+        self, start: int, converters: dict[int, Callable[[str], float]] | None = None
+    ) -> NDArray[np.float64] | None:
+        """Parse all rows from ``start`` on, fast.
+
+        Returns None if some row does not fit; the caller then searches for it cell by cell,
+        since the parser's own message knows neither the line nor the remedy.
+        """
+        try:
+            table: NDArray[np.float64] = np.loadtxt(  # type: ignore[call-overload]
+                self.lines[start:],
+                dtype=np.float64,
+                delimiter=self.delimiter,
+                comments=None,
+                quotechar='"' if self.quoted else None,
+                converters=converters,
+                ndmin=2,
+                encoding="utf-8",
+            )
+        except ValueError:
+            return None
+        return table

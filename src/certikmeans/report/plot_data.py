@@ -1,0 +1,195 @@
+"""Colors, projection and subsample shared by the matplotlib and the SVG figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.problem import Problem
+from certikmeans.problem.arrays import distinct
+
+# Okabe and Ito's palette, told apart by readers with any kind of colour vision, without its
+# yellow, too faint on white, and its vermilion, kept for the cannot-links; then darker tones.
+COLORS = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#7F7F7F",
+    "#8C5A2B",
+    "#490092",
+    "#A8B400",
+    "#004949",
+    "#920000",
+)
+# Colours and markers have coprime counts, so their combination repeats only after 110 clusters.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+
+MUST_LINK_COLOR = "#222222"
+CANNOT_LINK_COLOR = "#D55E00"
+COST_COLOR = "#0072B2"
+BOUND_COLOR = "#D55E00"
+
+
+def cluster_color(cluster: int) -> str:
+    """Return the colour of a cluster."""
+    return COLORS[cluster % len(COLORS)]
+
+
+def cluster_marker(cluster: int) -> str:
+    """Return the marker of a cluster, in matplotlib's letters."""
+    return MARKERS[cluster % len(MARKERS)]
+
+
+# Points on paper: two features as they are, else principal axes; also when there is only one.
+
+# Beyond this many features a full eigendecomposition takes longer than the picture is worth.
+_MAX_FEATURES_EXACT = 300
+# Directions with less than this share of the largest spread are rounding, not data.
+_NEGLIGIBLE = 1e-9
+_JITTER = 0.3
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Projection:
+    """Places on paper for the points shown, and the map for centres."""
+
+    coordinates: NDArray[np.float64]  # (n_shown, 2)
+    origin: NDArray[np.float64]  # (n_features,)
+    directions: NDArray[np.float64]  # (n_features, 1 or 2)
+    axis_names: tuple[str, str]
+    notes: tuple[str, ...]
+
+    @property
+    def is_one_dimensional(self) -> bool:
+        """Whether the data vary along one direction only, or not at all."""
+        return int(self.directions.shape[1]) == 1
+
+    def project_centers(
+        self, centers: NDArray[np.float64], clusters: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return where the centres of the numbered ``clusters`` go."""
+        projected = (centers - self.origin) @ self.directions
+        return np.column_stack([projected, clusters]) if self.is_one_dimensional else projected
+
+    def project_boxes(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return rectangles, (k, 2, 2), that hold what is drawn of the boxes (k, n_features, 2)."""
+        sides = np.stack([boxes[:, :, 0] - self.origin, boxes[:, :, 1] - self.origin])
+        ends = sides[:, :, :, None] * self.directions
+        low, high = ends.min(axis=0).sum(axis=1), ends.max(axis=0).sum(axis=1)
+        if self.is_one_dimensional:
+            rows = np.arange(len(boxes), dtype=np.float64)
+            low = np.column_stack([low[:, 0], rows - _JITTER])
+            high = np.column_stack([high[:, 0], rows + _JITTER])
+        return np.stack([low, high], axis=2)
+
+
+def project(
+    points: NDArray[np.float64],
+    shown: NDArray[np.int64],
+    labels: NDArray[np.int64] | None,
+    names: tuple[str, ...] | None = None,
+) -> Projection:
+    """Turn the rows ``shown`` to their principal axes, unless there are two features.
+
+    With a single direction of variation, clusters are drawn in rows above each other and
+    points are scattered a little around their row, so that they can be told apart.
+
+    Examples
+    --------
+    >>> view = project(np.array([[0., 0., 1.], [3., 4., 1.]]), np.arange(2), None)
+    >>> view.is_one_dimensional, view.axis_names[0]
+    (True, 'first principal axis (100 % of the variance)')
+    >>> project(np.array([[0., 0.], [3., 4.]]), np.arange(2), None, ("x", "y")).axis_names
+    ('x', 'y')
+    """
+    sample = points[shown]
+    if points.shape[1] == 2:
+        axes = ("first feature", "second feature") if names is None else (names[0], names[1])
+        return Projection(sample, np.zeros(2), np.eye(2), axes, ())
+    origin = sample.mean(axis=0)
+    centred = sample - origin
+    # Scaled so that squares neither overflow nor vanish.
+    scale = float(np.abs(centred).max()) or 1.0
+    directions, variances, total = _principal_axes(centred / scale)
+    if directions.shape[1] == 1:
+        rng = np.random.default_rng(0)
+        rows = np.zeros(len(shown)) if labels is None else labels[shown].astype(np.float64)
+        rows += rng.uniform(-_JITTER, _JITTER, size=len(shown))
+        coordinates = np.column_stack([centred @ directions[:, 0], rows])
+        name = f"{'the only feature' if names is None else names[0]}, centred"
+        if points.shape[1] > 1:
+            name = f"first principal axis{_variance_text(variances[0], total)}"
+        note = "the height only tells the clusters apart"
+        return Projection(coordinates, origin, directions, (name, "cluster"), (note,))
+    axes = (
+        f"first principal axis{_variance_text(variances[0], total)}",
+        f"second principal axis{_variance_text(variances[1], total)}",
+    )
+    return Projection(centred @ directions, origin, directions, axes, ())
+
+
+def _principal_axes(
+    centred: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return one or two directions as columns, their spreads, and the total spread."""
+    n_features = centred.shape[1]
+    total = float(np.einsum("ij,ij->", centred, centred))
+    if n_features == 1:
+        return np.ones((1, 1)), np.array([total]), total
+    if n_features <= _MAX_FEATURES_EXACT:
+        variances, vectors = np.linalg.eigh(centred.T @ centred)
+        variances, vectors = variances[::-1][:2], vectors[:, ::-1][:, :2]
+    else:
+        from sklearn.utils.extmath import randomized_svd
+
+        n_dims = min(2, len(centred))
+        _, singular, rows = randomized_svd(centred, n_components=n_dims, random_state=0)
+        variances, vectors = singular**2, rows.T
+    # An eigenvector has no sign of its own: its largest entry is made positive.
+    largest = np.abs(vectors).argmax(axis=0)
+    vectors = vectors * np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+    if len(variances) < 2 or variances[1] <= _NEGLIGIBLE**2 * variances[0]:
+        return vectors[:, :1], variances[:1], total
+    return vectors, variances, total
+
+
+def _variance_text(variance: float, total: float) -> str:
+    return f" ({variance / total:.0%} of the variance)".replace("%", " %") if total > 0 else ""
+
+
+# Which points and pairs of a large input are drawn.
+
+MAX_PAIRS = 300
+
+
+def subsample_pairs(
+    problem: Problem, rng: np.random.Generator, most: int = MAX_PAIRS
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Both kinds get half of the room, and what the other kind does not need."""
+    must, cannot = problem.must_link, problem.cannot_link
+    half = most // 2
+    n_must = min(len(must), max(half, most - len(cannot)))
+    n_cannot = min(len(cannot), most - n_must)
+    chosen = [
+        pairs[np.sort(rng.choice(len(pairs), size=size, replace=False))] if size else pairs[:0]
+        for pairs, size in ((must, n_must), (cannot, n_cannot))
+    ]
+    return chosen[0], chosen[1]
+
+
+def subsample_points(
+    n_points: int, pairs: NDArray[np.int64], rng: np.random.Generator, most: int
+) -> NDArray[np.int64]:
+    """Return the rows to draw, among them the ends of every pair drawn."""
+    if n_points <= most:
+        return np.arange(n_points)
+    ends = distinct(pairs)
+    others = rng.choice(n_points, size=most, replace=False)
+    others = np.setdiff1d(others, ends, assume_unique=True)[: most - len(ends)]
+    return np.sort(np.concatenate([ends, others]))

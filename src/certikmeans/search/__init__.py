@@ -1,1 +1,0 @@
-"""Branch and bound: split the solution set until every part is proven."""

@@ -1,0 +1,1 @@
+"""One run of the solver: context, state, root bounds, result."""

@@ -1,0 +1,39 @@
+"""Choice of the branching scheme."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from certikmeans.bounds.base import BoundInput, LowerBound
+from certikmeans.presolve.pipeline import PresolvedProblem
+from certikmeans.problem import ReducedProblem
+from certikmeans.tree.center_branching import CenterBranching
+from certikmeans.tree.node import BranchingScheme
+from certikmeans.tree.pair_branching import PairBranching
+
+# Up to this many groups, pairs; beyond, a problem of its own for every node costs too much.
+MAX_GROUPS_FOR_PAIRS = 20_000
+
+BRANCHING_SCHEMES: dict[str, type[PairBranching] | type[CenterBranching]] = {
+    "pairs": PairBranching,
+    "centers": CenterBranching,
+}
+
+
+def choose_branching(requested: str, bound: LowerBound[Any], problem: ReducedProblem) -> str:
+    """Resolve ``auto``: pairs where the bound says which, and nodes are cheap; else centres."""
+    if requested in BRANCHING_SCHEMES:
+        return requested
+    pairs_preferred = bound.has_fractional_solution and problem.n_groups <= MAX_GROUPS_FOR_PAIRS
+    if bound.uses_center_boxes and not (
+        pairs_preferred and problem.label_constraints.is_cannot_link_only
+    ):
+        return "centers"
+    return "pairs"
+
+
+def make_branching_scheme(
+    branching: str, presolved: PresolvedProblem, bound: LowerBound[Any], inputs: BoundInput
+) -> BranchingScheme[Any]:
+    """Make who bounds and splits the nodes."""
+    return BRANCHING_SCHEMES[branching](presolved, bound, inputs)

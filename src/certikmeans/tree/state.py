@@ -1,0 +1,40 @@
+"""State from which a tree search can be resumed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.tree.node import Node, NodeResult
+from certikmeans.tree.proof_tree import ProofTree
+
+
+class CachedChild(NamedTuple):
+    """An answer about a part whose turn has not come.
+
+    ``parent_index`` numbers the open nodes from 0 on, and then the parts that answers are known about, in
+    the order of the answers: a part of a part comes after it.
+    """
+
+    parent_index: int
+    child_index: int  # 0 or 1
+    result: NodeResult[Any]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeState:
+    """A tree between two answers."""
+
+    open_nodes: tuple[Node[Any], ...]
+    n_taken: int  # nodes taken out of the store so far
+    proof_tree: ProofTree
+    nodes: int  # bounded so far
+    next_number: int
+    max_depth: int
+    cutoff: float
+    labels: NDArray[np.int64] | None  # (n_points,): the best labelling
+    cached_children: tuple[CachedChild, ...]  # with this target and this labelling

@@ -1,0 +1,15 @@
+"""The sample bound without sample determination: what the checker of certificates repeats."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from certikmeans.bounds.base import BoundInput
+from certikmeans.bounds.sample import BoxBound
+from certikmeans.stop import StopSignal
+
+
+def box_bound_value(reduced, assigner, domain):
+    bound = BoxBound()
+    state = bound.setup(BoundInput(reduced, assigner, keep_proof=True))
+    return bound.compute(state, domain, np.inf, StopSignal()).value

@@ -1,0 +1,147 @@
+"""The bundle with many clusters: hundreds of cuts at once, and a bound that stays one."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+from certikmeans.assignment import make_assigner
+from certikmeans.bounds.base import BoundInput
+from certikmeans.bounds.cluster import bundle as bundle_module
+from certikmeans.bounds.cluster.bound import ClusterBound
+from certikmeans.bounds.cluster.bundle import Bundle
+from certikmeans.bounds.cluster.dual_box import make_dual_box
+from certikmeans.bounds.cluster.initial_point import BundleStart
+from certikmeans.bounds.cluster.pricing import Column, Pricer, SymmetryClass
+from certikmeans.bounds.cluster.pricing_error import lagrangian_lower_bound, sum_upper_bound
+from certikmeans.bounds.cluster.step_rule import BundleStatus, LevelStep, SmoothedAscent, Target
+from certikmeans.presolve.pipeline import presolve
+from certikmeans.problem import Problem
+from certikmeans.problem.domain import Domain
+from certikmeans.stop import StopSignal
+
+N_CLUSTERS = 20
+
+
+def column_of(reduced, members):
+    weights, points = reduced.weights[members], reduced.points[members]
+    mean = weights @ points / weights.sum()
+    cost = float(weights @ ((points - mean) ** 2).sum(axis=1))
+    return Column.of(mean, members.astype(np.uint8), float(weights.sum()), cost, 0.0)
+
+
+def bundle_of(seed, on_bound):
+    rng = np.random.default_rng(seed)
+    centers = rng.uniform(0.0, 20.0, size=(N_CLUSTERS, 2))
+    points = centers[rng.integers(N_CLUSTERS, size=400)] + rng.normal(scale=1.0, size=(400, 2))
+    reduced = presolve(Problem.from_data(points, N_CLUSTERS), StopSignal()).reduced
+    labels = KMeans(N_CLUSTERS, n_init=60, random_state=0).fit(reduced.points).labels_
+    incumbent = [column_of(reduced, labels == k) for k in range(N_CLUSTERS)]
+    pricer = Pricer(reduced)
+    sym_classes = [SymmetryClass(pricer.full_region, tuple(range(N_CLUSTERS)))]
+    dual_box = make_dual_box(reduced, labels.astype(np.int64))
+    known = BundleStart([(0, column) for column in incumbent])
+    bundle = Bundle(pricer, dual_box, sym_classes, known, on_bound=on_bound)
+    return bundle, sum(column.cost for column in incumbent)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_many_clusters_converge(seed):
+    bounds = []
+    bundle, cost = bundle_of(seed, bounds.append)
+    abs_gap = 0.01 * cost
+
+    status = bundle.run(
+        Target(bound=cost - abs_gap, level=cost - 0.25 * abs_gap, abs_gap=abs_gap), StopSignal()
+    )
+
+    assert status is not BundleStatus.STOPPED
+    assert isinstance(bundle.step_rule, SmoothedAscent)
+    assert bounds == sorted(bounds)
+    assert bundle.lower_bound <= cost
+    # It ends only when the goal is proven, or nearly all that the cuts allow.
+    assert bundle.lower_bound >= min(cost - abs_gap, bundle.upper_bound - 0.5 * abs_gap)
+    priced = bundle.pricer.price_exact(
+        bundle.lower_bound_multipliers, 0.0, StopSignal(), tolerance=1e-3 * abs_gap
+    )
+    spent = sum_upper_bound(0.0, N_CLUSTERS, priced.upper)
+    again = lagrangian_lower_bound(bundle.lower_bound_multipliers, spent)
+    assert again == pytest.approx(bundle.lower_bound, abs=0.3 * abs_gap)
+
+
+@pytest.mark.parametrize("projections", [2, 12])
+def test_with_many_groups_projections_are_tried_first(monkeypatch, projections):
+    monkeypatch.setattr(bundle_module, "PROJECTION_MIN_GROUPS", 100)
+    monkeypatch.setattr(bundle_module, "MAX_INITIAL_PROJECTIONS", projections)
+    step_rules = []
+    bundle, cost = bundle_of(0, lambda value: None)
+    abs_gap = 3e-4 * cost
+    target = Target(bound=cost - abs_gap, level=cost - 0.25 * abs_gap, abs_gap=abs_gap)
+    bundle.run(target, StopSignal(), on_round=lambda: step_rules.append(type(bundle.step_rule)))
+    assert step_rules.index(SmoothedAscent) == projections  # not enough of them: the climb goes on
+    assert set(step_rules[:projections]) == {LevelStep}
+    assert bundle.lower_bound <= cost
+    assert bundle.upper_bound < cost - abs_gap  # out of reach: as high as it gets, or nearly
+    assert bundle.lower_bound >= bundle.upper_bound - 0.1 * (cost - bundle.upper_bound)
+
+
+def test_who_goes_on_tries_no_more_projections_than_were_left(monkeypatch):
+    monkeypatch.setattr(bundle_module, "PROJECTION_MIN_GROUPS", 100)
+    monkeypatch.setattr(bundle_module, "MAX_INITIAL_PROJECTIONS", 12)
+    first, cost = bundle_of(0, lambda value: None)
+    abs_gap = 3e-4 * cost
+    target, saved = Target(bound=cost - abs_gap, level=cost - 0.25 * abs_gap, abs_gap=abs_gap), []
+    first.run(
+        target,
+        StopSignal(),
+        max_rounds=6,
+        on_round=lambda: saved.append(copy.deepcopy(first.kept())),
+    )
+    again, step_rules = bundle_of(0, lambda value: None)[0], []
+    again.restore(saved[5])
+    again.run(
+        target,
+        StopSignal(),
+        max_rounds=12,
+        on_round=lambda: step_rules.append(type(again.step_rule)),
+    )
+    assert step_rules.index(SmoothedAscent) == 12 - 5
+
+
+def test_where_few_projections_are_enough_nothing_is_climbed(monkeypatch):
+    monkeypatch.setattr(bundle_module, "PROJECTION_MIN_GROUPS", 100)
+    monkeypatch.setattr(bundle_module, "MAX_INITIAL_PROJECTIONS", 60)
+    bundle, cost = bundle_of(0, lambda value: None)
+    abs_gap = 0.05 * cost
+    status = bundle.run(Target(cost - abs_gap, cost - 0.25 * abs_gap, abs_gap), StopSignal())
+    assert status is BundleStatus.PROVEN
+    assert isinstance(bundle.step_rule, LevelStep)
+    assert cost - abs_gap <= bundle.lower_bound <= cost
+
+
+def test_weights_are_a_mixture_of_columns():
+    bundle, cost = bundle_of(3, lambda value: None)
+    abs_gap = 1e-3 * cost
+    bundle.run(Target(cost - abs_gap, cost - 0.25 * abs_gap, abs_gap), StopSignal(), max_rounds=12)
+    weights = bundle.model.weights
+    assert len(weights) == len(bundle.model.columns)
+    assert np.all(weights >= 0.0)
+    assert 0.9 * N_CLUSTERS <= weights.sum() <= N_CLUSTERS * (1.0 + 1e-9)
+
+
+def test_a_part_with_as_many_clusters_as_groups_costs_nothing():
+    # What a tree on pairs comes to: nothing is left to be raised, and nothing to divide by.
+    points = np.random.default_rng(0).normal(size=(8, 2))
+    problem = Problem.from_data(points, 6, must_link=[(0, 1), (2, 3)])
+    done = presolve(problem, StopSignal())
+    inputs = BoundInput(done.reduced, make_assigner(done.reduced, done.feasible_labels))
+    bound = ClusterBound()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = bound.compute(bound.setup(inputs), Domain.root(done.reduced), 1.0, StopSignal())
+    assert found.value == 0.0
+    assert np.isfinite(found.warm_start.multipliers).all()

@@ -1,0 +1,122 @@
+"""Certainty against enumeration: one false statement is a bug of the worst kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from certikmeans import Problem, solve
+from certikmeans.certainty import compute
+from certikmeans.certainty.center_regions import OVERSTATED_BOUND
+from certikmeans.testing.instances import feasible_problem
+from certikmeans.testing.oracle import exact_cost, feasible_labellings
+from tests.certainty.enumeration import check_all_claims, sorted_costs
+
+SLACKS = (0.0, 1e-3, 0.02, 0.1, 0.5)
+
+
+@pytest.mark.parametrize("first", range(0, 120, 20))
+def test_every_statement_holds_for_every_good_labelling(first):
+    telling = labellings = 0
+    for seed in range(first, first + 20):
+        problem = feasible_problem(seed, weightless=seed % 4 == 3, min_clusters=1 + (seed % 5 > 0))
+        result = solve(problem, jobs=1)
+        certainty = result.certainty(SLACKS[seed % len(SLACKS)])
+        labellings += check_all_claims(problem, result, certainty)
+        telling += bool(certainty.certain.any())
+    assert labellings >= 20
+    assert telling >= 6  # or nothing was tested
+
+
+def clumps(seed: int) -> Problem:
+    """Two to four clumps, a point between them, pairs that cut through: something is uncertain."""
+    rng = np.random.default_rng(seed)
+    k, d = int(rng.integers(2, 4)), int(rng.integers(1, 4))
+    n = int(rng.integers(k + 3, 9))
+    middles = rng.normal(size=(k, d)) * 4.0
+    points = middles[np.arange(n) % k] + rng.normal(size=(n, d)) * rng.uniform(0.1, 1.2)
+    if seed % 3 == 0:
+        points[-1] = points[: n - 1].mean(axis=0)
+    if seed % 4 == 0:
+        points[1] = points[0]
+    points += (0.0, 1e3, 1e7)[seed % 3]
+    free = rng.permutation(n)
+    cannot = [(free[0], free[1]), (free[1], free[2])][: seed % 3]
+    must = [(free[-1], free[-2])] if seed % 5 == 0 else []
+    weights = rng.integers(1, 4, n).astype(float) if seed % 2 else None
+    return Problem.from_data(points, k, must_link=must, cannot_link=cannot, weights=weights)
+
+
+@pytest.mark.parametrize("first", range(0, 120, 20))
+def test_points_between_clumps(first):
+    telling = uncertain = labellings = 0
+    for seed in range(first, first + 20):
+        problem = clumps(seed)
+        result = solve(problem, jobs=1)
+        certainty = result.certainty((0.002, 0.05, 0.2, 0.4)[seed % 4])
+        labellings += check_all_claims(problem, result, certainty)
+        telling += bool(certainty.certain.any())
+        uncertain += bool(not certainty.certain.all())
+    assert labellings >= 20
+    assert telling >= 10
+    assert uncertain >= 3
+
+
+@pytest.mark.parametrize("first", range(0, 20, 10))
+def test_slack_that_just_lets_another_labelling_in(first):
+    telling = labellings = 0
+    for seed in range(first, first + 10):
+        problem = clumps(seed)
+        result = solve(problem, jobs=1)
+        costs = sorted_costs(problem)
+        for cost in costs[1:4:2]:
+            slack = (cost / result.cost - 1.0) * (1.0 + 1e-9) + 1e-15
+            # Through the back door: it may be more than the whole cost.
+            certainty = compute.compute_certainty(
+                result.basis, result.labels, result.cost, max(0.0, slack)
+            )
+            labellings += check_all_claims(problem, result, certainty)
+            telling += bool(certainty.agreement > 0.0)
+    assert telling >= 8
+    assert labellings >= 40
+
+
+def test_neither_multipliers_nor_their_value_nor_the_labelling_are_trusted(monkeypatch):
+    """Other multipliers, worth what somebody says; and a labelling that is not the best."""
+    rng = np.random.default_rng(5)
+    found = compute.strengthened_multipliers
+
+    def claimed(*given):
+        for known in found(*given):
+            noise = rng.normal(size=len(known.multipliers)) * np.abs(known.multipliers).max()
+            values = known.multipliers + noise * rng.choice([0.0, 1e-6, 1e-3, 0.05])
+            value = known.value * rng.choice([0.9, 0.999, 1.0, 1.001, 1.1])
+            columns = known.guide.columns if rng.integers(2) else ()
+            guide = replace(known.guide, multipliers=values, columns=columns)
+            yield replace(known, multipliers=values, value=value, guide=guide)
+
+    enclose, failures = compute.enclose, []
+
+    def noted(*given):
+        enclosure = enclose(*given)
+        failures.append(enclosure.failure)
+        return enclosure
+
+    monkeypatch.setattr(compute, "strengthened_multipliers", claimed)
+    monkeypatch.setattr(compute, "enclose", noted)
+    telling = 0
+    for seed in range(20):
+        problem = clumps(seed)
+        result = solve(problem, jobs=1)
+        others = list(feasible_labellings(problem))
+        if seed % 2:
+            labels = np.array(others[int(rng.integers(len(others)))])
+            cost = float(exact_cost(problem.points, problem.weights, labels)) * (1.0 + 1e-15)
+            result = replace(result, labels=labels, cost=cost)
+        certainty = result.certainty((0.0, 0.01, 0.1)[seed % 3])
+        check_all_claims(problem, result, certainty)
+        telling += bool(certainty.agreement > 0.0)
+    assert telling >= 4
+    assert failures.count(OVERSTATED_BOUND) >= 3

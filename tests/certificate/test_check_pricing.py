@@ -1,0 +1,141 @@
+"""The subdivision alone: it proves what is true, and nothing that is not.
+
+The probe that ends hopeless proofs early is switched off, so that a wrong step in the proof
+itself cannot hide behind it.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from certikmeans.certificate import check_pricing
+from certikmeans.certificate.check_boxes import CenterRegion, CutoffExceeded
+from certikmeans.certificate.check_pricing import Limits, Pricing
+from certikmeans.certificate.format import Reason, Rejection
+from tests.certificate.helpers import exact_sigma
+
+LIMITS = Limits(boxes=3_000)
+
+
+@pytest.fixture(autouse=True)
+def no_probe(monkeypatch):
+    monkeypatch.setattr(check_pricing, "PROBE_INTERVAL", 10**9)
+
+
+def instance(seed):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(1, 9)), int(rng.integers(1, 4))
+    points = rng.normal(size=(n, d))
+    if rng.random() < 0.3:
+        points = np.round(points)
+    weights = rng.integers(1, 4, n) * 1.0 if rng.random() < 0.5 else rng.uniform(0.1, 2.0, n)
+    pairs = np.array(list(combinations(range(n), 2)), dtype=np.int64).reshape(-1, 2)
+    edges = pairs[rng.random(len(pairs)) < rng.choice([0.0, 0.2, 0.5, 1.0])]
+    multipliers = weights * rng.uniform(-0.3, 2.0, n) * rng.choice([0.3, 1.0, 3.0])
+    low, high = points.min(axis=0), points.max(axis=0)
+    cut_low, cut_high = np.zeros(d, dtype=bool), np.zeros(d, dtype=bool)
+    if rng.random() < 0.6:
+        inner = np.sort(rng.uniform(low, high, size=(2, d)), axis=0)
+        cut_low, cut_high = rng.random(d) < 0.5, rng.random(d) < 0.5
+        low, high = np.where(cut_low, inner[0], low), np.where(cut_high, inner[1], high)
+        cut_low, cut_high = low > points.min(axis=0), high < points.max(axis=0)
+    return points, weights, edges, multipliers, CenterRegion(low, high, cut_low, cut_high)
+
+
+def sigma_of(points, weights, edges, multipliers, region, allowed=None):
+    kept = range(len(points)) if allowed is None else np.flatnonzero(allowed)
+    place = {int(s): i for i, s in enumerate(kept)}
+    if not place:
+        return Fraction(0)
+    means = [[Fraction(float(v)) for v in points[s]] for s in kept]
+    masses = [Fraction(float(weights[s])) for s in kept]
+    links = {(place[a], place[b]) for a, b in edges.tolist() if a in place and b in place}
+    box = [[Fraction(float(v)) for v in side] for side in (region.low, region.high)]
+    return exact_sigma(means, masses, links, [multipliers[s] for s in kept], box)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_proves_the_best_cluster_and_nothing_below(seed):
+    points, weights, edges, multipliers, region = instance(seed)
+    sigma = float(sigma_of(points, weights, edges, multipliers, region))
+    pricing = Pricing(points, weights, edges, multipliers, LIMITS)
+    size = float(np.abs(multipliers).sum()) + 1.0
+    pricing.prove(region, sigma + 1e-7 * size)
+    if sigma > 1e-6 * size:
+        with pytest.raises((Rejection, CutoffExceeded)) as caught:
+            Pricing(points, weights, edges, multipliers, LIMITS).prove(region, sigma - 1e-7 * size)
+        if isinstance(caught.value, CutoffExceeded):
+            assert caught.value.value >= sigma - 1e-7 * size
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_only_allowed_groups_count(seed):
+    points, weights, edges, multipliers, region = instance(seed)
+    allowed = np.random.default_rng(seed).random(len(points)) < 0.6
+    sigma = float(sigma_of(points, weights, edges, multipliers, region, allowed))
+    Pricing(points, weights, edges, multipliers, LIMITS).prove(region, sigma + 1e-6, allowed)
+    if sigma > 1e-3:
+        with pytest.raises((Rejection, CutoffExceeded)):
+            Pricing(points, weights, edges, multipliers, LIMITS).prove(
+                region, sigma - 1e-6, allowed
+            )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_climbs_to_something_that_exists(seed):
+    points, weights, edges, multipliers, region = instance(seed)
+    sigma = float(sigma_of(points, weights, edges, multipliers, region))
+    pricing = Pricing(points, weights, edges, multipliers, LIMITS)
+    for start in points:
+        assert pricing.local_search(region, start, None) <= sigma + 1e-9
+
+
+def test_the_probe_ends_a_hopeless_proof(monkeypatch):
+    monkeypatch.setattr(check_pricing, "PROBE_INTERVAL", 1)
+    points = np.array([[0.0], [1.0], [5.0]])
+    pricing = Pricing(points, np.ones(3), np.zeros((0, 2), dtype=np.int64), np.ones(3), LIMITS)
+    whole = CenterRegion(
+        np.zeros(1), np.array([5.0]), np.zeros(1, dtype=bool), np.zeros(1, dtype=bool)
+    )
+    with pytest.raises(CutoffExceeded) as caught:
+        pricing.prove(whole, 1.2)
+    assert caught.value.value == pytest.approx(1.5)
+    assert pricing.evaluations < 10
+
+
+def test_limits_refuse(monkeypatch):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(300, 3))
+    multipliers = np.full(300, 1.0)
+    whole = CenterRegion(
+        points.min(axis=0), points.max(axis=0), np.zeros(3, dtype=bool), np.zeros(3, dtype=bool)
+    )
+    no_links = np.zeros((0, 2), dtype=np.int64)
+    for limits in (Limits(boxes=50), Limits(pending_entries=500)):
+        pricing = Pricing(points, np.ones(300), no_links, multipliers, limits)
+        with pytest.raises(Rejection) as caught:
+            pricing.prove(whole, 20.0)
+        assert caught.value.reason is Reason.LIMIT
+
+
+@pytest.mark.parametrize("entries", [3, 40])
+def test_batches_of_any_size_agree(monkeypatch, entries):
+    monkeypatch.setattr(check_pricing, "BATCH_ENTRIES", entries)
+    monkeypatch.setattr(check_pricing, "MAX_TABLE_SIZE", entries)
+    for seed in range(0, 60, 9):
+        test_proves_the_best_cluster_and_nothing_below(seed)
+
+
+def test_a_group_that_is_worth_little_counts():
+    points, weights = np.array([[0.0], [1.0], [-1.0]]), np.array([1000.0, 1.0, 1.0])
+    multipliers = np.array([5.0, 1.01, 0.0])
+    no_links = np.zeros((0, 2), dtype=np.int64)
+    whole = CenterRegion(-np.ones(1), np.ones(1), np.zeros(1, dtype=bool), np.zeros(1, dtype=bool))
+    worth = 6.01 - 1000.0 / 1001.0
+    Pricing(points, weights, no_links, multipliers, LIMITS).prove(whole, worth + 1e-9)
+    with pytest.raises(CutoffExceeded):
+        Pricing(points, weights, no_links, multipliers, LIMITS).prove(whole, worth - 1e-9)

@@ -1,0 +1,49 @@
+"""Samples are problems of their own, cut out along component borders."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from certikmeans import Problem
+from certikmeans.heuristics.seeding import draw_sample
+from certikmeans.presolve.pipeline import presolve
+from certikmeans.stop import StopSignal
+
+
+@pytest.fixture(scope="module")
+def reduced():
+    rng = np.random.default_rng(0)
+    n = 400
+    pairs = rng.integers(0, n, size=(120, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    points = rng.normal(size=(n, 3))
+    return presolve(Problem.from_data(points, 4, cannot_link=pairs), StopSignal()).reduced
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sample_has_exactly_the_links_of_its_groups(reduced, seed):
+    sample = draw_sample(reduced, 150, np.random.default_rng(seed))
+    part, rows = sample.problem, sample.rows
+    assert np.array_equal(part.points, reduced.points[rows])
+    inside = np.isin(reduced.graph.edges(), rows).all(axis=1)
+    expected = np.searchsorted(rows, reduced.graph.edges()[inside])
+    assert np.array_equal(part.graph.edges(), expected)
+    assert part.graph.n_linked == (np.diff(part.graph.indptr) > 0).sum()
+    assert np.array_equal(
+        np.diff(part.graph.starts) - 1 + part.graph.n_extra_edges,
+        [
+            np.sum((expected[:, 0] >= a) & (expected[:, 0] < b))
+            for a, b in zip(part.graph.starts[:-1], part.graph.starts[1:], strict=True)
+        ],
+    )
+    for child, parent in enumerate(part.graph.parents):
+        if parent >= 0:
+            assert parent < child
+            assert [parent, child] in expected.tolist()
+
+
+def test_a_sample_too_small_for_k_clusters_is_the_whole(reduced):
+    sample = draw_sample(reduced, 1, np.random.default_rng(0))
+    assert len(sample.rows) in (reduced.n_groups, *range(4, 20))
+    assert sample.problem.n_groups >= reduced.n_clusters

@@ -1,0 +1,73 @@
+"""Chain moves: proper before and after, and never a loss."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from certikmeans.heuristics.local_search import means_of
+from certikmeans.kernels.graph import CsrGraph
+from certikmeans.kernels.lloyd.kempe_moves import ChainLimits, ClusterSums, improve_by_chains
+from certikmeans.testing.contracts import check_feasible, make_heuristic_context
+from certikmeans.testing.instances import feasible_problem
+from certikmeans.testing.oracle import exact_cost
+
+
+def improve(problem, labels, max_chain=64):
+    labels = labels.copy()
+    clusters = ClusterSums(
+        counts=np.empty(problem.n_clusters, dtype=np.int64),
+        masses=np.empty(problem.n_clusters),
+        sums=np.empty((problem.n_clusters, problem.n_dims)),
+    )
+    limits = ChainLimits(
+        min_gain=1e-13 * float(np.sum(problem.weights[:, None] * problem.points**2)),
+        max_length=max_chain,
+        max_passes=50,
+    )
+    links = CsrGraph(problem.graph.indptr, problem.graph.neighbors)
+    moves = improve_by_chains(problem.points, problem.weights, links, limits, clusters, labels)
+    return moves, labels, clusters.masses, clusters.sums
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_moves_keep_labels_proper_and_lower_the_cost(seed):
+    ctx = make_heuristic_context(feasible_problem(seed, largest=12))
+    problem = ctx.problem
+    before = exact_cost(problem.points, problem.weights, ctx.feasible_labels)
+    moves, labels, masses, sums = improve(problem, ctx.feasible_labels)
+    check_feasible(problem, labels)
+    after = exact_cost(problem.points, problem.weights, labels)
+    assert after < before if moves else after == before
+    filled = masses > 0
+    means = sums[filled] / masses[filled, None]
+    assert np.allclose(means, means_of(problem, labels)[filled], rtol=1e-9, atol=1e-9)
+
+
+def test_a_blocked_group_moves_by_swapping_with_its_neighbour():
+    from certikmeans import Problem
+
+    points = [[0.0], [0.1], [10.0], [10.1], [9.9], [0.2]]
+    problem = Problem.from_data(points, 2, cannot_link=[(4, 5)])
+    ctx = make_heuristic_context(problem)
+    # Groups 4 and 5 are numbered first: 0 and 1. Each starts on the wrong side.
+    wrong = ctx.feasible_labels.copy()
+    row = {float(p[0]): i for i, p in enumerate(np.round(ctx.problem.points, 6))}
+    assert len(row) == 6
+    order = np.argsort(ctx.problem.points[:, 0])
+    wrong[order[:3]], wrong[order[3:]] = 0, 1
+    wrong[[0, 1]] = wrong[[1, 0]]
+    moves, labels, *_ = improve(ctx.problem, wrong)
+    assert moves == 1
+    assert len(set(labels[order[:3]])) == len(set(labels[order[3:]])) == 1
+
+
+def test_chains_beyond_the_limit_are_left_alone():
+    from certikmeans import Problem
+
+    points = np.arange(8.0).reshape(-1, 1)
+    problem = Problem.from_data(points, 2, cannot_link=[(i, i + 1) for i in range(7)])
+    ctx = make_heuristic_context(problem)
+    moves, labels, *_ = improve(ctx.problem, ctx.feasible_labels, max_chain=3)
+    assert moves == 0
+    assert np.array_equal(labels, ctx.feasible_labels)
