@@ -82,7 +82,7 @@ def test_the_answer_and_the_arguments_are_those_of_the_solver():
     start = np.zeros(30, dtype=int)
     with pytest.raises(InputError, match="start labels"):
         solve(problem(), start_labels=start[:3])
-    with pytest.raises(TypeError, match="'speed' is no setting"):
+    with pytest.raises(TypeError, match="'speed' is not an option"):
         solve(problem(), speed=3)
     one, other = solve(problem(), seed=3), solve.solve(problem(), seed=3)
     assert one.cost == other.cost

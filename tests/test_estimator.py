@@ -411,7 +411,7 @@ def test_no_labelling_in_time_raises(monkeypatch):
         ({"bound": "magic"}, "bound: 'magic' is unknown"),
         ({"branching": "magic"}, "branching: 'magic' is unknown"),
         ({"n_clusters": True}, "n_clusters: expected a whole number, got True"),
-        ({"time_limit": "5"}, "time limit: '5' is not a positive number"),
+        ({"time_limit": "5"}, "time_limit: '5' is not a positive number"),
         ({"n_jobs": 0}, "^n_jobs: 0"),
         ({"n_jobs": "2"}, "^n_jobs: '2'"),
         ({"random_state": -1}, "[Ss]eed"),

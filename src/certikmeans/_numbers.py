@@ -1,4 +1,4 @@
-"""Numbers for people, rounded in the direction that keeps the claim true; and from people."""
+"""Format numbers, rounded in the direction that keeps the claim true, and validate them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import operator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-from certikmeans.errors import InputError
+from certikmeans.errors import Argument, InputError, Message
 
 DIGITS = 10
 
@@ -83,7 +83,7 @@ def duration(seconds: float) -> str:
 
 
 def plain_number(value: Any) -> float:
-    """What somebody has given as a number; not a number, if it is none.
+    """Return ``value`` as a float; NaN if it is not a number.
 
     >>> plain_number(3), plain_number("3"), plain_number(None)
     (3.0, nan, nan)
@@ -97,14 +97,14 @@ def plain_number(value: Any) -> float:
 
 
 def whole_number(name: str, value: Any, least: int) -> int:
-    """Return ``value`` as an int of at least ``least``, or say what is wrong with it."""
+    """Return ``value`` as an int; raise unless it is a whole number of at least ``least``."""
     try:
         number = least - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = least - 1
     if number < least:
         raise InputError(
-            f"{name}: {value!r} is not a whole number of at least {least}",
+            Message(Argument(name), f": {value!r} is not a whole number of at least {least}"),
             hint=f"give a whole number, {least} or more",
         )
     return number

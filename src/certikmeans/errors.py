@@ -1,10 +1,66 @@
-"""Everything certikmeans raises on purpose. Each error says what, where and how to mend it."""
+"""Exceptions and warnings of certikmeans. Each names what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument that a message mentions, by its name in Python.
+
+    Parameters
+    ----------
+    name : str
+        The parameter of the Python interface.
+    value : str, optional
+        A value to pass, as a Python expression.
+
+    Examples
+    --------
+    >>> str(Argument("header", "'none'")), str(Argument("time_limit"))
+    ("header='none'", 'time_limit')
+    """
+
+    name: str
+    value: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.value is None else f"{self.name}={self.value}"
+
+
+@final
+class Message(str):
+    """Text that mentions arguments: Python spells them as parameters, the command line as options.
+
+    Examples
+    --------
+    >>> text = Message("if it is a point, pass ", Argument("header", "'none'"))
+    >>> text
+    "if it is a point, pass header='none'"
+    >>> text.spelled(lambda argument: f"--{argument.name}")
+    'if it is a point, pass --header'
+    """
+
+    __slots__ = ("parts",)
+    parts: tuple[str | Argument, ...]
+
+    def __new__(cls, *parts: str | Argument) -> Message:
+        text = super().__new__(cls, "".join(map(str, parts)))
+        text.parts = parts
+        return text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Message, self.parts
+
+    def spelled(self, spell: Callable[[Argument], str]) -> str:
+        """Return the text with every argument replaced by what ``spell`` returns for it."""
+        return "".join(spell(part) if isinstance(part, Argument) else part for part in self.parts)
 
 
 class CertikmeansError(Exception):
@@ -13,7 +69,8 @@ class CertikmeansError(Exception):
     Parameters
     ----------
     message : str
-        What is wrong and where: file and line, or argument and row.
+        What is wrong and where: file and line, or argument and row. A `Message` if it mentions
+        arguments.
     hint : str, optional
         What the user can do about it. Shown on a line of its own.
     """
@@ -24,7 +81,7 @@ class CertikmeansError(Exception):
         self.hint = hint
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Errors travel between processes as they are: what they hold is put back."""
+        """Keep all attributes when an error is sent to another process."""
         return _rebuilt, (type(self), self.args, dict(self.__dict__))
 
     def __str__(self) -> str:
@@ -40,7 +97,7 @@ def _rebuilt(
 
 
 class InputError(CertikmeansError, ValueError):
-    """The input cannot be understood or breaks a rule. Nothing was repaired silently."""
+    """Invalid input."""
 
 
 class MissingExtraError(CertikmeansError, ImportError):

@@ -104,7 +104,7 @@ def test_contradictions_are_explained():
         ({"solver": "mosek"}, "solver: 'mosek'"),
         ({"gap": -1}, "gap: -1"),
         ({"max_iter": 0}, "max_iter: 0"),
-        ({"time_limit": 0}, "time limit: 0"),
+        ({"time_limit": 0}, "time_limit: 0"),
     ],
 )
 def test_wrong_parameters_are_named(params, message):

@@ -98,7 +98,7 @@ def test_a_guess_about_the_first_line_is_told_in_options(tmp_path):
     path.write_text("3 2\n1 1\n5 5\n6 6\n")
     note, read = load(Inputs(data=path, n_clusters=2)).describe().splitlines()
     assert note.startswith(f"note: {path}, line 1: '3 2' is read as the sizes")
-    assert note.endswith("say --header none")
+    assert note.endswith("pass --header none")
     assert read.startswith("read 3 points")
     assert load(Inputs(path, 2, header="none")).describe().startswith("read 4 points")
 

@@ -137,10 +137,14 @@ def test_infeasible(instance):
         (["missing.csv", "-k", 2], "missing.csv: no such file", "looked in"),
         (["small.csv"], "number of clusters is missing", "add -k K"),
         (["small.csv", "-k", 61], "61 is not between 1 and", "choose a K"),
-        (["small.csv", "-k", 2, "--gap", 1], "1.0 is not a number of at least 0", "0.001 asks"),
-        (["small.csv", "-k", 2, "--time-limit", 0], "time limit: 0.0", "leave it out"),
-        (["small.csv", "-k", 2, "--jobs", 0], "jobs: 0 is not", "whole number"),
-        (["small.csv", "-k", 2, "--bound", "best"], "bound: 'best' is unknown", "auto"),
+        (
+            ["small.csv", "-k", 2, "--gap", 1],
+            "--gap: 1.0 is not a number of at least 0",
+            "0.001 requests",
+        ),
+        (["small.csv", "-k", 2, "--time-limit", 0], "--time-limit: 0.0", "leave it out"),
+        (["small.csv", "-k", 2, "--jobs", 0], "--jobs: 0 is not", "whole number"),
+        (["small.csv", "-k", 2, "--bound", "best"], "--bound: 'best' is unknown", "auto"),
         (
             ["small.csv", "-k", 2, "--certificate", "c.cert", "--bound", "grouped"],
             "the grouped bound has no leaf",
@@ -164,12 +168,12 @@ def test_infeasible(instance):
         (
             ["classes.csv", "-k", 2],
             "column 'class' holds text",
-            "--labels-column 'class'",
+            "--labels-column class",
         ),
         (
             ["truncated.txt", "-k", 2],
             "'13 2' could be the first of 13 points, or the sizes: 13 points of 2 features",
-            "say --header none",
+            "pass --header none",
         ),
         (["-", "-k", 2], "-: standard input is not read", "/dev/stdin"),
         (["small.csv", "-k", 2, "--weights", "-"], "-: standard input is not read", "name a file"),
@@ -214,7 +218,9 @@ def test_warm_start_must_respect_the_pairs(instance):
     )
     assert done.returncode == 2
     assert "error: start labels: points" in done.stderr
-    assert done.stderr.endswith("hint: correct the labels, or leave --start-labels out\n")
+    assert done.stderr.endswith(
+        "hint: correct the labels, or leave out --start-labels; in Python, initial_centers may break pairs\n"
+    )
 
 
 @pytest.mark.parametrize("option", ["-k", "--gap", "--output", "--partial-labels"])

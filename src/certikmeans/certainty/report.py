@@ -39,7 +39,7 @@ def validate_time_limit(time_limit: Any) -> float | None:
     seconds = plain_number(time_limit)
     if not 0.0 < seconds < math.inf:
         raise InputError(
-            f"time limit: {time_limit!r} is not a positive number of seconds",
+            f"time_limit: {time_limit!r} is not a positive number of seconds",
             hint="leave it out: then it may take as long as the proof",
         )
     return seconds

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import mmap
 import os
-import re
 import signal
 import sys
 import threading
@@ -19,7 +18,7 @@ from typing import Any, ParamSpec
 
 import typer
 
-from certikmeans.errors import CertikmeansError, InputError
+from certikmeans.errors import Argument, CertikmeansError, InputError, Message
 from certikmeans.status import Status
 
 P = ParamSpec("P")
@@ -76,8 +75,7 @@ def with_exit_codes(command: Callable[P, ExitCode]) -> Callable[P, None]:
         try:
             code = command(*args, **kwargs)
         except CertikmeansError as error:
-            hint = error.hint and with_option_names(_truncate(error.hint))
-            show_error(with_option_names(_truncate(error.message)), hint)
+            show_error(error.message, error.hint)
             code = ExitCode.BAD_INPUT
         except MemoryError as error:
             code = _report_out_of_memory(error)
@@ -104,7 +102,9 @@ def _report_out_of_memory(error: Exception) -> ExitCode:
 
 def show_error(message: str, hint: str | None = None) -> None:
     """Write an error, and the hint on a line of its own, to stderr."""
-    to_stderr(f"error: {_truncate(message)}\n" + (f"hint: {_truncate(hint)}\n" if hint else ""))
+    to_stderr(f"error: {_truncate(with_option_names(message))}\n")
+    if hint:
+        to_stderr(f"hint: {_truncate(with_option_names(hint))}\n")
 
 
 def _truncate(text: str, limit: int = 4000) -> str:
@@ -228,30 +228,43 @@ def reserve_buffers_if_memory_limited() -> None:
     eigh(matrix, subset_by_index=(0, 3))
 
 
-# The library's messages name arguments of Python; here they become options.
+# Messages of the library mention arguments of Python; the command line prints its options instead.
 
-_OPTIONS = (
-    (
-        r"read (it|signed pairs|a file that holds both kinds) with kind=None",
-        r"pass \1 with --constraints",
-    ),
-    (r"read it with one_based=True", "pass --one-based"),
-    (r"leave out one_based=True", "do not pass --one-based"),
-    (r"\bone_based=True", "--one-based"),
-    (r"\blabel_column=", "--labels-column "),
-    (r"\bdrop=", "--drop "),
-    (r"\bheader='(\w+)'", r"--header \1"),
-    (r"\bkind='(must|cannot)'", r"--\1-link"),
-    (r"pass their centres as initial_centers: these may break pairs", "leave --start-labels out"),
-)
+_KIND_OPTIONS = {"'must'": "--must-link", "'cannot'": "--cannot-link", "None": "--constraints"}
+_OPTION_NAMES = {
+    "n_clusters": "-k",
+    "label_column": "--labels-column",
+    **{
+        name: f"--{name.replace('_', '-')}"
+        for name in (
+            *("gap", "time_limit", "bound", "branching", "jobs", "seed", "node_limit"),
+            *("selection", "one_based", "header", "columns", "drop", "start_labels", "slack"),
+        )
+    },
+}
+
+
+def option_text(argument: Argument) -> str:
+    """Return the option of the command line that sets an argument of Python.
+
+    >>> option_text(Argument("header", "'none'")), option_text(Argument("kind", "None"))
+    ('--header none', '--constraints')
+    """
+    value = argument.value
+    if argument.name == "kind" and value in _KIND_OPTIONS:
+        return _KIND_OPTIONS[value]
+    option = _OPTION_NAMES.get(argument.name)
+    if option is None:
+        return str(argument)
+    if value is None or value == "True":
+        return option
+    return f"{option} {value if ' ' in value else value.strip(chr(39))}"
 
 
 def with_option_names(text: str) -> str:
-    """Say it in options of the command line.
+    """Return a message in terms of command-line options.
 
-    >>> with_option_names("if it is a point, say header='none'")
-    'if it is a point, say --header none'
+    >>> with_option_names(Message("pass ", Argument("drop", "'id'")))
+    'pass --drop id'
     """
-    for argument, option in _OPTIONS:
-        text = re.sub(argument, option, text)
-    return text
+    return text.spelled(option_text) if isinstance(text, Message) else text

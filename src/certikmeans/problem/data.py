@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certikmeans._numbers import count
-from certikmeans.errors import InputError
+from certikmeans.errors import Argument, InputError, Message
 from certikmeans.problem.arrays import column_ranges
 from certikmeans.problem.label_constraints import CannotLinkGraph, LabelConstraints
 from certikmeans.problem.links import as_links, canonical_pairs
@@ -279,7 +279,7 @@ def validate_start_labels(problem: Problem, labels: Any) -> NDArray[np.int64] | 
     Traceback (most recent call last):
     ...
     certikmeans.errors.InputError: start labels: points 0 and 1 share cluster 1, but must not
-    hint: correct the labels, or pass their centres as initial_centers: these may break pairs
+    hint: correct the labels, or leave out start_labels; in Python, initial_centers may break pairs
     """
     if labels is None:
         return None
@@ -297,7 +297,11 @@ def validate_start_labels(problem: Problem, labels: Any) -> NDArray[np.int64] | 
             f"start labels: point {row} has label {array[row]}",
             hint=f"clusters are numbered 0 to {problem.n_clusters - 1}",
         )
-    hint = "correct the labels, or pass their centres as initial_centers: these may break pairs"
+    hint = Message(
+        "correct the labels, or leave out ",
+        Argument("start_labels"),
+        "; in Python, initial_centers may break pairs",
+    )
     first, second = array[problem.must_link].T
     for i, j in problem.must_link[first != second]:
         raise InputError(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans._numbers import count
-from certikmeans.errors import InputError
+from certikmeans.errors import Argument, InputError, Message
 
 
 @final
@@ -122,14 +122,14 @@ def canonical_pairs(links: Links, n_points: int) -> NDArray[np.int64]:
         outside = ((pairs < 0) | (pairs >= n_points)).any(axis=1)
         row = int(np.flatnonzero(outside)[0])
         first, last = links.base, n_points - 1 + links.base
-        count_from = ""
+        count_from: tuple[str | Argument, ...] = ()
         if not links.base and links.from_file:
-            count_from = "; if the file counts from 1, read it with one_based=True"
+            count_from = ("; if the file counts from 1, pass ", Argument("one_based", "True"))
         elif not links.base:
-            count_from = "; if the pairs count from 1, subtract 1"
+            count_from = ("; if the pairs count from 1, subtract 1",)
         raise InputError(
             f"{links.where(row)}: pair {links.shown(row)} names a point that does not exist",
-            hint=f"the {n_points} points are numbered {first} to {last}{count_from}",
+            hint=Message(f"the {n_points} points are numbered {first} to {last}", *count_from),
         )
     loops = pairs[:, 0] == pairs[:, 1]
     if loops.any():

@@ -20,9 +20,10 @@ from certikmeans.problem.io.table import (
     normalize_labels,
     note_row_numbers,
     parse_column_number,
+    text_column_hint,
     validate_points,
 )
-from certikmeans.problem.io.text import did_you_mean, format_list, quote
+from certikmeans.problem.io.text import did_you_mean, format_list
 
 # Larger arrays are mapped, not copied: pages come from the file when they are looked at.
 MMAP_MIN_BYTES = 1 << 26
@@ -222,8 +223,7 @@ def _check_numeric(field: Any, where: str) -> None:
     if not any(is_kind(field.type) for is_kind in numeric):
         raise InputError(
             f"{where} holds {field.type}, not numbers",
-            hint=f"if it holds class labels, pass label_column={quote(field.name)} "
-            f"(they are not a feature); otherwise leave it out with drop={quote(field.name)}",
+            hint=text_column_hint(field.name),
         )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans._numbers import count
-from certikmeans.errors import InputError
+from certikmeans.errors import Argument, InputError, Message
 from certikmeans.problem.constraints import chain_pairs
 from certikmeans.problem.io.binary import read_archive, read_array
 from certikmeans.problem.io.text import (
@@ -37,6 +37,12 @@ from certikmeans.problem.io.text import (
 )
 from certikmeans.problem.links import Links
 
+_STATE_KIND = (
+    "state the kind of the whole file, ",
+    Argument("kind", "'must'"),
+    " or ",
+    Argument("kind", "'cannot'"),
+)
 _SAVEZ_EXAMPLE = "np.savez(path, ml=must_links, cl=cannot_links)"
 _MAX_ARRAY_INDEX = 2**53
 _KIND_OF_KEY = {"ml": "must", "must_link": "must", "cl": "cannot", "cannot_link": "cannot"}
@@ -77,7 +83,7 @@ def _require_kind(kind: str | None, where: str) -> str:
     if kind is None:
         raise InputError(
             f"{where}: the pairs do not say their kind",
-            hint=f"say it for the whole file, kind='must' or kind='cannot', or save {_SAVEZ_EXAMPLE}",
+            hint=Message(*_STATE_KIND, f", or save {_SAVEZ_EXAMPLE}"),
         )
     return kind
 
@@ -341,7 +347,7 @@ def _check_kind(found: LinkFile, kind: Kind | None) -> None:
         raise InputError(
             f"{other.where(0)}: {other.shown(0)} is a {word}-link, "
             f"but the file was given as {kind}-links",
-            hint="read a file that holds both kinds with kind=None",
+            hint=Message("read a file that holds both kinds with ", Argument("kind", "None")),
         )
 
 
@@ -399,7 +405,7 @@ def _from_rows(
     if kind is None:
         raise InputError(
             f"{file.where(start)}: pair {file.shown(start)} does not say its kind",
-            hint=f"say it for the whole file, kind='must' or kind='cannot', or write {_TAGGED}",
+            hint=Message(*_STATE_KIND, f", or write {_TAGGED}"),
         )
     return _links_from_rows(file, table, np.full(len(table), -1.0), rows, base)
 
@@ -414,8 +420,11 @@ def _must_links(file: TextFile, start: int, base: int) -> LinkFile:
             raise InputError(
                 f"{file.where(start)}: cannot tell a group of three points from a must-link "
                 f"'i j 1': {file.shown(start)}",
-                hint="read signed pairs with kind=None; write groups as JSON: "
-                '{"groups": [[0, 1, 2]]}',
+                hint=Message(
+                    "read signed pairs with ",
+                    Argument("kind", "None"),
+                    '; write groups as JSON: {"groups": [[0, 1, 2]]}',
+                ),
             )
         return _links_from_rows(file, table[:, :2], table[:, 2], rows, base)
     if table is not None and table.shape[1] == 2:
@@ -496,7 +505,10 @@ def _row_error(file: TextFile, row: int, start: int, expected: str) -> InputErro
         f"here with cells separated by {file.delimiter_name}"
     )
     if expected != _GROUPS and len(cells) >= 3 and all(map(_is_whole, cells)):
-        hint = "groups of points 'i j k ...' are read as must-links only: kind='must'"
+        hint = Message(
+            "groups of points 'i j k ...' are read as must-links only: ",
+            Argument("kind", "'must'"),
+        )
     return InputError(
         f"{file.where(row)}: expected {expected}{example}, got {file.shown(row)}{detail}",
         hint=hint,
@@ -514,11 +526,10 @@ def _links_from_rows(
     low = (pairs < base).any(axis=1)
     if low.any():
         at = int(np.flatnonzero(low)[0])
-        counts = "1, as one_based=True says" if base else "0"
         raise InputError(
             f"{file.where(rows[at])}: point {pairs[at].min()} does not exist, "
-            f"points are numbered from {counts}: {file.shown(rows[at])}",
-            hint="if the file counts from 0, leave out one_based=True"
+            f"points are numbered from {base}: {file.shown(rows[at])}",
+            hint=Message("if the file counts from 0, leave out ", Argument("one_based", "True"))
             if base
             else "correct the index",
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.errors import InputError
+from certikmeans.errors import Argument, InputError, Message
 from certikmeans.problem.io.binary import read_array, read_npy, read_npz, read_parquet
 from certikmeans.problem.io.table import (
     ColumnChoice,
@@ -153,7 +153,10 @@ def _read_label_lines(path: PathLike, name: str) -> NDArray[Any]:
             if not set(",;\t").isdisjoint(label):
                 raise InputError(
                     f"{name}, line {at}: expected one label, got {quote(label)}",
-                    hint="write one label per line; a column of the points: label_column=...",
+                    hint=Message(
+                        "write one label per line; a column of the points: ",
+                        Argument("label_column", "..."),
+                    ),
                 )
     return labels_from_text([label.strip('"') for _, label in kept], name)
 

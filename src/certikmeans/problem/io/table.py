@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans._numbers import count
-from certikmeans.errors import InputError
+from certikmeans.errors import Argument, InputError, Message
 from certikmeans.problem.arrays import column_ranges
 from certikmeans.problem.io.text import did_you_mean, format_list, quote
 
@@ -263,6 +263,16 @@ def _plain_numbers(given: tuple[str | int, ...], n_columns: int) -> frozenset[in
     )
 
 
+def text_column_hint(name: str) -> Message:
+    """What to do about a column that holds text."""
+    return Message(
+        "if it holds class labels, pass ",
+        Argument("label_column", quote(name)),
+        " (they are not a feature); otherwise leave it out with ",
+        Argument("drop", quote(name)),
+    )
+
+
 def note_row_numbers(
     points: NDArray[np.float64], features: Names, number: int, path: str
 ) -> tuple[str, ...]:
@@ -283,8 +293,10 @@ def note_row_numbers(
     title = describe_column(0, features) if features else describe_column(number, None)
     name = number if features is None else features[0]
     return (
-        f"{path}: {title} looks like row numbers and is read as a feature; "
-        f"if so, pass drop={quote(name)}",
+        Message(
+            f"{path}: {title} looks like row numbers and is read as a feature; if so, pass ",
+            Argument("drop", quote(name)),
+        ),
     )
 
 

@@ -18,7 +18,7 @@ from typing import Literal, final, get_args
 
 import numpy as np
 
-from certikmeans.errors import InputError
+from certikmeans.errors import Argument, InputError, Message
 from certikmeans.problem.io.table import (
     ALL_COLUMNS,
     ColumnChoice,
@@ -30,6 +30,7 @@ from certikmeans.problem.io.table import (
     normalize_labels,
     note_row_numbers,
     parse_column_number,
+    text_column_hint,
 )
 from certikmeans.problem.io.text import (
     MAX_QUOTE,
@@ -135,17 +136,20 @@ def _detect_sizes(file: TextFile) -> HeaderRow | None:
         return None
     as_sizes = f"the sizes: {sizes.n_points} points of {sizes.n_features} features"
     if sizes.matches:
-        note = (
-            f"{file.where(0)}: {sizes.text!r} is read as {as_sizes}; "
-            "if it is a point, say header='none'"
+        note: str = Message(
+            f"{file.where(0)}: {sizes.text!r} is read as {as_sizes}; if it is a point, pass ",
+            Argument("header", "'none'"),
         )
         return HeaderRow(False, n_clusters=sizes.n_clusters, notes=(note,))
     if sizes.nearly_matches:
         raise InputError(
             f"{file.where(0)}: {sizes.text!r} could be the first of {len(file)} points, or "
             f"{as_sizes}, but {sizes.n_rows} rows follow",
-            hint="if it is a point, say header='none'; else restore the missing rows or correct "
-            "the first line",
+            hint=Message(
+                "if it is a point, pass ",
+                Argument("header", "'none'"),
+                "; else restore the missing rows or correct the first line",
+            ),
         )
     note = (
         f"{file.where(0)}: {sizes.text!r} is read as a point, not as {as_sizes}, "
@@ -177,7 +181,11 @@ def _require_sizes(file: TextFile) -> HeaderRow:
     if sizes is None:
         raise InputError(
             f"{file.where(0)}: {file.shown(0)} is not 'n d' or 'n d k'",
-            hint="leave out header='sizes' if the first line is a point or names the columns",
+            hint=Message(
+                "leave out ",
+                Argument("header", "'sizes'"),
+                " if the first line is a point or names the columns",
+            ),
         )
     if not sizes.matches:
         raise InputError(
@@ -242,7 +250,7 @@ def _is_labeled_point(file: TextFile, column: int) -> bool:
     raise InputError(
         f"{file.where(0)}: cannot tell whether this is a header or a point labelled "
         f"{quote(mine)}: {file.shown(0)}",
-        hint="say which: header='names' or header='none'",
+        hint=Message("pass ", Argument("header", "'names'"), " or ", Argument("header", "'none'")),
     )
 
 
@@ -349,10 +357,7 @@ def _cell_error(file: TextFile, row: int, column: int, start: int, names: Names)
             names, title = None, describe_column(column, None)
         name = names[column] if names else str(column)
         problem = f"holds text in every row, here {quote(cell)}"
-        hint = (
-            f"if it holds class labels, pass label_column={quote(name)} "
-            f"(they are not a feature); otherwise leave it out with drop={quote(name)}"
-        )
+        hint = text_column_hint(name)
     else:
         problem, hint = f"{quote(cell)} is not a number", "correct the cell or remove the row"
     return InputError(f"{file.where(row)}: {title} {problem}", hint=hint)
