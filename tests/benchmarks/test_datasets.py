@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.datasets import highdim, many
 from benchmarks.datasets.base import MissingDataError, Sizes
-from benchmarks.datasets.paper import SPNET3D_FILE, SAMPLES, Instance, read_spnet3d, real
+from benchmarks.datasets.paper import SAMPLES, SPNET3D_FILE, Instance, read_spnet3d, real
 from benchmarks.datasets.published import data_dir
 from benchmarks.metrics import recomputed_cost, scores, violated_pairs
 

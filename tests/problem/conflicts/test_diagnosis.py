@@ -10,8 +10,8 @@ import pytest
 from certikmeans import Constraints
 from certikmeans.errors import InputError
 from certikmeans.problem.conflicts.conflict_sets import (
-    is_colorable,
     disjoint_conflicts,
+    is_colorable,
     uncolorable_subset,
 )
 from certikmeans.problem.conflicts.graph import PairGraph
