@@ -52,7 +52,7 @@ def test_solve_tells_certainty_beside_all_else(line, tmp_path):
 def test_a_bad_slack_is_refused_before_anything_is_read(command, slack, tmp_path):
     done = run(*command.split(), "absent.csv", "-k", 2, "--slack", slack, cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: slack: ")
+    assert done.stderr.startswith("error: --slack: ")
     assert "hint: 0.001" in done.stderr
 
 

@@ -105,8 +105,8 @@ def test_a_time_limit_that_is_none_is_refused(solved, seconds):
     assert done.returncode == ExitCode.BAD_INPUT
     assert done.stdout == ""
     assert done.stderr == (
-        f"error: time limit: {seconds} is not a positive number of seconds\n"
-        "hint: 0 or none: no limit\n"
+        f"error: --time-limit: {seconds} is not a positive number of seconds\n"
+        "hint: 0 or none switches the limit off\n"
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans._numbers import count, percent_in_full, plain_number
-from certikmeans.errors import InputError
+from certikmeans.errors import Argument, InputError, Message
 
 if TYPE_CHECKING:
     from certikmeans.certainty.compute import CertificateClaim
@@ -26,7 +26,7 @@ def validate_slack(slack: Any) -> float:
     value = plain_number(slack)
     if not 0.0 <= value <= 1.0:
         raise InputError(
-            f"slack: {slack!r} is not a share from 0 to 1",
+            Message(Argument("slack"), f": {slack!r} is not a share from 0 to 1"),
             hint="0.001 speaks of all labellings within 0.1 % of the cost",
         )
     return value

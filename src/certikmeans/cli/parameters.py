@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from certikmeans._atomic import is_special, open_beside
-from certikmeans.errors import InputError
+from certikmeans.errors import Argument, InputError, Message
 
 # Options are listed under these titles, in this order.
 INPUT, PAIRS, PROOF, LIMITS, OUTPUT = "Input", "Pairs", "Proof", "Limits", "Output"
@@ -128,8 +128,8 @@ def parse_seconds(text: str) -> float:
         seconds = math.nan
     if not seconds > 0.0:
         raise InputError(
-            f"time limit: {text} is not a positive number of seconds",
-            hint="0 or none: no limit",
+            Message(Argument("time_limit"), f": {text} is not a positive number of seconds"),
+            hint="0 or none switches the limit off",
         )
     return seconds
 
@@ -146,7 +146,8 @@ def parse_fraction(text: str, name: str = "gap") -> float:
         return float(Decimal(number[:-1].strip()) / 100 if number.endswith("%") else number)
     except (ValueError, ArithmeticError) as error:
         raise InputError(
-            f"{name}: {text!r} is not a number", hint="0.001 or 0.1% stands for 0.1 % of the cost"
+            Message(Argument(name), f": {text!r} is not a number"),
+            hint="0.001 or 0.1% stands for 0.1 % of the cost",
         ) from error
 
 
