@@ -1,15 +1,20 @@
-"""Long sweeps: the fast suite takes the first seeds of each test, the slow one the others."""
+"""Seeds of the suites: the fast one takes the first seeds of each test, the slow one the others."""
 
 from __future__ import annotations
 
 import pytest
 
-FAST_SEEDS = 50
+SMOKE_SEEDS = 2  # make quick
+FAST_SEEDS = 50  # make test
 
 
-@pytest.hookimpl(tryfirst=True)  # before slow tests are left out
+@pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items):
     for item in items:
         seed = getattr(item, "callspec", None) and item.callspec.params.get("seed")
         if isinstance(seed, int) and seed >= FAST_SEEDS:
             item.add_marker(pytest.mark.slow)
+        elif item.get_closest_marker("slow") is None and not (
+            isinstance(seed, int) and seed >= SMOKE_SEEDS
+        ):
+            item.add_marker(pytest.mark.smoke)

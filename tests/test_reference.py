@@ -1,4 +1,4 @@
-"""The reference has every public name, once, and the site is built without a warning."""
+"""The reference lists every public name once, and warnings of the site build are errors."""
 
 from __future__ import annotations
 
@@ -22,38 +22,44 @@ NAMED = [
 ]
 
 
-def test_every_public_name_is_described():
-    wanted = {f"certikmeans.{name}" for name in certikmeans.__all__ if name != "__version__"}
+def test_every_public_name_is_listed():
+    """A deprecated alias is another name of a listed object."""
+    public = {name: getattr(certikmeans, name) for name in certikmeans.__all__}
+    del public["__version__"]
+    wanted = {f"certikmeans.{name}" for name, thing in public.items() if thing.__name__ == name}
+    assert len(wanted) >= len(public) - 1
     wanted |= {f"certikmeans.baselines.{name}" for name in baselines.__all__}
     lost = sorted(wanted - set(NAMED))
     assert lost == [], "add '::: NAME' to a page of docs/reference"
 
 
-def test_no_name_is_described_twice():
+def test_no_name_is_listed_twice():
     assert len(NAMED) == len(set(NAMED))
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_names_exist(name):
+def exists(name):
     module, _, last = name.rpartition(".")
-    assert hasattr(import_module(module), last) or import_module(name)
+    return find_spec(module) is not None and hasattr(import_module(module), last)
 
 
-def test_menu_finds_new_pages():
+def test_listed_names_exist():
+    assert [name for name in NAMED if not exists(name)] == []
+
+
+def test_menu_includes_new_pages():
     assert ordered("a", ("z",), ["a/new.md", "a/z.md"]) == ["a/z.md", "a/new.md"]
     assert "- [New page](new.md)" in contents("Guides", {"new.md": "# New page\n"})
     assert title_of("no heading") == ""
 
 
-def test_warnings_are_errors():
+def test_docs_target_is_strict():
     """With --quiet mkdocs would not count them."""
     rule = re.search(r"^docs:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert "mkdocs build --strict\n" in rule.group(1)
 
 
 @pytest.mark.slow
-def test_a_broken_link_fails_the_build(tmp_path):
-    """Warnings are errors: this is what `make docs` is for."""
+def test_broken_link_fails_the_build(tmp_path):
     if find_spec("mkdocs") is None:
         pytest.skip("the site is built with the extra 'docs'")
     settings = (

@@ -1,4 +1,4 @@
-"""`make release-check` refuses what must not be shipped."""
+"""`make release-check` rejects archives with missing or surplus files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def packed(folder, more_in_wheel=(), more_in_archive=(), without=()):
     return wheel, archive
 
 
-def test_lean_files_pass(tmp_path, capsys):
+def test_valid_archives_pass(tmp_path, capsys):
     release_check.check_contents(*packed(tmp_path))
     assert ": 3 files" in capsys.readouterr().out
 
@@ -46,7 +46,7 @@ def test_lean_files_pass(tmp_path, capsys):
         ({"without": ["LICENSE"]}, "lacks"),
     ],
 )
-def test_others_are_refused(tmp_path, change, complaint):
+def test_invalid_archives_are_rejected(tmp_path, change, complaint):
     with pytest.raises(SystemExit, match=complaint):
         release_check.check_contents(*packed(tmp_path, **change))
 
@@ -59,7 +59,7 @@ def test_others_are_refused(tmp_path, change, complaint):
         ("nothing", "do not work"),
     ],
 )
-def test_links_of_the_package_page_are_followed(tmp_path, page, complaint):
+def test_broken_package_page_is_rejected(tmp_path, page, complaint):
     wheel = tmp_path / "a-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as target:
         target.writestr("a-1.0.dist-info/METADATA", page)
@@ -67,7 +67,7 @@ def test_links_of_the_package_page_are_followed(tmp_path, page, complaint):
         release_check.check_package_page(wheel, "1.0")
 
 
-def test_a_good_package_page_passes(tmp_path, capsys):
+def test_valid_package_page_passes(tmp_path, capsys):
     wheel = tmp_path / "a-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as target:
         text = "[a](https://x.org/y/blob/v1.0/README.md#cite) [b](https://x.org)"
@@ -76,5 +76,5 @@ def test_a_good_package_page_passes(tmp_path, capsys):
     assert "2 links, 1 of them" in capsys.readouterr().out
 
 
-def test_an_unknown_python_is_not_found():
+def test_unknown_python():
     assert release_check.python_named("2.99") is None

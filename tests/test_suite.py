@@ -1,29 +1,31 @@
-"""What is asked of the tests themselves: none can end early unseen, none looks at the clock."""
+"""Rules for the tests themselves: no test ends before it asserts, none asserts wall time."""
 
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.rglob("test_*.py"))
 CLOCKS = {"perf_counter", "monotonic", "process_time", "elapsed"}
-# Deadlines of runs in processes of their own, which have to be waited for, and of workers that
-# never answer.
-MAY_LOOK_AT_THE_CLOCK = {
+# Deadlines of runs in processes of their own, and of workers that never answer.
+MAY_READ_CLOCK = {
     "benchmarks/test_runner.py",
-    "cluster/test_dask.py",
-    "contract/test_silent.py",
+    "parallel/test_dask.py",
+    "parallel/test_unresponsive_workers.py",
 }
 
 
-def functions_of(path):
-    """Every test function of a file, without the functions that it defines for others to call."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            yield node, list(_own(node))
+@cache
+def functions_under_test():
+    """File, test function and its own nodes, without those of nested functions."""
+    return [
+        (path.relative_to(HERE).as_posix(), node, list(_own(node)))
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
 
 
 def _own(node):
@@ -33,29 +35,29 @@ def _own(node):
             yield from _own(child)
 
 
-def name_of(path):
-    return path.relative_to(HERE).as_posix()
+def test_suite_is_found():
+    assert len(functions_under_test()) > 500
 
 
-def test_there_are_tests():
-    assert sum(1 for path in FILES for _ in functions_of(path)) > 500
+def test_no_early_return():
+    offenders = [
+        f"{file}:{node.lineno} {test.name}"
+        for file, test, nodes in functions_under_test()
+        for node in nodes
+        if isinstance(node, ast.Return | ast.Continue)
+    ]
+    assert offenders == [], "may end before it asserts: redraw the instance instead"
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_no_test_can_pass_empty(path):
-    for test, nodes in functions_of(path):
-        early = [node.lineno for node in nodes if isinstance(node, ast.Return | ast.Continue)]
-        assert not early, f"{test.name} may end before it asserts: draw until it need not"
-
-
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_the_fast_suite_asserts_no_wall_time(path):
-    if name_of(path) not in MAY_LOOK_AT_THE_CLOCK:
-        for test, nodes in functions_of(path):
-            slow = any("mark.slow" in ast.unparse(mark) for mark in test.decorator_list)
-            looks = {
-                node.attr
-                for node in nodes
-                if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
-            }
-            assert slow or not looks & CLOCKS, test.name
+def test_fast_suite_asserts_no_wall_time():
+    offenders = [
+        f"{file}:{node.lineno} {test.name}"
+        for file, test, nodes in functions_under_test()
+        if file not in MAY_READ_CLOCK
+        and not any("mark.slow" in ast.unparse(mark) for mark in test.decorator_list)
+        for node in nodes
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Load)
+        and node.attr in CLOCKS
+    ]
+    assert offenders == []

@@ -1,8 +1,8 @@
-"""``python -m tools.release_check``: are the files in dist/ what a user can install and run?
+"""``python -m tools.release_check``: check that the files in dist/ install and run.
 
-Looks into the wheel and the source archive (no more than that with ``--contents``, as `make dist`
-does), then installs each into an environment of its own, away from the checkout, with every Python
-from 3.11 to 3.13 that is there (the archive with one), and runs the demo. `make release-check`
+Checks the contents of the wheel and the source archive (``--contents``: nothing else, as in
+`make dist`), then installs each into a fresh environment outside the checkout, the wheel with every
+installed Python from 3.11 to 3.15, the archive with one, and runs the demo. `make release-check`
 builds dist/ first.
 """
 
@@ -22,11 +22,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 FORBIDDEN_CONTENT = re.compile(
     r"__pycache__|\.py[cod]$|\.nb[ci]$|\.jsonl$|/\.(git|venv|hypothesis|mypy_cache|ruff_cache)/"
 )
-LARGEST_BYTES = {"wheel": 1_000_000, "source archive": 3_000_000}
+MAX_BYTES = {"wheel": 1_000_000, "source archive": 3_000_000}
 
 # What is run in each environment, from an empty directory.
 SMOKE = """\
@@ -47,42 +47,42 @@ assert certikmeans.check_certificate(rows, content, n_clusters=2).accepted
 
 
 def fail(message: str) -> None:
-    """End with a message."""
+    """Exit with a message."""
     raise SystemExit(f"release-check: {message}")
 
 
 def python_named(version: str) -> Path | None:
-    """An interpreter of this version: on the path, or kept by pyenv or uv."""
+    """Find an interpreter of this version: on the path, or installed by pyenv or uv."""
     names = [shutil.which(f"python{version}")]
-    for tool, ask, where in (("pyenv", ["root"], "versions"), ("uv", ["python", "dir"], ".")):
+    for tool, arguments, where in (("pyenv", ["root"], "versions"), ("uv", ["python", "dir"], ".")):
         found = shutil.which(tool)
         if found:
-            asked = subprocess.run([found, *ask], capture_output=True, text=True)
-            place = Path(asked.stdout.strip()) / where
+            shown = subprocess.run([found, *arguments], capture_output=True, text=True)
+            place = Path(shown.stdout.strip()) / where
             names += sorted(map(str, place.glob(f"*{version}*/bin/python{version}")))
     for name in filter(None, names):
-        asked = subprocess.run([name, "--version"], capture_output=True, text=True)
-        if asked.returncode == 0 and asked.stdout.startswith(f"Python {version}"):
+        shown = subprocess.run([name, "--version"], capture_output=True, text=True)
+        if shown.returncode == 0 and shown.stdout.startswith(f"Python {version}"):
             return Path(name)
     return None
 
 
 def check_contents(wheel: Path, archive: Path) -> None:
-    """Everything that belongs there, and nothing else."""
+    """Check that required files are in the archives, and no others."""
     with zipfile.ZipFile(wheel) as packed, tarfile.open(archive) as sources:
         inside = {"wheel": packed.namelist(), "source archive": sources.getnames()}
     for kind, path in (("wheel", wheel), ("source archive", archive)):
         stray = [name for name in inside[kind] if FORBIDDEN_CONTENT.search(name)]
         if stray:
             fail(f"the {kind} has {len(stray)} files that do not belong there: {stray[:3]}")
-        if path.stat().st_size > LARGEST_BYTES[kind]:
+        if path.stat().st_size > MAX_BYTES[kind]:
             fail(f"the {kind} has {path.stat().st_size:,} bytes")
         needed = ["certikmeans/py.typed", "certikmeans/data/iris_pairs.txt"]
         if kind == "source archive":
-            needed += ["/README.md", "/tests/test_solver.py", "/mkdocs.yml", "/LICENSE"]
-        lost = [name for name in needed if not any(one.endswith(name) for one in inside[kind])]
-        if lost:
-            fail(f"the {kind} lacks {lost}")
+            needed += ["/README.md", "/tests/solver/test_solve.py", "/mkdocs.yml", "/LICENSE"]
+        missing = [name for name in needed if not any(one.endswith(name) for one in inside[kind])]
+        if missing:
+            fail(f"the {kind} lacks {missing}")
         print(f"{path.name}: {len(inside[kind])} files, {path.stat().st_size:,} bytes")
     others = {name.split("/")[0] for name in inside["wheel"]} - {"certikmeans"}
     if any(not name.endswith(".dist-info") for name in others):
@@ -90,7 +90,7 @@ def check_contents(wheel: Path, archive: Path) -> None:
 
 
 def check_package_page(wheel: Path, version: str) -> None:
-    """Links of the long description are absolute, and ours lead to files that exist."""
+    """Check that links of the long description are absolute and that files behind ours exist."""
     content = zipfile.ZipFile(wheel)
     name = next(one for one in content.namelist() if one.endswith(".dist-info/METADATA"))
     page = content.read(name).decode()
@@ -103,9 +103,9 @@ def check_package_page(wheel: Path, version: str) -> None:
         for one in links
         if (found := re.search(rf"/(?:blob|raw)/v{re.escape(version)}/([^#]+)", one))
     ]
-    lost = [one for one in ours if not (ROOT / one).exists()]
-    if lost or not ours:
-        fail(f"links to files that are not there: {lost}")
+    missing = [one for one in ours if not (ROOT / one).exists()]
+    if missing or not ours:
+        fail(f"links to files that are not there: {missing}")
     print(f"package page: {len(links)} links, {len(ours)} of them to files of the sources")
 
 
@@ -134,7 +134,7 @@ def check_install(python: Path, what: Path, version: str) -> None:
         subprocess.run(demo, check=True, cwd=work, env=own, capture_output=True)
         made = {path.name for path in (work / "out").iterdir()}
         if not made >= {"iris.json", "iris.png", "iris.certificate"}:
-            fail(f"the demo left only {made}")
+            fail(f"the demo wrote only {made}")
     ran = time.perf_counter()
     print(
         f"{python} and {what.name}: installed in {installed - began:.0f} s, "
@@ -144,25 +144,25 @@ def check_install(python: Path, what: Path, version: str) -> None:
 
 
 def main() -> None:
-    """Check the files, then every Python there is."""
+    """Check the files, then install them with every Python found."""
     parser = argparse.ArgumentParser(prog="python -m tools.release_check", description=__doc__)
-    parser.add_argument("--contents", action="store_true", help="look into the files, no more")
-    asked = parser.parse_args()
+    parser.add_argument("--contents", action="store_true", help="check the files only")
+    arguments = parser.parse_args()
     wheels, archives = sorted(DIST.glob("*.whl")), sorted(DIST.glob("*.tar.gz"))
     if len(wheels) != 1 or len(archives) != 1:
         fail("dist/ must hold one wheel and one source archive: make dist")
     version = wheels[0].name.split("-")[1]
     check_contents(wheels[0], archives[0])
     check_package_page(wheels[0], version)
-    if asked.contents:
+    if arguments.contents:
         return
     found = {one: python_named(one) for one in PYTHONS}
-    there = [path for path in found.values() if path is not None]
-    for python in there:
+    interpreters = [path for path in found.values() if path is not None]
+    for python in interpreters:
         check_install(python, wheels[0], version)
-    check_install(there[0] if there else Path(sys.executable), archives[0], version)
+    check_install(interpreters[0] if interpreters else Path(sys.executable), archives[0], version)
     missing = [one for one, path in found.items() if path is None]
-    print("passed" + (f"; not here, so not tried: {', '.join(missing)}" if missing else ""))
+    print("passed" + (f"; not installed, so not tested: {', '.join(missing)}" if missing else ""))
 
 
 if __name__ == "__main__":
