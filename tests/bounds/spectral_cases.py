@@ -1,4 +1,4 @@
-"""Instances, random evidence and liars for the spectral bounds and for their checker."""
+"""Instances and random evidence for the spectral bound and its verifier."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.bounds.sdp_cases import exact_costs, reduced_of
 
 
 def random_instance(seed, *, least_groups=2):
-    """The first feasible instance from this seed on with something to prove: problem, presolved."""
+    """First feasible instance of a seed with at least ``least_groups`` groups; also presolved."""
     for step in range(1000):
         problem = feasible_problem(1000 * seed + step, largest=6, min_clusters=1 + step % 2)
         done = reduced_of(problem)
@@ -25,9 +25,9 @@ def random_instance(seed, *, least_groups=2):
 
 
 def separated_blobs(rng, shift=0.0, scale=1.0, ratio=6.0):
-    """Few points in clusters far apart with extreme weights, and an optimal labelling.
+    """Few points in separated clusters with extreme weights, and an optimal labelling.
 
-    Bounds meet the optimum here, so an error in the last place shows.
+    Bounds are tight here, so that an error in the last place shows.
     """
     k = int(rng.integers(2, 4))
     n = int(rng.integers(k + 2, 8))
@@ -39,7 +39,7 @@ def separated_blobs(rng, shift=0.0, scale=1.0, ratio=6.0):
 
 
 def random_evidence(rng, reduced, size):
-    """Multipliers of any sign and size; labels, nodes and spikes that say nothing."""
+    """Random multipliers of any sign and size, with random labels, nodes and links."""
     n, k = reduced.n_groups, reduced.n_clusters
     labels = rng.integers(k, size=n)
     every = [(a, b) for a in range(k) for b in range(k) if a != b and b <= labels.max()]
@@ -58,7 +58,7 @@ def random_evidence(rng, reduced, size):
     edges = reduced.graph.edges()
     link_pairs = np.concatenate([edges, rng.integers(n, size=(int(rng.integers(0, 4)), 2))])
     link_pairs = link_pairs[rng.random(len(link_pairs)) < 0.7].astype(np.int64)
-    # Against points of weight w, a spike of the matrix M is w times a multiplier.
+    # For points of weight w, a link multiplier of the matrix M is w times that of Z.
     link_multipliers = size * 10.0 ** rng.integers(-4, 2) * rng.normal(size=len(link_pairs))
     return SpectralMultipliers(
         labels, pairs.reshape(-1, 2), nodes, coefficients, link_pairs, link_multipliers
@@ -70,7 +70,7 @@ def least_cost(problem, done):
 
 
 def with_pairs(rng, n, d, k, spread):
-    """Overlapping clusters, must-links and cannot-links from the truth, weights: done, labels."""
+    """Overlapping clusters with true must-links and cannot-links, and weights: done, labels."""
     truth = np.concatenate([np.arange(k), rng.integers(k, size=n - k)])
     points = rng.normal(size=(k, d))[truth] * 3.0 + spread * rng.normal(size=(n, d))
     ends = rng.integers(n, size=(n, 2))
@@ -84,13 +84,10 @@ def with_pairs(rng, n, d, k, spread):
     return done, done.presolve_labels(truth)
 
 
-# The multipliers of the spectral bound one by one: where a larger method starts from.
-
-
 def dense_multipliers(problem: ReducedProblem, evidence: SpectralMultipliers) -> MatrixMultipliers:
-    """The same for the semidefinite bound: an n x n matrix, so for a few thousand groups at most.
+    """The same multipliers for the SDP bound, as an n x n matrix.
 
-    ``Lambda`` belongs to M, that of the semidefinite bound to Z: ``L_st = v_s v_t Lambda_st``.
+    ``Lambda`` belongs to M, that of the SDP bound to Z: ``L_st = v_s v_t Lambda_st``.
     """
     usable = valid_multipliers(problem, evidence)
     zeros = MatrixMultipliers.zeros(problem.n_groups)

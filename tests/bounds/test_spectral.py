@@ -1,4 +1,4 @@
-"""Spectral floor and closed form: below every labelling, whatever the evidence; tight if apart."""
+"""Spectral bound: valid for any evidence, tight on separated clusters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from certikmeans.bounds.spectral import (
     eigenvalue_bound,
     safe_value,
 )
-from certikmeans.bounds.spectral import gram as gram_module
+from certikmeans.bounds.spectral.ascent import SpectralAscentParams
 from certikmeans.problem import CannotLinks, ReducedProblem
 from certikmeans.problem.label_constraints import CannotLinkGraph
 from certikmeans.testing.oracle import brute_force, exact_cost
@@ -36,8 +36,8 @@ def total_of(reduced):
     return SdpModel.of(reduced).total
 
 
-def by_hand(points, weights, n_clusters):
-    """A reduced problem without presolve: coordinates as they are."""
+def without_presolve(points, weights, n_clusters):
+    """Reduced problem with the coordinates as given."""
     n = len(points)
     nothing = np.empty(0, dtype=np.int64)
     graph = CannotLinkGraph(
@@ -48,7 +48,7 @@ def by_hand(points, weights, n_clusters):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_any_evidence_proves_a_bound(seed):
+def test_any_evidence_gives_valid_bound(seed):
     problem, done = random_instance(seed)
     least = least_cost(problem, done)
     assert Fraction(eigenvalue_bound(done.reduced)) <= least
@@ -61,7 +61,7 @@ def test_any_evidence_proves_a_bound(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_closed_form_is_below_every_labelling(seed):
+def test_closed_form_below_all_labellings(seed):
     problem, done = random_instance(seed, least_groups=3)
     least = least_cost(problem, done)
     rng = np.random.default_rng(seed)
@@ -74,46 +74,47 @@ def test_closed_form_is_below_every_labelling(seed):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_ascent_stays_below_every_labelling(seed):
+def test_ascent_below_all_labellings(seed):
     problem, done = random_instance(seed, least_groups=4)
     least = least_cost(problem, done)
     best = done.presolve_labels(np.array(brute_force(problem)[1]))
     start = closed_form(done.reduced, best)
-    found = ascend(done.reduced, start, n_columns=60, steps=10)
+    found = ascend(done.reduced, start, params=SpectralAscentParams(n_columns=60, steps=10))
     assert Fraction(found.value) <= least
     assert found.value >= start.value
     assert found.value == safe_value(done.reduced, found.evidence)
 
 
-def test_ascent_gains_on_clusters_that_overlap():
+def test_ascent_improves_on_overlapping_clusters():
     done, truth = blobs(400, 6, 3, 5.0)
     cost = cost_of(done.reduced, truth)
     start = closed_form(done.reduced, truth)
-    found = ascend(done.reduced, start, n_columns=60, steps=30)
+    found = ascend(done.reduced, start, params=SpectralAscentParams(n_columns=60, steps=30))
     assert start.value < 0.999 * found.value
     assert found.value <= cost
-    again = ascend(done.reduced, found, n_columns=60, steps=5)  # from any proof
+    # The start may be any proof, not only one in closed form.
+    again = ascend(done.reduced, found, params=SpectralAscentParams(n_columns=60, steps=5))
     assert found.value <= again.value <= cost
-    asked = []
-    early = ascend(done.reduced, start, stop=lambda: asked.append(0) or len(asked) > 5)
+    calls = []
+    early = ascend(done.reduced, start, stop=lambda: calls.append(0) or len(calls) > 5)
     assert start.value <= early.value <= found.value
-    assert len(asked) == 6
+    assert len(calls) == 6
     assert closed_form(done.reduced, truth, lambda: True).value == eigenvalue_bound(done.reduced)
     assert len(dense_multipliers(done.reduced, SpectralMultipliers.zeros(400)).entries) == 400
 
 
-def test_amounts_at_cannot_links_help():
+def test_link_multipliers_raise_bound():
     rng = np.random.default_rng(0)
     points = rng.normal(size=(80, 3))
     points[40:, 0] += 4.0
     truth = np.repeat([0, 1], 40)
-    # Groups of the right cluster that lie in the left one, where their partner is.
+    # Groups of the right cluster that lie in the left one, beside their cannot-link partner.
     points[40:44, 0] -= 4.0
     links = [(i, 40 + i) for i in range(4)]
     with_links = reduced_of(Problem.from_data(points, 2, cannot_link=links))
     labels = with_links.presolve_labels(truth)
     start = closed_form(with_links.reduced, labels)
-    found = ascend(with_links.reduced, start, n_columns=60)
+    found = ascend(with_links.reduced, start, params=SpectralAscentParams(n_columns=60))
     assert len(found.evidence.link_pairs) > 0
     assert (found.evidence.link_multipliers < 0.0).any()
     without = SpectralMultipliers(
@@ -128,7 +129,7 @@ def test_amounts_at_cannot_links_help():
 @pytest.mark.parametrize("scale", [1e-50, 1e-30, 1.0, 1e30, 1e50])
 @pytest.mark.parametrize("shift", [0.0, 1e6])
 @pytest.mark.parametrize("ratio", [0.0, 6.0])
-def test_near_the_optimum_not_even_rounding_is_above(scale, shift, ratio):
+def test_rounding_near_optimum(scale, shift, ratio):
     met = 0
     for seed in range(4):
         problem, truth = separated_blobs(np.random.default_rng(seed), shift, scale, ratio)
@@ -142,14 +143,14 @@ def test_near_the_optimum_not_even_rounding_is_above(scale, shift, ratio):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_coordinates_without_presolve(seed):
+def test_coordinates_of_any_scale(seed):
     rng = np.random.default_rng(seed)
     n, k = 6, int(rng.integers(1, 4))
     d = int(rng.integers(1, 10))
     points = (rng.normal(size=(n, d)) + 10.0 ** rng.integers(0, 9)) * 10.0 ** rng.integers(-40, 40)
-    points *= 10.0 ** rng.integers(-20, 1, size=d)  # columns of all sizes
+    points *= 10.0 ** rng.integers(-20, 1, size=d)  # columns of different scale
     weights = 10.0 ** rng.uniform(-12, 12, size=n)
-    reduced = by_hand(points, weights, k)
+    reduced = without_presolve(points, weights, k)
     cost, labels = brute_force(Problem.from_data(points, k, weights=weights))
     assert Fraction(eigenvalue_bound(reduced)) <= cost
     assert Fraction(closed_form(reduced, np.array(labels)).value) <= cost
@@ -159,7 +160,7 @@ def test_coordinates_without_presolve(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_wrong_linear_algebra_does_not_make_a_wrong_bound(seed, monkeypatch):
+def test_valid_with_inaccurate_linear_algebra(seed, monkeypatch):
     problem, done = random_instance(seed)
     least = least_cost(problem, done)
     size = total_of(done.reduced)
@@ -177,7 +178,7 @@ def test_wrong_linear_algebra_does_not_make_a_wrong_bound(seed, monkeypatch):
 
 
 def as_matrix(reduced, evidence):
-    """The multipliers one by one, from their definition."""
+    """Matrix of the multipliers, from their definition."""
     n = reduced.n_groups
     labels = evidence.labels
     x, w = reduced.points, reduced.weights
@@ -203,7 +204,7 @@ def as_matrix(reduced, evidence):
 
 
 def sane_evidence(rng, reduced, labels):
-    """The closed form, with more nodes and spikes."""
+    """The closed form on more nodes, with link multipliers."""
     base = closed_form(reduced, labels).evidence
     p = len(base.pairs)
     assert p > 0
@@ -221,8 +222,7 @@ def sane_evidence(rng, reduced, labels):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_agrees_with_the_bound_by_matrices(seed, monkeypatch):
-    monkeypatch.setattr(gram_module, "CHUNK", 7)
+def test_agrees_with_sdp_bound(seed):
     rng = np.random.default_rng(seed)
     done, labels = with_pairs(rng, 40, 5, 3, 0.5)
     reduced = done.reduced
@@ -232,13 +232,14 @@ def test_agrees_with_the_bound_by_matrices(seed, monkeypatch):
         expected = safe_bound(model, matrix)
         ours = dense_multipliers(reduced, evidence).entries
         assert np.allclose(ours, matrix.entries, rtol=1e-9, atol=1e-9 * np.abs(ours).max())
-        assert safe_value(reduced, evidence) == pytest.approx(expected, rel=1e-7, abs=1e-9)
+        found = safe_value(reduced, evidence, chunk=7)
+        assert found == pytest.approx(expected, rel=1e-7, abs=1e-9)
         assert expected > 0.0
     zeros = safe_bound(model, MatrixMultipliers.zeros(reduced.n_groups))
-    assert eigenvalue_bound(reduced) == pytest.approx(zeros, rel=1e-9)
+    assert eigenvalue_bound(reduced, chunk=7) == pytest.approx(zeros, rel=1e-9)
 
 
-def test_one_cluster_is_exact():
+def test_one_cluster_exact():
     rng = np.random.default_rng(0)
     points, weights = rng.normal(size=(3000, 4)) + 1e6, rng.uniform(0.5, 3.0, size=3000)
     done = reduced_of(Problem.from_data(points, 1, weights=weights))
@@ -256,18 +257,18 @@ def test_as_many_clusters_as_groups(n_clusters):
     assert closed_form(done.reduced, np.arange(5)).value == 0.0
 
 
-def test_points_in_one_place():
+def test_coincident_points():
     done = reduced_of(Problem.from_data(np.ones((6, 2)), 3, cannot_link=[(0, 1)]))
     assert eigenvalue_bound(done.reduced) == 0.0
     assert closed_form(done.reduced, np.array([0, 1, 0, 0, 2, 2])).value == 0.0
 
 
 @pytest.mark.parametrize("k", [2, 5])
-def test_more_axes_than_points(k):
+def test_more_dims_than_points(k):
     rng = np.random.default_rng(k)
     points = 4.0 * rng.normal(size=(k, 300))[np.arange(60) % k] + rng.normal(size=(60, 300))
     by_axes = reduced_of(Problem.from_data(points, k)).reduced
-    plain = by_hand(points, np.ones(60), k)
+    plain = without_presolve(points, np.ones(60), k)
     assert eigenvalue_bound(plain) == pytest.approx(eigenvalue_bound(by_axes), rel=1e-9)
     labels = np.arange(60) % k
     cost = sum(((points[labels == a] - points[labels == a].mean(axis=0)) ** 2).sum()
@@ -291,7 +292,7 @@ def cost_of(reduced, labels):
 
 @pytest.mark.parametrize(("n", "d", "k", "spread", "gap"),
                          [(2000, 20, 5, 2.0, 1e-4), (3000, 10, 8, 0.5, 1e-4)])  # fmt: skip
-def test_clusters_apart_are_proven(n, d, k, spread, gap):
+def test_tight_on_separated_clusters(n, d, k, spread, gap):
     done, truth = blobs(n, d, k, spread)
     cost = cost_of(done.reduced, truth)
     found = closed_form(done.reduced, truth)
@@ -299,13 +300,13 @@ def test_clusters_apart_are_proven(n, d, k, spread, gap):
     assert eigenvalue_bound(done.reduced) < 0.95 * cost
 
 
-def test_pairs_and_weights_do_not_spoil_it():
+def test_tight_with_pairs_and_weights():
     done, labels = with_pairs(np.random.default_rng(5), 600, 12, 4, 0.5)
     cost = cost_of(done.reduced, labels)
     assert (1.0 - 1e-3) * cost <= closed_form(done.reduced, labels).value <= cost
 
 
-def test_many_clusters_prove_the_floor():
+def test_many_clusters_give_eigenvalue_bound():
     rng = np.random.default_rng(0)
     reduced = reduced_of(Problem.from_data(rng.normal(size=(200, 60)), 50)).reduced
     found = closed_form(reduced, np.arange(200) % 50)
@@ -313,11 +314,11 @@ def test_many_clusters_prove_the_floor():
     assert len(found.evidence.row()) == 0
 
 
-def test_evidence_that_makes_no_sense_proves_no_more_than_the_floor():
+def test_invalid_evidence_gives_eigenvalue_bound():
     done, truth = blobs(60, 4, 3, 0.5)
     reduced = done.reduced
     good = closed_form(reduced, truth).evidence
-    floor = eigenvalue_bound(reduced)
+    trivial = eigenvalue_bound(reduced)
 
     def changed(**fields):
         names = ("labels", "pairs", "nodes", "coefficients", "link_pairs", "link_multipliers")
@@ -337,14 +338,13 @@ def test_evidence_that_makes_no_sense_proves_no_more_than_the_floor():
         changed(coefficients=good.coefficients * 1e300),
         changed(link_pairs=np.array([[0, 1]]), link_multipliers=np.array([np.inf])),
     ):
-        assert 0.0 <= safe_value(reduced, bad) <= floor
-    one = changed(
-        link_pairs=np.array([[0, 1]]), link_multipliers=np.array([-1e3])
-    )  # no cannot-link
-    assert safe_value(reduced, one) == safe_value(reduced, good)
+        assert 0.0 <= safe_value(reduced, bad) <= trivial
+    # Groups 0 and 1 have no cannot-link: the multiplier is ignored.
+    not_linked = changed(link_pairs=np.array([[0, 1]]), link_multipliers=np.array([-1e3]))
+    assert safe_value(reduced, not_linked) == safe_value(reduced, good)
 
 
-def test_evidence_follows_the_numbering():
+def test_renumbered_evidence():
     done, labels = with_pairs(np.random.default_rng(1), 50, 4, 3, 0.5)
     evidence = sane_evidence(np.random.default_rng(2), done.reduced, labels)
     order = np.random.default_rng(3).permutation(done.reduced.n_groups)

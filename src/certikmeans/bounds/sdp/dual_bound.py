@@ -26,19 +26,11 @@ the best choice is known in closed form. Status and objective of a solver are ne
 * ``T'``: with v rounded, S divided by two of its entries, and the outer products, at most
   ``h F`` entrywise, ``h = g + 8 EPS``, ``F = D^(-1/2) B D^(-1/2) + |y| v^T + v |y|^T``.
   ``|N|_F <= sqrt(m)``, so ``<T', N>`` moves by at most ``sqrt(m) h |F|_F``.
-* Eigenvalues. Let A be T' as computed, ``Q`` and ``lam`` what the eigensolver returns, right or
-  wrong; ``|Q^T Q - I|_F <= delta`` and ``|A - Q diag(lam) Q^T|_F <= rho``. ``H = Q^T N Q`` has
-  ``0 <= H <= (1 + delta) I`` and trace at most ``(1 + delta) m``, so
-
-      <A, N> >= <diag(lam), H> - rho |N|_F >= (1 + delta) (sum of m least, if < 0) - rho sqrt(m).
-
-  A product of matrices, in any order of summation, errs entrywise by ``(n + 2) u`` of the product
-  of absolute values; for ``Q^T Q`` the norm of that is at most ``|Q|_F^2``, and for
-  ``Q diag(lam) Q^T`` at most ``sum_i |lam_i| |q_i|^2 <= (1 + delta) sum |lam_i|``.
+* Eigenvalues of T' as computed: `verified_eigen`, with ``T = N`` and ``-T'`` for A.
 
 Norms and sums of non-negative terms that only enter error terms are raised by 1 %, far more than
-their own rounding. Underflow: entries of matrices lose less than ``TINY`` in all, norms (roots of
-sums of squares) less than ``n 1.5e-154``, which `_norm` adds. Overflow ends in a bound of 0.
+their own rounding. Underflow: entries of matrices lose less than ``TINY`` in all; norms:
+`frobenius_norm`. Overflow ends in a bound of 0.
 """
 
 from __future__ import annotations
@@ -55,11 +47,15 @@ from certikmeans.bounds.sdp.model import (
     Vector,
     cut_table,
 )
+from certikmeans.bounds.verified_eigen import (
+    NORM_SAFETY,
+    frobenius_norm,
+    verified_eigenvalues,
+)
 from certikmeans.rounding import EPS
 
 TINY = 1e-280
 MAX_ENTRY = 1e200
-NORM_SAFETY = 1.01
 
 
 def safe_bound(model: SdpModel, multipliers: MatrixMultipliers) -> float:
@@ -155,20 +151,11 @@ def _eigenvalue_term(
     if not np.isfinite(a).all():
         return math.inf, 0.0
     outer = np.abs(outer)
-    perturbation = (g + 8.0 * EPS) * NORM_SAFETY * _norm(magnitude / scale + (outer + outer.T))
-    try:
-        values, vectors = np.linalg.eigh(a)
-    except np.linalg.LinAlgError:
+    error_terms = magnitude / scale + (outer + outer.T)
+    perturbation = (g + 8.0 * EPS) * NORM_SAFETY * frobenius_norm(error_terms)
+    eigen = verified_eigenvalues(a)
+    if eigen is None:
         return math.inf, 0.0
-    n = len(a)
-    square = NORM_SAFETY * float(np.sum(vectors * vectors))
-    delta = NORM_SAFETY * (_norm(vectors.T @ vectors - np.eye(n)) + (n + 4) * EPS * square)
-    spread = (n + 4) * EPS * (1.0 + delta) * float(np.abs(values).sum())
-    rho = NORM_SAFETY * (_norm(a - (vectors * values) @ vectors.T) + spread)
-    least = np.sort(values)[:rank]
-    eigenvalue_term = (1.0 + delta) * math.fsum(np.maximum(-least, 0.0).tolist())
-    return eigenvalue_term, math.sqrt(rank) * (perturbation + rho) + 4.0 * EPS * eigenvalue_term
-
-
-def _norm(matrix: Matrix) -> float:
-    return float(np.linalg.norm(matrix)) + len(matrix) * 1.5e-154
+    eigenvalue_term = eigen.positive_sum(rank, sign=-1.0)
+    error = math.sqrt(rank) * (perturbation + eigen.residual)
+    return eigenvalue_term, error + 4.0 * EPS * eigenvalue_term

@@ -1,22 +1,25 @@
-"""Better gains: ascent on the spectral bound over hats, at a cost that does not depend on n.
+"""Ascent on the spectral bound over coefficients of hat functions; cost per step independent of n.
 
-The bound of `safe` is concave in the gains. Once the inner products of all hats are known, it and
-its gradient are those of a matrix of order ``d + q K (K - 1)``: with ``b = B^T v`` and R as there,
+The bound of `dual_bound` is concave in the coefficients. Once the inner products of all hat
+functions are known, the bound and its gradient are those of a matrix of order
+``d + q K (K - 1)``: with ``b = B^T v`` and R as there,
 
-    f(gains) = trace - b^T C b / W - sum of the m largest eigenvalues of R C R^T, where positive.
+    f(coefficients) = trace - b^T C b / W
+                      - sum of the m largest eigenvalues of R C R^T, where positive.
 
 The last term is ``max <R C R^T, T>`` over ``0 <= T <= I`` of trace at most m; with
-``- (mu/2) |T|^2`` it is smooth, T is found by cutting eigenvalues, and a quasi-Newton method with
-``coefficients >= 0`` goes up. The start is the closed form, put on more nodes: with two or three clusters
-there is room for many. Amounts at cannot-links are variables too, free in sign.
+``- (mu/2) |T|^2`` it is smooth, T follows from a projection of the eigenvalues on a capped
+simplex, and L-BFGS-B with ``coefficients >= 0`` maximizes it. The start is the closed form,
+interpolated on more nodes: with two or three clusters many nodes are affordable. Multipliers of
+cannot-links are variables too, free in sign.
 
-Nothing here is trusted: the gains found go through `safe_value`.
+Nothing here is trusted: the coefficients found go through `safe_value`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -28,13 +31,37 @@ from certikmeans.bounds.spectral.multipliers import Floats, Ints, SpectralMultip
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 
-MAX_NODES, PREFERRED_NODES, MIN_NODES = 16, 5, 3
-SMOOTHING = (0.03, 0.005)  # of the unit of eigenvalues: rough first, then finer
-CHOLESKY_SHIFT = 1e-11  # makes inner products that are nearly singular positive
-NEGLIGIBLE_COEFFICIENT = 1e-9  # gains below this part of the largest are dropped
-# Hats that hardly any group is under are dropped, too: what their gains are worth depends on the
-# last digits of margins, which the checker rounds in its own way.
-MIN_BASIS_WEIGHT = 1e-10  # two of them, as a part of the total weight
+CHOLESKY_SHIFT = 1e-11  # makes nearly singular inner products positive definite
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SpectralAscentParams:
+    """Settings of the ascent."""
+
+    # About the order of the matrices; decides the number of nodes. The time of a step grows with
+    # its cube.
+    n_columns: int = 500
+    steps: int = 100  # of L-BFGS-B, for each smoothing
+    max_nodes: int = 16  # of hat functions per side of a pair of clusters
+    preferred_nodes: int = 5  # nodes that take precedence over multipliers of cannot-links
+    min_nodes: int = 3  # with fewer there is no ascent
+    smoothing: tuple[float, ...] = (0.03, 0.005)  # in units of the first eigenvalue not used
+    memory: int = 20  # corrections kept by L-BFGS-B
+    negligible_coefficient: float = 1e-9  # smaller ones, relative to the largest, become 0
+    # Coefficients of two hat functions whose product is below this fraction of the total weight
+    # become 0, too: their effect depends on the last digits of margins, which the verifier rounds
+    # differently.
+    min_basis_weight: float = 1e-10
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.min_nodes <= self.max_nodes:
+            raise ValueError("min_nodes has to be at least 2 and at most max_nodes")
+        if not all(smoothing > 0.0 for smoothing in self.smoothing):
+            raise ValueError("smoothing has to be positive")
+
+
+DEFAULT_PARAMS = SpectralAscentParams()
 
 
 class _Stopped(Exception):
@@ -45,42 +72,36 @@ def ascend(
     problem: ReducedProblem,
     start: SpectralProof,
     *,
-    n_columns: int = 500,
-    steps: int = 100,
+    params: SpectralAscentParams = DEFAULT_PARAMS,
     stop: Callable[[], bool] = lambda: False,
 ) -> SpectralProof:
-    """A better proof, found in at most so many steps from one in closed form.
+    """Improve a proof in closed form; returns ``start`` if nothing better is found.
 
     Parameters
     ----------
-    n_columns : int
-        About the order of the matrices; decides the number of nodes. The time of a step grows
-        with its cube.
-    steps : int
-        Of the quasi-Newton method, for each amount of smoothing.
+    problem : ReducedProblem
+    start : SpectralProof
+    params : SpectralAscentParams
     stop : callable
-        Asked before every evaluation; what was found so far is proven then.
+        Evaluated before every function evaluation; if True, the last iterate is proven.
     """
     given = start.evidence
     rank = min(problem.n_clusters, problem.n_groups) - 1
     if not len(given.pairs) or rank < 1:
         return start
     frame = Frame.of(problem)
-    room = min(n_columns, MAX_COLUMNS) - problem.n_dims
-    spare_columns = room - PREFERRED_NODES * 2 * len(given.pairs)
-    link_pairs = _select_links(problem, frame, given, max(spare_columns, 0))
-    room -= len(np.unique(link_pairs))
-    n_nodes = min(room // (2 * len(given.pairs)), MAX_NODES)
-    if n_nodes < MIN_NODES or stop():
+    n_columns = min(params.n_columns, MAX_COLUMNS) - problem.n_dims
+    n_spare = n_columns - params.preferred_nodes * 2 * len(given.pairs)
+    link_pairs = _select_links(problem, frame, given, max(n_spare, 0))
+    n_columns -= len(np.unique(link_pairs))
+    n_nodes = min(n_columns // (2 * len(given.pairs)), params.max_nodes)
+    if n_nodes < params.min_nodes or stop():
         return start
     initial = _refine_nodes(problem, frame, given, link_pairs, n_nodes)
-    all_columns_used = SpectralMultipliers(
-        initial.labels, initial.pairs, initial.nodes, np.ones_like(initial.coefficients), initial.link_pairs,
-        initial.link_multipliers,
-    )  # fmt: skip
+    all_columns_used = replace(initial, coefficients=np.ones_like(initial.coefficients))
     with one_blas_thread(), np.errstate(all="ignore"):
         model = _SmoothedBound.of(full_gram(problem, frame, all_columns_used), initial, rank)
-        found = None if model is None else _maximize(model, frame, initial, steps, stop)
+        found = None if model is None else _maximize(model, frame, initial, params, stop)
     if found is None:
         return start
     value = safe_value(problem, found)
@@ -88,12 +109,12 @@ def ascend(
 
 
 def _select_links(
-    problem: ReducedProblem, frame: Frame, given: SpectralMultipliers, most: int
+    problem: ReducedProblem, frame: Frame, given: SpectralMultipliers, n_columns: int
 ) -> Ints:
-    """Cannot-links whose ends are nearest to the other's cluster: those that matter.
+    """Cannot-links with both ends closest to the cluster of the other end.
 
-    A group that is kept from its nearest cluster would need a negative row sum of multipliers
-    towards it; only at its cannot-links they can be negative.
+    A group that a cannot-link keeps out of its nearest cluster would need a negative row sum of
+    multipliers towards it; only at cannot-links can multipliers be negative.
     """
     edges: Ints = problem.graph.edges()
     separated = given.labels[edges[:, 0]] != given.labels[edges[:, 1]]
@@ -108,13 +129,13 @@ def _select_links(
         own, other = centers[ends[:, side]], centers[ends[:, 1 - side]]
         margins.append(np.sum((offsets - other) ** 2 - (offsets - own) ** 2, axis=1))
     masses = np.bincount(given.labels, problem.weights, len(centers))
-    # Where the ramps of the closed form begin, ``t_ab``, is a z that all pairs share.
+    # The ramps of the closed form begin at ``t_ab``, which gives the z common to all pairs.
     a, b = given.pairs[0]
     z = given.nodes[0, 0, 0] / (1.0 / masses[a] + 1.0 / masses[b])
     z = max(0.0, float(np.ldexp(z, -2 * frame.exponent)))
     need = np.minimum(margins[0], margins[1]) - z * np.sum(1.0 / masses[ends], axis=1)
     order = np.argsort(need, kind="stable")
-    order = order[need[order] < 0.0][: most // 2]
+    order = order[need[order] < 0.0][: n_columns // 2]
     return np.asarray(edges[np.sort(order)])
 
 
@@ -125,7 +146,7 @@ def _refine_nodes(
     link_pairs: Ints,
     n_nodes: int,
 ) -> SpectralMultipliers:
-    """The same multipliers on more nodes, where the groups are."""
+    """The same multipliers on more nodes, placed by the margins of the groups."""
     pair_margins = compute_pair_margins(problem, frame, given.labels)
     p = len(given.pairs)
     number = {tuple(pair): i for i, pair in enumerate(pair_margins.pairs.tolist())}
@@ -158,9 +179,9 @@ def _side_margins(
 
 
 def _place_nodes(old: Floats, margins: Floats, n_nodes: int) -> Floats:
-    """Where the ramp begins and ends, the least margin, and nodes between, denser near the border.
+    """Nodes from the smallest margin to the end of the ramp, denser near the bisector.
 
-    Multipliers bend where groups lie between two clusters; far out they are all but linear.
+    Multipliers are nonlinear where groups lie between two clusters, and nearly linear far out.
     """
     start, end = float(old[0]), float(old[-1])
     low = min(float(margins.min()), start - 0.05 * (end - start))
@@ -173,14 +194,14 @@ def _place_nodes(old: Floats, margins: Floats, n_nodes: int) -> Floats:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _SmoothedBound:
-    """The function that is climbed; variables are gains in units of ``scale``."""
+    """The smoothed bound; variables are coefficients in units of ``scale``."""
 
     root: Floats
     fixed: Floats  # C of the axes, columns of length 1
-    first_index: Ints  # where in C every variable stands: gains first, then amounts
-    second_index: Ints
+    first_index: Ints  # row in C of every variable: coefficients, then link multipliers
+    second_index: Ints  # column in C
     linear: Floats
-    scale: Floats  # gains are variables times this
+    scale: Floats  # coefficients are variables times this
     trace: float
     mass: float
     rank: int
@@ -199,22 +220,27 @@ class _SmoothedBound:
         second_index = (
             start + q + np.arange(q)[None, None, :] + np.zeros((1, q, 1), np.int64)
         ).ravel()
-        single = d + len(gram.columns) + np.searchsorted(gram.unit_groups, initial.link_pairs)
-        first_index, second_index = (
-            np.append(first_index, single[:, 0]),
-            np.append(second_index, single[:, 1]),
-        )
+        units = d + len(gram.columns) + np.searchsorted(gram.unit_groups, initial.link_pairs)
+        first_index = np.append(first_index, units[:, 0])
+        second_index = np.append(second_index, units[:, 1])
         fixed = np.zeros_like(inner)
         fixed[np.arange(d), np.arange(d)] = norms[:d] ** 2
         pull = gram.products[0, 1:] / norms
         trace = float(np.sum(norms[:d] ** 2))
         return cls(
-            np.asarray(root, np.float64), fixed, first_index, second_index, 2.0 * pull[first_index] * pull[second_index] / mass,
-            1.0 / (norms[first_index] * norms[second_index]), trace, mass, rank,
-        )  # fmt: skip
+            root=np.asarray(root, np.float64),
+            fixed=fixed,
+            first_index=first_index,
+            second_index=second_index,
+            linear=2.0 * pull[first_index] * pull[second_index] / mass,
+            scale=1.0 / (norms[first_index] * norms[second_index]),
+            trace=trace,
+            mass=mass,
+            rank=rank,
+        )
 
     def value(self, x: Floats, smoothing: float) -> tuple[float, Floats]:
-        """The smoothed bound, never below the bound, and its gradient."""
+        """Smoothed bound, never below the bound itself, and its gradient."""
         middle = self.fixed.copy()
         middle[self.first_index, self.second_index] += x
         middle[self.second_index, self.first_index] += x
@@ -227,7 +253,7 @@ class _SmoothedBound:
         return self.trace - float(self.linear @ x) - eigenvalue_term, -self.linear - 2.0 * gradient
 
     def _largest(self, matrix: Floats, smoothing: float) -> tuple[Floats, Floats]:
-        """All eigenvalues that have a share, and perhaps some more."""
+        """Eigenpairs that include all with a positive weight."""
         from scipy.linalg import eigh
 
         order = len(matrix)
@@ -241,7 +267,7 @@ class _SmoothedBound:
 
 
 def _project_capped_simplex(values: Floats, rank: int) -> Floats:
-    """The nearest point with entries from 0 to 1 and a sum of at most ``rank``."""
+    """Nearest point with entries in [0, 1] and a sum of at most ``rank``, by bisection."""
     share = np.clip(values, 0.0, 1.0)
     low, high = 0.0, float(values.max(initial=0.0))
     if share.sum() <= rank:
@@ -259,10 +285,10 @@ def _maximize(
     model: _SmoothedBound,
     frame: Frame,
     initial: SpectralMultipliers,
-    steps: int,
+    params: SpectralAscentParams,
     stop: Callable[[], bool],
 ) -> SpectralMultipliers | None:
-    from scipy.optimize import minimize  # takes longer to load than a small run takes
+    from scipy.optimize import minimize  # imported late: slower to load than a small run takes
 
     n_coefficients = initial.coefficients.size
     x = (
@@ -276,7 +302,7 @@ def _maximize(
         values = np.linalg.eigvalsh(model.root @ model.fixed @ model.root.T)
     except np.linalg.LinAlgError:
         return None
-    # The first eigenvalue that is not about the clusters: what stays below it costs nothing.
+    # The first eigenvalue beyond the rank: those below it do not lower the bound.
     unit = max(float(values[-model.rank - 1]), 1e-4 * model.trace)
     if not 0.0 < unit < np.inf:
         return None
@@ -293,32 +319,27 @@ def _maximize(
         last_x = x * unit
 
     try:
-        for smoothing in SMOOTHING:
+        for smoothing in params.smoothing:
             minimize(
                 negative_bound, last_x / unit, args=(smoothing,), jac=True, method="L-BFGS-B",
                 bounds=bounds, callback=record,
-                options={"maxiter": steps, "maxcor": 20},
+                options={"maxiter": params.steps, "maxcor": params.memory},
             )  # fmt: skip
     except (_Stopped, np.linalg.LinAlgError):
         pass
-    negligible = np.abs(last_x) <= NEGLIGIBLE_COEFFICIENT * float(np.abs(last_x).max())
+    negligible = np.abs(last_x) <= params.negligible_coefficient * float(np.abs(last_x).max())
     negligible[:n_coefficients] |= (
-        model.scale[:n_coefficients] * model.mass > 1.0 / MIN_BASIS_WEIGHT
+        model.scale[:n_coefficients] * model.mass > 1.0 / params.min_basis_weight
     )
     last_x = np.where(negligible, 0.0, last_x)
-    numbers = np.ldexp(last_x * model.scale, 2 * frame.exponent)
-    if not np.isfinite(numbers).all():
+    found = np.ldexp(last_x * model.scale, 2 * frame.exponent)
+    if not np.isfinite(found).all():
         return None
-    coefficients, link_multipliers = (
-        numbers[:n_coefficients].reshape(initial.coefficients.shape),
-        numbers[n_coefficients:],
-    )
+    link_multipliers = found[n_coefficients:]
     used = link_multipliers != 0.0
-    return SpectralMultipliers(
-        initial.labels,
-        initial.pairs,
-        initial.nodes,
-        coefficients,
-        initial.link_pairs[used],
-        link_multipliers[used],
+    return replace(
+        initial,
+        coefficients=found[:n_coefficients].reshape(initial.coefficients.shape),
+        link_pairs=initial.link_pairs[used],
+        link_multipliers=link_multipliers[used],
     )

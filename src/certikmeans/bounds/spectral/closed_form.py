@@ -1,4 +1,4 @@
-"""Multipliers in closed form, from a labelling: no iteration, rank ``d + K (K - 1)``.
+"""Spectral multipliers in closed form, from a labelling: no iteration, rank ``d + K (K - 1)``.
 
 For s in cluster a, another cluster b, and any z let
 
@@ -7,18 +7,20 @@ For s in cluster a, another cluster b, and any z let
 
 W the weights of the clusters, and ``ell_st = u_s(b) u_t(a) / (2 sqrt(U_ab U_ba))`` with
 ``U_ab = sum of w_s u_s(b)`` over a. A group of weight w stands for w copies, so in the scale of M
-(see `floor`) ``Lambda_st = v_s v_t ell_st``. Without the maximum both sums would be equal, row sums
-would be those that make the labelling a saddle point, and z the multiplier of the trace: the
-eigenvalues that belong to the clusters are then all z, and whatever stays below z elsewhere costs
-nothing. So z has to leave room above the largest eigenvalue of the scatter within the clusters,
-and no more: the larger z, the more groups are cut off by the maximum. A few times that eigenvalue
-is right; which one is found by trying, on a sample of the groups where there are many.
+(see `dual_bound`) ``Lambda_st = v_s v_t ell_st``. Without the maximum both sums would be equal,
+row sums would be those that make the labelling a saddle point, and z the multiplier of the trace:
+the eigenvalues that belong to the clusters are then all z, and other eigenvalues below z do not
+lower the bound. So z has to exceed the largest eigenvalue of the scatter within the clusters, but
+not by much: the larger z, the more groups are cut off by the maximum. A small multiple of that
+eigenvalue is best; it is found by search, on a sample of the groups if there are many.
 
-Any labelling will do, one that is no fixed point or has empty clusters too; see `safe`.
+Any labelling is valid, including one that is not a fixed point of Lloyd's algorithm or has empty
+clusters (`dual_bound.safe_value`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
@@ -44,22 +46,38 @@ from certikmeans.bounds.spectral.multipliers import Floats, Ints, SpectralMultip
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 
-# z as multiples of the largest eigenvalue within clusters, and steps of bisection about the best;
-# fewer where the matrices are large.
-SEARCH_GRIDS: tuple[tuple[float, list[float], int], ...] = (
-    (300, np.geomspace(1.0, 24.0, 10).tolist(), 3),
-    (700, [1.4, 2.1, 3.4, 6.0, 12.0], 1),
-    (np.inf, [1.8, 3.0, 6.0], 0),
-)
-SEARCH_AXES = 100  # the leading ones are enough to choose z by
-MAX_SAMPLE = 10_000  # groups on which z is tried
-CHUNK = 8_192
+CHUNK = 8_192  # rows per block
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ClosedFormParams:
+    """Settings of the search for z."""
+
+    # For matrices up to some order: z as multiples of the largest eigenvalue within clusters, and
+    # steps of bisection around the best one; fewer for large matrices.
+    search_grids: tuple[tuple[float, tuple[float, ...], int], ...] = (
+        (300, tuple(np.geomspace(1.0, 24.0, 10).tolist()), 3),
+        (700, (1.4, 2.1, 3.4, 6.0, 12.0), 1),
+        (math.inf, (1.8, 3.0, 6.0), 0),
+    )
+    search_axes: int = 100  # leading principal axes used in the search
+    max_sample: int = 10_000  # groups used in the search
+
+    def __post_init__(self) -> None:
+        if not self.search_grids or self.search_grids[-1][0] != math.inf:
+            raise ValueError("search_grids: the last grid has to apply to matrices of any order")
+        if self.search_axes < 1 or self.max_sample < 1:
+            raise ValueError("search_axes and max_sample have to be positive")
+
+
+DEFAULT_PARAMS = ClosedFormParams()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class SpectralProof:
-    """A proven value and what proves it again: ``safe_value(problem, evidence) == value``."""
+    """A proven bound with its evidence: ``safe_value(problem, evidence) == value``."""
 
     value: float
     evidence: SpectralMultipliers
@@ -68,9 +86,9 @@ class SpectralProof:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PairMargins:
-    """What the multipliers need to know of a labelling, in the scale of a frame."""
+    """Margins, masses and weights of the clusters of a labelling, in the scale of a frame."""
 
-    pairs: Ints  # (p, 2): clusters that are not empty
+    pairs: Ints  # (p, 2): non-empty clusters
     masses: Floats  # (K,)
     margins: tuple[tuple[Floats, Floats], ...]  # m_s(b) for s in a, and m_t(a) for t in b
     weights: tuple[Floats, ...]  # of the groups of every cluster
@@ -81,11 +99,17 @@ def closed_form(
     labels: Ints,
     stop: Callable[[], bool] = lambda: False,
     known_eigenvalue_bound: float | None = None,
+    params: ClosedFormParams = DEFAULT_PARAMS,
 ) -> SpectralProof:
-    """The best of the floor and of the multipliers for a few z.
+    """The better of `eigenvalue_bound` and the multipliers for the best z of a search.
 
-    ``stop`` is asked before every z; then the best so far is taken, or the floor if there is none.
-    ``known_eigenvalue_bound`` is `eigenvalue_bound` of the problem, where that has been computed already.
+    Parameters
+    ----------
+    stop : callable
+        Evaluated before every z; if True, the best z so far is used, or none.
+    known_eigenvalue_bound : float, optional
+        `eigenvalue_bound` of the problem, if it was computed before.
+    params : ClosedFormParams
 
     Examples
     --------
@@ -101,19 +125,19 @@ def closed_form(
     True
     """
     value = eigenvalue_bound(problem) if known_eigenvalue_bound is None else known_eigenvalue_bound
-    floor = SpectralProof(value, SpectralMultipliers.zeros(problem.n_groups))
+    trivial = SpectralProof(value, SpectralMultipliers.zeros(problem.n_groups))
     nonempty = len(np.unique(labels))
     columns = problem.n_dims + nonempty * (nonempty - 1)
     if nonempty < 2 or columns > MAX_COLUMNS or problem.n_groups <= problem.n_clusters:
-        return floor
+        return trivial
     with one_blas_thread():
-        z = _best_trace_multiplier(problem, labels, stop)
+        z = _best_trace_multiplier(problem, labels, stop, params)
     if z is None:
-        return floor
+        return trivial
     frame = Frame.of(problem)
     evidence = ramp_multipliers(labels, compute_pair_margins(problem, frame, labels), frame, z)
     value = safe_value(problem, evidence)
-    return SpectralProof(value, evidence) if value > floor.value else floor
+    return SpectralProof(value, evidence) if value > trivial.value else trivial
 
 
 def compute_pair_margins(problem: ReducedProblem, frame: Frame, labels: Ints) -> PairMargins:
@@ -144,7 +168,7 @@ def compute_pair_margins(problem: ReducedProblem, frame: Frame, labels: Ints) ->
 def ramp_multipliers(
     labels: Ints, pair_margins: PairMargins, frame: Frame, z: float
 ) -> SpectralMultipliers:
-    """The multipliers above as evidence: a ramp is the last of two hats."""
+    """The multipliers above as evidence: a ramp is the last of two hat functions."""
     p = len(pair_margins.pairs)
     nodes = np.zeros((p, 2, 2))
     coefficients = np.zeros((p, 2, 2))
@@ -172,7 +196,7 @@ def ramp_multipliers(
 
 
 def approximate_bound(gram: Gram, middle: Floats, rank: int) -> float:
-    """The bound for scaled data without any care: to choose by."""
+    """The bound for scaled data without rounding margins, for comparing values of z."""
     d, norms, mass = gram.n_dims, gram.norms[1:], float(gram.products[0, 0])
     pull = gram.products[0, 1:]
     inner = inner_products(gram)
@@ -187,10 +211,10 @@ def approximate_bound(gram: Gram, middle: Floats, rank: int) -> float:
 
 
 def _best_trace_multiplier(
-    problem: ReducedProblem, labels: Ints, stop: Callable[[], bool]
+    problem: ReducedProblem, labels: Ints, stop: Callable[[], bool], params: ClosedFormParams
 ) -> float | None:
-    """The best z tried, in the scale of the frame of the whole problem; None: none is useful."""
-    sample, chosen = _sample(problem, labels)
+    """Best z of the search, in the frame of the whole problem, or None if none is finite."""
+    sample, chosen = _sample(problem, labels, params)
     whole = Frame.of(problem)
     frame = Frame(whole.center[: sample.n_dims], whole.exponent)
     rank = min(problem.n_clusters, problem.n_groups) - 1
@@ -198,24 +222,28 @@ def _best_trace_multiplier(
     if not unit > 0.0:
         return None
     pair_margins = compute_pair_margins(sample, frame, chosen)
-    known = axes_gram(sample, frame)
+    axes = axes_gram(sample, frame)
     order = sample.n_dims + 2 * len(pair_margins.pairs)
-    factors, n_bisections = next((plan[1], plan[2]) for plan in SEARCH_GRIDS if order <= plan[0])
+    factors, n_bisections = next(
+        (factors, n_bisections)
+        for max_order, factors, n_bisections in params.search_grids
+        if order <= max_order
+    )
 
     def value(z: float) -> float:
         if stop():
             return -np.inf
         evidence = ramp_multipliers(chosen, pair_margins, frame, z)
-        gram = full_gram(sample, frame, evidence, known)
+        gram = full_gram(sample, frame, evidence, axes)
         return approximate_bound(gram, coefficient_matrix(gram, frame, evidence), rank)
 
     with np.errstate(all="ignore"):
         tried = {float(factor): value(unit * factor) for factor in factors}
         for _ in range(n_bisections):
-            line = sorted(tried)
-            best = max(line, key=lambda factor: tried[factor])
-            place = line.index(best)
-            for other in (line[i] for i in (place - 1, place + 1) if 0 <= i < len(line)):
+            ordered = sorted(tried)
+            best = max(ordered, key=lambda factor: tried[factor])
+            index = ordered.index(best)
+            for other in (ordered[i] for i in (index - 1, index + 1) if 0 <= i < len(ordered)):
                 between = float(np.sqrt(best * other))
                 tried[between] = value(unit * between)
     best = max(tried, key=lambda factor: tried[factor])
@@ -224,13 +252,15 @@ def _best_trace_multiplier(
     return best * unit
 
 
-def _sample(problem: ReducedProblem, labels: Ints) -> tuple[ReducedProblem, Ints]:
-    """Some groups of each cluster with the weight of all, and leading axes: to choose by."""
-    n, axes = problem.n_groups, slice(0, SEARCH_AXES)
-    if n <= MAX_SAMPLE and problem.n_dims <= SEARCH_AXES:
+def _sample(
+    problem: ReducedProblem, labels: Ints, params: ClosedFormParams
+) -> tuple[ReducedProblem, Ints]:
+    """Sample of the groups of each cluster, reweighted to its mass, on the leading axes."""
+    n, axes = problem.n_groups, slice(0, params.search_axes)
+    if n <= params.max_sample and problem.n_dims <= params.search_axes:
         return problem, labels
     order = np.argsort(labels, kind="stable")
-    kept = order[:: -(-n // MAX_SAMPLE)]
+    kept = order[:: -(-n // params.max_sample)]
     labels_kept = labels[kept]
     weights = problem.weights[kept]
     k = problem.n_clusters
@@ -244,7 +274,7 @@ def _sample(problem: ReducedProblem, labels: Ints) -> tuple[ReducedProblem, Ints
 
 
 def _within_scatter_eigenvalue(problem: ReducedProblem, frame: Frame, labels: Ints) -> float:
-    """The largest eigenvalue of the scatter within the clusters."""
+    """Largest eigenvalue of the scatter within the clusters (by the power method if d > 300)."""
     centers = cluster_centers(problem, frame, labels)
     d = problem.n_dims
     scatter = np.zeros((d, d))

@@ -1,7 +1,8 @@
-"""The spectral floor: what no labelling can do without, at any n and any d.
+"""Lower bounds from sums of eigenvalues, for any multipliers, rounding included.
 
-With weights w, ``v = sqrt(w)``, W their sum, ``y_s = v_s (x_s - c)`` for **any** c, and M the
-matrix of a labelling (``v_s v_t / W_k`` for two groups of one cluster of weight W_k, else 0),
+**Without multipliers.** With weights w, ``v = sqrt(w)``, W their sum, ``y_s = v_s (x_s - c)`` for
+**any** c, and M the matrix of a labelling (``v_s v_t / W_k`` for two groups of one cluster of
+weight W_k, else 0),
 
     cost = sum_s |y_s|^2 - <Y Y^T, M>,      M = v v^T / W + N,
 
@@ -9,11 +10,43 @@ N a projection of rank at most ``m = min(K, n) - 1`` with ``N v = 0``. Hence (Di
 
     cost >= tr Y^T Y - |Y^T v|^2 / W - (sum of the m largest eigenvalues of Y Y^T).
 
-The non-zero eigenvalues of ``Y Y^T`` are those of ``Y^T Y``; the smaller of both is used.
+The non-zero eigenvalues of ``Y Y^T`` are those of ``Y^T Y``; the smaller matrix is used.
 
-**Rounding.** ``Y^T Y`` errs entrywise by ``g h_i h_j`` (`gram`), in norm by ``g sum h_j^2``; its
-diagonal and so the trace t by ``g t``; ``|y_j^T v|`` by ``g h_j sqrt(W)``, which is doubled for W's
-own rounding. The n x n matrix: rows of d terms, ``g = (d + 16) EPS``. Eigenvalues: see `eigen`.
+**With multipliers.** ``M >= 0`` entrywise, and 0 at cannot-links. So for any ``Lambda`` that is
+non-negative except at cannot-links,
+
+    cost >= tr Y^T Y - <A, M>,     A = Y Y^T + Lambda,     <A, M> = v^T A v / W + <A, N>.
+
+``Lambda`` has few columns: ``Lambda_st = v_s v_t ell_st`` with the hat functions of
+`SpectralMultipliers`, and link multipliers between unit vectors. So ``A = B C B^T`` with B the
+columns of `gram` (except v) and C a small symmetric matrix: ones for the axes, coefficients
+between hat functions, link multipliers between unit vectors. The columns of the multipliers
+**are** the computed floats: their only required property is that they are non-negative.
+
+N lies between 0 and the projection ``P = I - v v^T / W``, so ``S = B^T N B`` lies between 0 and
+``H = B^T P B = B^T B - b b^T / W``, ``b = B^T v``, and has rank at most m. For any nonsingular
+square R with ``R^T R >= H``: ``S = R^T T R`` with ``0 <= T <= I`` and trace at most m, and
+
+    <A, N> = <C, S> = <R C R^T, T> <= sum of the m largest eigenvalues of R C R^T, if positive.
+
+This matrix has order ``d + K (K - 1)`` for one hat function per ordered pair of clusters,
+independently of n.
+
+**Rounding.** Bounds on sums of eigenvalues, and R: `verified_eigen`. Without multipliers:
+
+* ``Y^T Y`` errs entrywise by ``g h_i h_j`` (`gram`), in norm by ``g sum h_j^2``; its diagonal and
+  so the trace t by ``g t``; ``|y_j^T v|`` by ``g h_j sqrt(W)``, which is doubled for the rounding
+  of W itself. The n x n matrix: rows of d terms, ``g = (d + n + 16) EPS``.
+
+With multipliers, columns are divided by floats near their norms h, and C is multiplied by them
+(2 u each):
+
+* H: entries of ``B^T B`` err by ``g h_i h_j`` (`gram`), ``b_i`` by ``g h_i sqrt(W)``, where
+  ``|b_i| <= h_i sqrt(W)``, W by g of itself: in all ``4 g + 8 EPS`` after division; in norm
+  r times that.
+* ``R C R^T``: two products, ``(2 r + 8) EPS |R| |C| |R|^T`` entrywise.
+* ``v^T A v / W``: the axes as above; coefficients: products of non-negative sums, 4 g of
+  themselves and 8 EPS; link multipliers: a few EPS of their sizes.
 """
 
 from __future__ import annotations
@@ -23,17 +56,26 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.spectral.gram import Frame, Gram, axes_gram, full_gram
+from certikmeans.bounds.spectral.gram import CHUNK, Frame, Gram, axes_gram, full_gram
 from certikmeans.bounds.spectral.multipliers import Floats, Ints, SpectralMultipliers
+from certikmeans.bounds.verified_eigen import (
+    NORM_SAFETY,
+    cholesky_above,
+    frobenius_norm,
+    largest_eigenvalue_sum,
+)
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS
 
-MIN_VALUE = 1e-200  # of scaled data: below that nothing is claimed
+MIN_VALUE = 1e-200  # smallest bound claimed for scaled data
+MAX_COLUMNS = 2_000
 
 
-def eigenvalue_bound(problem: ReducedProblem) -> float:
-    """At most the reduced cost of every labelling; one pass over the points.
+def eigenvalue_bound(problem: ReducedProblem, chunk: int = CHUNK) -> float:
+    """Lower bound on the reduced cost of every labelling; one pass over the points.
+
+    ``chunk`` is the number of rows per block of the inner products (`gram`).
 
     Examples
     --------
@@ -51,19 +93,19 @@ def eigenvalue_bound(problem: ReducedProblem) -> float:
         return 0.0
     frame = Frame.of(problem)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        value = _by_rows(problem, frame, rank) if n < d else _by_axes(problem, frame, rank)
+        value = _by_rows(problem, frame, rank) if n < d else _by_axes(problem, frame, rank, chunk)
     return rescale_bound(value, frame)
 
 
 def rescale_bound(value: float, frame: Frame) -> float:
-    """A bound for scaled data, for the data as they are; what is no number proves nothing."""
+    """Bound for the original data from one for scaled data; 0 if it is not a positive number."""
     if not MIN_VALUE < value < math.inf:
         return 0.0
     return math.ldexp(value, 2 * frame.exponent)
 
 
 def axes_rank_one_term(gram: Gram, mass: float) -> float:
-    """At least ``|Y^T v|^2 / W``."""
+    """Upper bound on ``|Y^T v|^2 / W``."""
     d, norms = gram.n_dims, gram.norms
     mean_offset = np.abs(gram.products[0, 1 : 1 + d])
     mean_offset = mean_offset + 2.0 * gram.relative_error * norms[1 : 1 + d] * math.sqrt(mass)
@@ -71,13 +113,13 @@ def axes_rank_one_term(gram: Gram, mass: float) -> float:
 
 
 def axes_trace(gram: Gram) -> tuple[float, float]:
-    """``tr Y^T Y`` as computed, and what it may be too large by."""
+    """``tr Y^T Y`` as computed, and an upper bound on its error."""
     trace = math.fsum(np.diagonal(gram.products)[1 : 1 + gram.n_dims].tolist())
     return trace, 2.0 * gram.relative_error * trace
 
 
-def _by_axes(problem: ReducedProblem, frame: Frame, rank: int) -> float:
-    gram = axes_gram(problem, frame)
+def _by_axes(problem: ReducedProblem, frame: Frame, rank: int, chunk: int) -> float:
+    gram = axes_gram(problem, frame, chunk)
     trace, trace_error = axes_trace(gram)
     rank_one_term = axes_rank_one_term(gram, float(gram.products[0, 0]))
     eigenvalue_term = largest_eigenvalue_sum(
@@ -103,66 +145,33 @@ def _by_rows(problem: ReducedProblem, frame: Frame, rank: int) -> float:
 def combine_rounded_down(
     trace: float, trace_error: float, rank_one_term: float, eigenvalue_term: float
 ) -> float:
-    """``trace - rank_one_term - eigenvalue_term``, at most."""
+    """Lower bound on ``trace - rank_one_term - eigenvalue_term``."""
     value = trace - rank_one_term - eigenvalue_term - NORM_SAFETY * trace_error
     return value - 8.0 * EPS * (trace + rank_one_term + eigenvalue_term)
 
 
-# The spectral bound for any multipliers, however they were found, rounding included.
-#
-# **The bound.** Notation of `floor`: ``cost = tr Y^T Y - <Y Y^T, M>`` and ``M >= 0`` entrywise, 0 at
-# cannot-links. So for any ``Lambda``, not negative but at cannot-links,
-#
-#     cost >= tr Y^T Y - <A, M>,     A = Y Y^T + Lambda,     <A, M> = v^T A v / W + <A, N>.
-#
-# ``Lambda`` has few columns: ``Lambda_st = v_s v_t ell_st`` with the hats of `SpectralMultipliers`, and
-# spikes between unit vectors. So ``A = B C B^T`` with B the columns of `gram` (but v) and C a small
-# symmetric matrix: ones for the axes, gains between hats, amounts between unit vectors. The columns
-# of multipliers **are** the floats computed: all they must be is not negative.
-#
-# N lies between 0 and the projection ``P = I - v v^T / W``, so ``S = B^T N B`` lies between 0 and
-# ``H = B^T P B = B^T B - b b^T / W``, ``b = B^T v``, and has rank at most m. For any square R, not
-# singular, with ``R^T R >= H``: ``S = R^T T R`` with ``0 <= T <= I`` and trace at most m, and
-#
-#     <A, N> = <C, S> = <R C R^T, T> <= sum of the m largest eigenvalues of R C R^T, if positive.
-#
-# A matrix of order ``d + K (K - 1)`` for one hat per ordered pair of clusters, whatever n is.
-#
-# **Rounding.** Columns are divided by floats near their norms h, C is multiplied by them (2 u each).
-#
-# * H: entries of ``B^T B`` err by ``g h_i h_j`` (`gram`), ``b_i`` by ``g h_i sqrt(W)``, where
-#   ``|b_i| <= h_i sqrt(W)``, W by g of itself: in all ``4 g + 8 EPS`` after division; in norm
-#   r times that. A root R above it: `eigen`.
-# * ``R C R^T``: two products, ``(2 r + 8) EPS |R| |C| |R|^T`` entrywise.
-# * ``v^T A v / W``: the axes as in `floor`; gains: products of sums that are not negative, 4 g of
-#   themselves and 8 EPS; spikes: a few EPS of their sizes.
+def safe_value(problem: ReducedProblem, evidence: SpectralMultipliers, chunk: int = CHUNK) -> float:
+    """Lower bound on the reduced cost of every labelling, valid for any evidence.
 
-MAX_COLUMNS = 2_000
-
-
-def safe_value(problem: ReducedProblem, evidence: SpectralMultipliers) -> float:
-    """At most the reduced cost of every labelling, for any evidence whatsoever.
-
-    Gains of the wrong sign count as 0, spikes where there is no cannot-link too; what is not
-    finite, or needs more than `MAX_COLUMNS` columns, proves the floor.
+    Negative coefficients and link multipliers without a cannot-link count as 0. Evidence that is
+    not finite, or needs more than `MAX_COLUMNS` columns, gives `eigenvalue_bound`.
     """
     usable = valid_multipliers(problem, evidence)
     rank = min(problem.n_clusters, problem.n_groups) - 1
     if rank == 0 or usable is None:
-        return eigenvalue_bound(problem)
+        return eigenvalue_bound(problem, chunk)
     frame = Frame.of(problem)
     with one_blas_thread(), np.errstate(all="ignore"):
-        value = scaled_bound(full_gram(problem, frame, usable), frame, usable, rank)
+        gram = full_gram(problem, frame, usable, chunk=chunk)
+        value = bound_for_coefficients(gram, coefficient_matrix(gram, frame, usable), rank)
     return rescale_bound(value, frame)
 
 
-def scaled_bound(gram: Gram, frame: Frame, evidence: SpectralMultipliers, rank: int) -> float:
-    """The bound for scaled data; not always a number."""
-    return bound_for_coefficients(gram, coefficient_matrix(gram, frame, evidence), rank)
-
-
 def bound_for_coefficients(gram: Gram, middle: Floats, rank: int) -> float:
-    """``tr Y^T Y - <A, M>`` at least, for every M and ``A = B C B^T`` with this C."""
+    """Lower bound on ``tr Y^T Y - <A, M>`` for all M and ``A = B C B^T`` with this C.
+
+    For scaled data; may be infinite or not a number.
+    """
     mass = float(gram.products[0, 0])
     trace, trace_error = axes_trace(gram)
     rank_one_term = _rank_one_term(gram, middle, mass)
@@ -176,14 +185,14 @@ def bound_for_coefficients(gram: Gram, middle: Floats, rank: int) -> float:
     small = root @ scaled @ root.T
     small = 0.5 * (small + small.T)
     magnitude = np.abs(root) @ np.abs(scaled) @ np.abs(root).T
-    perturbation = (2 * r + 12) * EPS * NORM_SAFETY * norm(magnitude)
+    perturbation = (2 * r + 12) * EPS * NORM_SAFETY * frobenius_norm(magnitude)
     return combine_rounded_down(
         trace, trace_error, rank_one_term, largest_eigenvalue_sum(small, perturbation, rank)
     )
 
 
 def inner_products(gram: Gram) -> Floats:
-    """``H`` of all columns but v, each divided by its norm."""
+    """``H`` of all columns except v, each divided by its norm."""
     norms, products = gram.norms[1:], gram.products
     pull = products[0, 1:] / norms
     inner = products[1:, 1:] / norms[:, None] / norms
@@ -191,7 +200,7 @@ def inner_products(gram: Gram) -> Floats:
 
 
 def coefficient_matrix(gram: Gram, frame: Frame, evidence: SpectralMultipliers) -> Floats:
-    """``C``: ones for the axes, gains between hats, amounts between unit vectors."""
+    """``C``: ones for axes, coefficients between hat functions, link multipliers."""
     d = gram.n_dims
     r = len(gram.products) - 1
     middle = np.zeros((r, r))
@@ -203,9 +212,8 @@ def coefficient_matrix(gram: Gram, frame: Frame, evidence: SpectralMultipliers) 
     coefficients = np.ldexp(evidence.coefficients, -2 * frame.exponent)
     for pair, k, el in np.argwhere(evidence.coefficients > 0.0).tolist():
         first_index, second_index = position[pair, 0, k], position[pair, 1, el]
-        middle[first_index, second_index] = middle[second_index, first_index] = coefficients[
-            pair, k, el
-        ]
+        coefficient = coefficients[pair, k, el]
+        middle[first_index, second_index] = middle[second_index, first_index] = coefficient
     first = d + len(gram.columns)
     ends = first + np.searchsorted(gram.unit_groups, evidence.link_pairs)
     link_multipliers = np.ldexp(evidence.link_multipliers, -2 * frame.exponent)
@@ -214,7 +222,7 @@ def coefficient_matrix(gram: Gram, frame: Frame, evidence: SpectralMultipliers) 
 
 
 def _rank_one_term(gram: Gram, middle: Floats, mass: float) -> float:
-    """At least ``v^T A v / W``."""
+    """Upper bound on ``v^T A v / W``."""
     d = gram.n_dims
     pull = gram.products[0, 1 + d :]
     terms = pull[:, None] * middle[d:, d:] * pull / mass
@@ -226,7 +234,7 @@ def _rank_one_term(gram: Gram, middle: Floats, mass: float) -> float:
 def valid_multipliers(
     problem: ReducedProblem, evidence: SpectralMultipliers
 ) -> SpectralMultipliers | None:
-    """What of the evidence is valid; None if nothing is."""
+    """Valid part of the evidence, or None if nothing of it is usable."""
     labels, pairs = evidence.labels, evidence.pairs
     if len(labels) != problem.n_groups or (len(labels) and labels.min() < 0):
         return None
@@ -254,95 +262,9 @@ def valid_multipliers(
 
 
 def _is_cannot_link(problem: ReducedProblem, link_pairs: Ints) -> NDArray[np.bool_]:
-    """Which of these pairs of groups are cannot-links."""
+    """Mask of the pairs of groups that are cannot-links."""
     n = problem.n_groups
     edges = problem.graph.edges()
     low, high = np.sort(link_pairs, axis=1).T
     inside = (low >= 0) & (high < n)
     return np.asarray(inside & np.isin(low * n + high, edges[:, 0] * n + edges[:, 1]))
-
-
-# The largest eigenvalues of a small matrix, from above, whatever the eigensolver says.
-#
-# **Sums of eigenvalues.** Let T be symmetric, ``0 <= T <= I``, of trace at most m (so
-# ``|T|_F <= sqrt(m)``), A symmetric, A' what was computed of it, ``|A - A'|_F <= perturbation``; ``Q`` and
-# ``lam`` what the eigensolver returns, ``|Q^T Q - I|_F <= delta``,
-# ``|A' - Q diag(lam) Q^T|_F <= rho``. ``Q^T T Q`` lies between 0 and ``(1 + delta) I`` and has trace
-# at most ``(1 + delta) m``, so
-#
-#     <A, T> <= (1 + delta) (sum of the m largest lam, as far as positive) + sqrt(m) (rho + astray).
-#
-# A product of matrices, in any order of summation, errs entrywise by ``(r + 2) u`` of the product of
-# absolute values; for ``Q^T Q`` the norm of that is at most ``|Q|_F^2``, and for
-# ``Q diag(lam) Q^T`` at most ``sum_i |lam_i| |q_i|^2 <= (1 + delta) sum |lam_i|``.
-#
-# With axes that are principal already, the matrix is diagonal up to rounding: then ``Q = I`` will do.
-#
-# **A root.** For H' with ones (or less) on the diagonal and ``|H - H'|_F <= error`` a triangular R
-# with ``R^T R >= H`` is found: Cholesky of ``H' + shift I``, whose residual is measured; if it is at
-# most ``shift - error``, ``R^T R - H >= shift - residual - error >= 0``. Else lift is raised.
-#
-# Norms that only enter error terms are raised by 1 %, far more than their own rounding.
-
-Matrix = NDArray[np.float64]
-
-NORM_SAFETY = 1.01
-TINY_NORM = 1e-150  # per row: what squares lose that underflow
-MAX_SHIFTS = 8
-OFF_DIAGONAL_TOLERANCE = 1e-11
-
-
-def largest_eigenvalue_sum(matrix: Matrix, perturbation: float, rank: int) -> float:
-    """At least ``<A, T>`` for every T above; infinite if nothing can be said."""
-    if rank == 0:
-        return 0.0
-    if not (np.isfinite(matrix).all() and math.isfinite(perturbation)):
-        return math.inf
-    values = np.diagonal(matrix)
-    off_diagonal = NORM_SAFETY * norm(matrix - np.diag(values))
-    if off_diagonal <= OFF_DIAGONAL_TOLERANCE * float(np.abs(values).sum()):
-        return _eigenvalue_sum_bound(values, 0.0, off_diagonal + perturbation, rank)
-    try:
-        values, vectors = np.linalg.eigh(matrix)
-    except np.linalg.LinAlgError:
-        return math.inf
-    r = len(matrix)
-    square = NORM_SAFETY * float(np.sum(vectors * vectors))
-    delta = NORM_SAFETY * (norm(vectors.T @ vectors - np.eye(r)) + (r + 4) * EPS * square)
-    spread = (r + 4) * EPS * (1.0 + delta) * float(np.abs(values).sum())
-    rho = NORM_SAFETY * (norm(matrix - (vectors * values) @ vectors.T) + spread)
-    return _eigenvalue_sum_bound(values, delta, rho + perturbation, rank)
-
-
-def _eigenvalue_sum_bound(values: Matrix, delta: float, residual: float, rank: int) -> float:
-    largest = np.sort(values)[::-1][:rank]
-    positive_sum = (1.0 + delta) * math.fsum(np.maximum(largest, 0.0).tolist())
-    value = positive_sum * (1.0 + 4.0 * EPS) + NORM_SAFETY * math.sqrt(rank) * residual
-    return value if math.isfinite(value) else math.inf
-
-
-def cholesky_above(matrix: Matrix, error: float) -> Matrix | None:
-    """An upper triangular R, not singular, with ``R^T R >= H``; None if there is no hope."""
-    if not (np.isfinite(matrix).all() and math.isfinite(error)):
-        return None
-    r = len(matrix)
-    shift = 2.0 * error + 4.0 * (r + 4) * EPS * r
-    for _ in range(MAX_SHIFTS):
-        shifted = matrix + shift * np.eye(r)
-        try:
-            root = np.linalg.cholesky(shifted).T
-        except np.linalg.LinAlgError:
-            shift *= 8.0
-            continue
-        square = NORM_SAFETY * float(np.sum(root * root))
-        # ``shifted`` itself is rounded once more on the diagonal: that is in r EPS.
-        residual = norm(root.T @ root - shifted) + (r + 4) * EPS * (square + r)
-        if NORM_SAFETY * residual + error <= shift and float(np.diagonal(root).min()) > 0.0:
-            return np.asarray(root)
-        shift *= 8.0
-    return None
-
-
-def norm(matrix: Matrix) -> float:
-    """Frobenius norm, with what underflow may take away."""
-    return float(np.linalg.norm(matrix)) + len(matrix) * TINY_NORM

@@ -1,20 +1,20 @@
 """Inner products of a few long columns, by chunks of rows, with a proven error.
 
-The columns are ``v = sqrt(w)``, the axes ``y_sj = v_s (x_sj - centre_j)``, those made from
-multipliers (``v_s hat_k(m_s(b))``, which are zero outside one cluster and never negative), and
-unit vectors of the groups with a spike. Centre and multipliers are exact: any would do. Data are
-scaled by a power of two, exactly, so that coordinates are at most 1.
+The columns are ``v = sqrt(w)``, the axes ``y_sj = v_s (x_sj - centre_j)``, those of the hat
+functions (``v_s hat_k(m_s(b))``, which are zero outside one cluster and never negative), and unit
+vectors of the groups with a link multiplier. Centre and multipliers have no error: the bound holds
+for any values. Data are scaled by a power of two, exactly, so that coordinates are at most 1.
 
 **Rounding.** With ``EPS = 2 u``: ``v`` errs by u of itself, ``y`` by 3 u. An inner product of m
 numbers in any order errs by m u of the product of absolute values, whose sum is at most the
 product of the norms h. With chunks of at most `CHUNK` rows and the sums of the chunks added one
 after the other, an entry errs by at most ``relative_error h_i h_j``,
 
-    relative = (min(n, CHUNK) + n_chunks + 16) EPS,
+    relative_error = (min(n, CHUNK) + n_chunks + 16) EPS,
 
 more than twice the first-order terms, so it covers the others, and h computed from the diagonal.
 Underflow: fewer than 1e10 terms lose less than 1e-310 each, times a factor below 1e7; where norms
-count, they are raised to `MIN_NORM` at least, and 1e-290 / LEAST_NORM^2 is no part of EPS.
+enter, they are raised to at least `MIN_NORM`, and 1e-290 / MIN_NORM^2 is far below EPS.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ MIN_NORM = 1e-100
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """Where the origin is put, and the power of two by which coordinates are multiplied."""
+    """Origin and power-of-two scale of the coordinates."""
 
     center: Floats
     exponent: int
 
     @classmethod
     def of(cls, problem: ReducedProblem) -> Frame:
-        """About the mean; the largest coordinate becomes at most 1."""
+        """Frame with the mean as origin, in which coordinates are at most 1 in size."""
         points, weights = problem.points, problem.weights
         low, high = points.min(axis=0), points.max(axis=0)
         center = weights @ points / float(weights.sum())
@@ -52,7 +52,7 @@ class Frame:
         return cls(center, math.frexp(reach)[1] if reach > 0.0 else 0)
 
     def rows(self, problem: ReducedProblem, which: Ints | slice) -> Floats:
-        """Some points in this frame."""
+        """Selected points in this frame."""
         shifted: Floats = problem.points[which] - self.center
         shifted *= math.ldexp(1.0, -self.exponent)
         return shifted
@@ -61,7 +61,7 @@ class Frame:
 @final
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column made from multipliers: side 0 or 1 of a pair, and the node of its hat."""
+    """Column of one hat function: side 0 or 1 of a pair of clusters, and its node."""
 
     pair: int
     side: int
@@ -71,38 +71,44 @@ class Column:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Gram:
-    """Inner products of all columns: v, axes, those of multipliers, unit vectors."""
+    """Inner products of all columns: v, axes, hat functions, unit vectors."""
 
     products: Floats  # (r, r)
-    relative_error: float  # an entry errs by at most this part of the norms of its columns
+    relative_error: float  # of an entry, relative to the product of the norms of its columns
     n_dims: int
     columns: tuple[Column, ...]
     unit_groups: Ints  # groups with a unit vector
 
     @property
     def norms(self) -> Floats:
-        """Lengths of the columns, not below `MIN_NORM`."""
+        """Norms of the columns, at least `MIN_NORM`."""
         squares = np.maximum(np.diagonal(self.products), 0.0)
         return np.maximum(np.sqrt(squares), MIN_NORM)
 
 
-def axes_gram(problem: ReducedProblem, frame: Frame) -> Gram:
+def axes_gram(problem: ReducedProblem, frame: Frame, chunk: int = CHUNK) -> Gram:
     """Inner products of v and of the axes alone."""
     n, d = problem.points.shape
     products = np.zeros((1 + d, 1 + d))
-    for start in range(0, n, CHUNK):
-        rows = slice(start, start + CHUNK)
+    for start in range(0, n, chunk):
+        rows = slice(start, start + chunk)
         block = _block(frame.rows(problem, rows), problem.weights[rows], 0)
         products += block.T @ block
-    return Gram(products, _relative_error(n, -(-n // CHUNK)), d, (), np.empty(0, dtype=np.int64))
+    error = _relative_error(n, -(-n // chunk), chunk)
+    return Gram(products, error, d, (), np.empty(0, dtype=np.int64))
 
 
 def full_gram(
-    problem: ReducedProblem, frame: Frame, evidence: SpectralMultipliers, known: Gram | None = None
+    problem: ReducedProblem,
+    frame: Frame,
+    evidence: SpectralMultipliers,
+    axes: Gram | None = None,
+    *,
+    chunk: int = CHUNK,
 ) -> Gram:
     """Inner products of v, the axes, and the columns that the evidence uses.
 
-    ``known`` is what `axes_gram` returned, where it need not be computed once more.
+    ``axes`` is the result of `axes_gram`, if it was computed before.
     """
     n, d = problem.points.shape
     columns = _columns(evidence)
@@ -117,26 +123,26 @@ def full_gram(
     n_chunks = len(ends)
     for cluster, end in enumerate(ends.tolist()):
         members = order[int(ends[cluster - 1]) if cluster else 0 : end]
-        n_chunks += -(-len(members) // CHUNK)
+        n_chunks += -(-len(members) // chunk)
         positions = np.concatenate([np.arange(1 + d), 1 + d + builder.positions(cluster)])
         block_products = np.zeros((len(positions), len(positions)))
-        for start in range(0, len(members), CHUNK):
-            rows = members[start : start + CHUNK]
+        for start in range(0, len(members), chunk):
+            rows = members[start : start + chunk]
             block = builder.block(cluster, rows)
-            if known is None:
+            if axes is None:
                 block_products += block.T @ block
             else:
                 block_products[:, 1 + d :] += block.T @ block[:, 1 + d :]
             _copy_unit_rows(units, unit_groups, rows, positions, block)
         products[np.ix_(positions, positions)] += block_products
-    if known is not None:
+    if axes is not None:
         products[1 + d :, : 1 + d] = products[: 1 + d, 1 + d :].T
-        products[: 1 + d, : 1 + d] = known.products
-        n_chunks += -(-n // CHUNK)
+        products[: 1 + d, : 1 + d] = axes.products
+        n_chunks += -(-n // chunk)
     products[n_columns:, :n_columns] = units
     products[:n_columns, n_columns:] = units.T
     products[n_columns:, n_columns:] = np.eye(len(unit_groups))
-    return Gram(products, _relative_error(n, n_chunks), d, columns, unit_groups)
+    return Gram(products, _relative_error(n, n_chunks, chunk), d, columns, unit_groups)
 
 
 def with_indicators(
@@ -144,7 +150,8 @@ def with_indicators(
 ) -> Gram:
     """Add a column for every cluster of the evidence: v in the cluster, 0 elsewhere.
 
-    ``gram`` is the `full_gram` of evidence without spikes. Rounding is that of the others.
+    ``gram`` is the `full_gram` of evidence without link multipliers. Rounding errors are those of
+    the other columns.
     """
     d = gram.n_dims
     before = len(gram.products)
@@ -169,7 +176,7 @@ def with_indicators(
 def all_columns(
     problem: ReducedProblem, frame: Frame, evidence: SpectralMultipliers
 ) -> tuple[Gram, Floats]:
-    """The columns of multipliers and the unit vectors themselves; inner products are left 0."""
+    """Columns of the hat functions and the unit vectors; inner products are left 0."""
     n, d = problem.points.shape
     columns, unit_groups = _columns(evidence), np.unique(evidence.link_pairs)
     values = np.zeros((n, len(columns) + len(unit_groups)))
@@ -182,14 +189,14 @@ def all_columns(
     return Gram(np.zeros((order, order)), 0.0, d, columns, unit_groups), values
 
 
-def _relative_error(n: int, n_chunks: int) -> float:
-    return (min(n, CHUNK) + n_chunks + 16) * EPS
+def _relative_error(n: int, n_chunks: int, chunk: int) -> float:
+    return (min(n, chunk) + n_chunks + 16) * EPS
 
 
-def _block(offsets: Floats, weights: Floats, more: int) -> Floats:
-    """Rows of v and y, and room for ``more`` columns."""
+def _block(offsets: Floats, weights: Floats, n_more: int) -> Floats:
+    """Rows of v and y, and space for ``n_more`` columns."""
     d = offsets.shape[1]
-    block = np.empty((len(offsets), 1 + d + more))
+    block = np.empty((len(offsets), 1 + d + n_more))
     sqrt_weights = np.sqrt(weights)
     block[:, 0] = sqrt_weights
     np.multiply(sqrt_weights[:, None], offsets, out=block[:, 1 : 1 + d])
@@ -209,7 +216,7 @@ def _copy_unit_rows(
 
 
 def _columns(evidence: SpectralMultipliers) -> tuple[Column, ...]:
-    """The hats that some gain needs."""
+    """Hat functions with a positive coefficient."""
     used = evidence.coefficients > 0.0
     return tuple(
         Column(pair, side, int(node))
@@ -221,7 +228,7 @@ def _columns(evidence: SpectralMultipliers) -> tuple[Column, ...]:
 
 @final
 class _ColumnBuilder:
-    """Makes the rows of one cluster."""
+    """Builds the rows of one cluster."""
 
     def __init__(
         self,
@@ -233,7 +240,7 @@ class _ColumnBuilder:
         self._problem, self._frame = problem, frame
         self._nodes = np.ldexp(evidence.nodes, -2 * frame.exponent)
         self._centers = cluster_centers(problem, frame, evidence.labels)
-        # For each cluster: the other cluster, pair, side, and columns, of every pair it is in.
+        # For each cluster, of every pair it is in: other cluster, pair, side, columns.
         self._tasks: dict[int, list[tuple[int, int, int, list[int]]]] = {}
         by_side: dict[tuple[int, int], list[int]] = {}
         for index, column in enumerate(columns):
@@ -245,7 +252,7 @@ class _ColumnBuilder:
             self._tasks.setdefault(int(here), []).append((int(other), pair, side, positions))
 
     def positions(self, cluster: int) -> Ints:
-        """Numbers of the columns that are not zero in this cluster."""
+        """Indices of the columns that are not zero in this cluster."""
         listed = [index for task in self._tasks.get(cluster, ()) for index in task[3]]
         return np.array(listed, dtype=np.int64)
 
@@ -262,14 +269,14 @@ class _ColumnBuilder:
             for index in positions:
                 basis_function = self._basis[self._column[index].node]
                 value = np.interp(margins[:, number], self._nodes[pair, side], basis_function)
-                # Nodes may be anything: what is no number, or negative, counts as 0.
+                # Nodes are arbitrary: values that are NaN or negative count as 0.
                 block[:, position] = block[:, 0] * np.where(value > 0.0, value, 0.0)
                 position += 1
         return block
 
 
 def cluster_centers(problem: ReducedProblem, frame: Frame, labels: Ints) -> Floats:
-    """Means of the clusters in the frame; the origin for an empty one."""
+    """Means of the clusters in the frame; the origin for an empty cluster."""
     k = int(labels.max(initial=0)) + 1
     masses = np.bincount(labels, problem.weights, k)
     sums = np.empty((k, problem.n_dims))
@@ -282,6 +289,6 @@ def cluster_centers(problem: ReducedProblem, frame: Frame, labels: Ints) -> Floa
 def bisector_margins(offsets: Floats, own: Floats, others: Floats) -> Floats:
     """``|x - c_b|^2 - |x - c_a|^2`` for every row and every other centre."""
     difference = others - own
-    # About the middle between the two centres the difference is linear.
+    # Relative to the midpoint of the two centres the difference is linear.
     middle = 0.5 * (others + own)
     return np.asarray(2.0 * (np.sum(middle * difference, axis=1) - offsets @ difference.T))
