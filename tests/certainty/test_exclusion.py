@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem
-from certikmeans.bounds.cluster.pricing import Pricer
+from certikmeans.bounds.cluster.pricing import Pricer, PricingParams
 from certikmeans.certainty import exclusion
 from certikmeans.certainty.dual_ascent import DualLevel, PricingGuide
 from certikmeans.certainty.exclusion import CandidateBoxes
@@ -97,13 +97,12 @@ def test_what_is_shown_stays_true_however_often_boxes_grow(monkeypatch, seed):
     monkeypatch.setattr(exclusion._ExclusionSearch, "_split", noted)
     monkeypatch.setattr(CandidateBoxes, "add", grown_by_little)
     monkeypatch.setattr(exclusion, "MAX_GROWTHS", 200)
-    monkeypatch.setattr(exclusion, "MAX_BUDGET", 60.0)
     for _ in range(250):
-        monkeypatch.setattr(exclusion, "MIN_BUDGET", float(rng.choice([5, 40])))
+        params = PricingParams(min_budget=float(rng.choice([5, 40])), max_budget=60.0)
         monkeypatch.setattr(exclusion, "BATCH_SIZE", int(rng.choice([1, 4, 16])))
         monkeypatch.setattr(exclusion, "MIN_MEMBERS_TO_FILTER", int(rng.choice([0, 4_000])))
         reduced = random_problem(rng)
-        pricer, sets = Pricer(reduced), independent_sets(reduced)
+        pricer, sets = Pricer(reduced, params=params), independent_sets(reduced)
         level, means = level_of(reduced, sets, rng)
         candidates = CandidateBoxes(
             PricingGuide(pricer, level.multipliers, ()), level.threshold, StopSignal()

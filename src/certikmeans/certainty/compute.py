@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans._numbers import percent, percent_in_full
-from certikmeans.bounds.cluster.pricing import MIN_PARALLEL_SIZE, Pricer
+from certikmeans.bounds.cluster.pricing import DEFAULT_PARAMS, Pricer
 from certikmeans.bounds.cluster.pricing_error import mean_rounding_error
 from certikmeans.bounds.sdp.bound import SdpWarmStart
 from certikmeans.bounds.spectral.bound import SpectralEvidence
@@ -153,7 +153,8 @@ def compute_certainty(
     case = CertaintyProblem.of(basis, labels, cost, slack, stop, time_limit)
     if basis.problem.n_clusters == 1:
         return _one_cluster(case)
-    if basis.n_threads == 1 or case.presolved.reduced.points.size < MIN_PARALLEL_SIZE:
+    small = case.presolved.reduced.points.size < DEFAULT_PARAMS.min_parallel_size
+    if basis.n_threads == 1 or small:
         with one_blas_thread():
             return _certainty_from_dual(case, None, stop)
     with ThreadPoolExecutor(basis.n_threads, "certikmeans") as pool, one_blas_thread():

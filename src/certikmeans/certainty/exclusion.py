@@ -20,13 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.cluster.pricing import (
-    MAX_BUDGET,
-    MIN_BUDGET,
-    STALL_CHECK_AFTER,
     BoxSearchResult,
     OpenBox,
     Pricer,
-    SearchStallDetector,
     no_excluded_box,
     search_box,
 )
@@ -301,15 +297,15 @@ def prove_exclusion(
     look = partial(search_box, instance=pricer.instance(level.multipliers), cutoff=cutoff)
     growths, budget, boxes, stall_detector = (
         MAX_GROWTHS * k,
-        MIN_BUDGET,
+        pricer.params.min_budget,
         0,
-        SearchStallDetector(STALL_CHECK_AFTER),
+        pricer.stall_detector(),
     )
     while search.heap:
         if growths < 0 or search.n_parts > MAX_PARTS * k:
             return TOO_MANY_REGIONS
         highest = -search.heap[0].neg_upper_bound
-        if stop.reason() is not None or stall_detector.search_stalled(boxes, highest - cutoff):
+        if stop.reason() is not None or stall_detector.stalled(highest - cutoff, boxes):
             return NOT_PROVEN_IN_TIME
         batch = [heapq.heappop(search.heap) for _ in range(min(BATCH_SIZE, len(search.heap)))]
         search_params = pricer.search_params(error, 2.0 * error, budget)
@@ -323,7 +319,7 @@ def prove_exclusion(
         for one in found:
             for box in () if one.improving_centers else one.open_boxes:
                 search.push(box)
-        budget = min(1.5 * budget, MAX_BUDGET)
+        budget = pricer.next_budget(budget)
         if again:
             candidates.guide = PricingGuide(
                 pricer, level.multipliers, ()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from certikmeans.bounds.cluster.cut_model import CutModel
 from certikmeans.bounds.cluster.dual_box import DualBox
 from certikmeans.bounds.cluster.initial_point import BundleStart
-from certikmeans.bounds.cluster.pricing import STALL_CHECK_AFTER, Column, Pricer, SymmetryClass
+from certikmeans.bounds.cluster.pricing import Column, Pricer, SymmetryClass
 from certikmeans.bounds.cluster.pricing_error import lagrangian_lower_bound, sum_upper_bound
 from certikmeans.bounds.cluster.step_rule import (
     BundleStats,
@@ -23,29 +23,13 @@ from certikmeans.bounds.cluster.step_rule import (
     StepRule,
     Target,
 )
+from certikmeans.bounds.stall_detector import StallDetector
 from certikmeans.random_streams import generator
 from certikmeans.stop import StopSignal
 
 # A bundle that has not come closer by a twentieth for so many rounds is as far as it gets.
 STALL_ROUNDS = 80
 STALL_RATIO = 0.95
-
-
-@final
-class StallDetector:
-    """Notices that a distance no longer shrinks. Counts rounds, not seconds."""
-
-    def __init__(self, rounds: int = STALL_ROUNDS) -> None:
-        self._rounds = rounds
-        self._smallest = np.inf
-        self._idle = 0
-
-    def stalled(self, distance: float) -> bool:
-        """Whether it has been long since the distance shrank."""
-        self._idle += 1
-        if distance < STALL_RATIO * self._smallest:
-            self._smallest, self._idle = distance, 0
-        return self._idle > self._rounds
 
 
 # The bundle: move the multipliers until the bound reaches its goal, or can rise no more.
@@ -92,7 +76,7 @@ class Bundle:
         known: BundleStart,
         seed: int = 0,
         on_bound: Callable[[float], None] = lambda value: None,
-        stall_check_after: float = STALL_CHECK_AFTER,
+        stall_check_after: float | None = None,
     ) -> None:
         self.pricer = pricer
         self.dual_box = dual_box
@@ -101,7 +85,9 @@ class Bundle:
         self.statistics = BundleStats()
         self.lower_bound = -np.inf
         self.lower_bound_multipliers = dual_box.low
-        self._stall_check_after = stall_check_after
+        self._stall_check_after = (
+            pricer.params.stall_check_after if stall_check_after is None else stall_check_after
+        )
         self._rng = generator(seed, "bounds.cluster.bundle")
         self._on_bound = on_bound
         self._position = dual_box.start
@@ -122,7 +108,7 @@ class Bundle:
         # Exact pricing has found nothing yet that ascents from known clusters do not lead to.
         self._columns_sufficient = known.multipliers_proven
         self._pricing_failed = False  # exact pricing makes no progress here: no use in trying again
-        self._stall_detector = StallDetector()
+        self._stall_detector = StallDetector(STALL_RATIO, STALL_ROUNDS)
         self._projected_until = MAX_INITIAL_PROJECTIONS  # round after which the climb begins
         self._resumed = False
 
@@ -199,7 +185,7 @@ class Bundle:
         began = time.monotonic()
         reserved, status = True, None
         if not self._resumed:
-            self._stall_detector = StallDetector(stall_rounds)
+            self._stall_detector = StallDetector(STALL_RATIO, stall_rounds)
             self._projected_until = self.statistics.rounds + MAX_INITIAL_PROJECTIONS
         self._resumed = False
         for _ in range(max_rounds):
@@ -232,7 +218,8 @@ class Bundle:
                     self._make_smoothed_ascent(warm_started=False),
                     self._stability_center,
                 )
-                self._stall_detector, status = StallDetector(stall_rounds), None
+                self._stall_detector = StallDetector(STALL_RATIO, stall_rounds)
+                status = None
         if status is not BundleStatus.PROVEN:
             self._certify_best(target, stop)
         return status or BundleStatus.EXHAUSTED
@@ -420,7 +407,7 @@ class Bundle:
             if stop.remaining < np.inf:
                 until = stop.with_time_limit(0.5 * stop.remaining)
             else:
-                stall_check_after = STALL_CHECK_AFTER
+                stall_check_after = self.pricer.params.stall_check_after
         sigma_sum = 0.0
         for number, sym_class in enumerate(self.sym_classes):
             priced = self.pricer.price_exact(

@@ -32,7 +32,7 @@ from certikmeans.bounds.cluster.initial_point import (
     rounded_fractional_solution,
 )
 from certikmeans.bounds.cluster.lbfgs import maximize
-from certikmeans.bounds.cluster.pricing import STALL_CHECK_AFTER, Pricer, symmetry_classes
+from certikmeans.bounds.cluster.pricing import Pricer, symmetry_classes
 from certikmeans.bounds.cluster.step_rule import FIRST_STEP, BundleStatus, LogSumExpModel
 from certikmeans.bounds.ryan_foster import Pair, fractional_pairs
 from certikmeans.problem import ReducedProblem
@@ -199,7 +199,7 @@ def _bundle(
     settings: BundleSettings,
     best: _BestBound,
     *,
-    stall_check_after: float = STALL_CHECK_AFTER,
+    stall_check_after: float | None = None,
     in_node: bool = False,
 ) -> Bundle:
     """Set up a bundle with what is known at its start.

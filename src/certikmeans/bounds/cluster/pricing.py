@@ -1,10 +1,11 @@
-"""Pricing: the most that one cluster can be worth under given multipliers.
+"""Pricing: the largest value (negative reduced cost) of one cluster under given multipliers.
 
 ``sigma(lam) = max over y and I independent of sum_{s in I} (lam_s - w_s |x_s - y|^2)``.
-Boxes of ``y`` wait in a heap, largest upper bound first; rounds of a fixed number of boxes
-are searched depth first by a compiled kernel, each with a budget, and what they leave open
-returns to the heap. So a search that is cut short has a finite bound, the largest one in the
-heap, and what is found does not depend on the number of threads.
+
+A branch and bound over boxes of ``y``, best bound first: batches of a fixed number of boxes are
+taken from a heap and searched depth first by a compiled kernel, each with a work budget; boxes
+that stay open return to the heap. An interrupted search therefore has a finite upper bound, the
+largest one in the heap, and the result does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from certikmeans.bounds.base import no_progress
 from certikmeans.bounds.cluster.pricing_error import mean_rounding_error, pricing_error
+from certikmeans.bounds.stall_detector import StallDetector
 from certikmeans.kernels.pricing.ascent import ascend
 from certikmeans.kernels.pricing.box_bound import Instance
 from certikmeans.kernels.pricing.search import (
@@ -36,28 +38,48 @@ from certikmeans.problem.arrays import column_ranges, iter_row_blocks
 from certikmeans.problem.domain import Domain
 from certikmeans.stop import StopSignal
 
-ASCENTS_PER_BATCH = 8  # ascents between two looks at the clock
-MIN_PARALLEL_SIZE = (
-    8_000  # coordinates: with fewer, an ascent is done before another thread has begun
-)
-BOXES_PER_BATCH = 8  # boxes searched between two looks at the clock
-MIN_BUDGET = 2e5
-MAX_BUDGET = 2e6
-# A search must end by itself, with or without a clock: from this many boxes on, every doubling has
-# to bring the bound closer to the cutoff by this factor. Searches that close do far better.
-STALL_CHECK_AFTER = 100_000
-MIN_PROGRESS_RATIO = 0.9
+
+@final
+@dataclass(frozen=True, slots=True)
+class PricingParams:
+    """Settings of exact and heuristic pricing."""
+
+    ascents_per_batch: int = 8  # between two tests of the stopping criterion
+    min_parallel_size: int = 8_000  # coordinates; with fewer, starting a thread takes longer
+    boxes_per_batch: int = 8  # between two tests of the stopping criterion
+    # Work per box and call of the kernel, in evaluations of a coordinate: first, factor, last.
+    min_budget: float = 2e5
+    budget_growth: float = 1.5
+    max_budget: float = 2e6
+    # A search has to end without a time limit, too: from this many boxes on, the distance of the
+    # bound from the cutoff has to shrink by this factor at every doubling. Searches that close do
+    # far better.
+    stall_check_after: float = 100_000
+    max_stall_ratio: float = 0.9
+    stack_capacity: int = 128  # boxes on the stack of one kernel call
+    max_improving_centers: int = 4  # returned by one kernel call, the latest
+
+    def __post_init__(self) -> None:
+        counts = (self.ascents_per_batch, self.boxes_per_batch, self.max_improving_centers)
+        if min(counts) < 1 or self.stack_capacity < 2:
+            raise ValueError("batch sizes have to be positive, stack_capacity at least 2")
+        if not (0.0 < self.min_budget <= self.max_budget and self.budget_growth >= 1.0):
+            raise ValueError("budgets have to be positive and must not shrink")
+
+
+DEFAULT_PARAMS = PricingParams()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PricingRegion:
-    """Where a centre may be, and which groups may join it."""
+    """Box of the centre of a cluster, and the groups allowed in the cluster."""
 
-    low: NDArray[np.float64]  # (n_axes,)
-    high: NDArray[np.float64]  # (n_axes,)
-    active_faces: NDArray[np.float64]  # (2, n_axes): infinite where no mean can be beyond
-    allowed: NDArray[np.bool_] | None = None  # (n_groups,); None: all
+    low: NDArray[np.float64]  # (n_dims,)
+    high: NDArray[np.float64]  # (n_dims,)
+    # (2, n_dims): faces that a mean can lie beyond; infinite for the others
+    active_faces: NDArray[np.float64]
+    allowed: NDArray[np.bool_] | None = None  # (n_groups,), or None for all
 
     @classmethod
     def of(
@@ -67,7 +89,7 @@ class PricingRegion:
         high: NDArray[np.float64],
         allowed: NDArray[np.bool_] | None = None,
     ) -> PricingRegion:
-        """Box of a centre. Means never leave the box of all points: its faces are no walls."""
+        """Region of a box. Means lie in the bounding box of the points: its faces are inactive."""
         data_low, data_high = column_ranges(reduced.points)
         return cls._within(data_low, data_high, low, high, allowed)
 
@@ -87,16 +109,16 @@ class PricingRegion:
         return cls(low, high, active_faces, allowed)
 
     def subregion(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> PricingRegion:
-        """Part of the region of everything, without a look at the points."""
+        """Region of a smaller box, given that this one is the bounding box of the points."""
         return self._within(self.low, self.high, low, high, None)
 
     @classmethod
     def full_region(cls, reduced: ReducedProblem) -> PricingRegion:
-        """All of it: the mean of any set lies in the box that holds all points."""
+        """Bounding box of the points, which contains the mean of every set."""
         return cls.of(reduced, *column_ranges(reduced.points))
 
     def clamp(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Nearest places inside the walls."""
+        """Nearest points between the active faces."""
         return np.asarray(
             np.minimum(np.maximum(centers, self.active_faces[0]), self.active_faces[1])
         )
@@ -105,15 +127,13 @@ class PricingRegion:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """A cluster: its mean, its groups, its weight, its cost about the mean.
+    """A cluster: mean, members, mass, and cost about the mean.
 
-    ``value`` is what it was worth where and when it was found.
+    ``value`` is its value under the multipliers and in the region for which it was generated.
     """
 
-    center: NDArray[np.float64]  # (n_axes,): the mean
-    packed_members: NDArray[
-        np.uint8
-    ]  # members, eight in a byte: there are many columns of many groups
+    center: NDArray[np.float64]  # (n_dims,): the mean
+    packed_members: NDArray[np.uint8]  # bit field: there may be many columns of many groups
     n_groups: int
     mass: float
     cost: float
@@ -128,16 +148,16 @@ class Column:
         cost: float,
         value: float,
     ) -> Column:
-        """Column of the groups that have a 1 in ``members``."""
+        """Column of the groups with a 1 in ``members``."""
         return cls(center, np.packbits(members), len(members), mass, cost, value)
 
     @property
     def members(self) -> NDArray[np.uint8]:
-        """1 for every group that is in, 0 for the others."""
+        """Indicator of the members, 0 or 1 for every group."""
         return np.unpackbits(self.packed_members, count=self.n_groups)
 
     def cost_in_region(self, region: PricingRegion) -> float:
-        """Cost about the best centre inside the walls of ``region``."""
+        """Cost about the best centre in ``region``."""
         away = self.center - region.clamp(self.center)
         return self.cost + self.mass * float(away @ away)
 
@@ -145,42 +165,26 @@ class Column:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PricingResult:
-    """What an exact pricing has proven and found."""
+    """Result of an exact pricing."""
 
     upper: float  # at least sigma, rounding included
-    centers: list[NDArray[np.float64]]  # whose value exceeds the cutoff, best first
-    complete: bool  # False: cut short by the clock or by a find
+    centers: list[NDArray[np.float64]]  # of clusters whose value exceeds the cutoff, best first
+    complete: bool  # False if stopped, stalled, or ended early after an improving cluster
     boxes: int
 
 
 @final
-class SearchStallDetector:
-    """Notices that a search will not end in reasonable time. Counts boxes, not seconds."""
-
-    def __init__(self, stall_check_after: float) -> None:
-        self._next_look = stall_check_after
-        self._before = np.inf
-
-    def search_stalled(self, boxes: int, distance: float) -> bool:
-        """Whether to give up, with the bound ``distance`` above the cutoff."""
-        if boxes < self._next_look:
-            return False
-        lost = distance > MIN_PROGRESS_RATIO * self._before
-        self._next_look, self._before = 2 * boxes, distance
-        return lost
-
-
-@final
 class Pricer:
-    """Prices clusters of one reduced problem. Holds nothing that changes: threads may share it.
+    """Prices clusters of one reduced problem. Immutable, so that threads may share it.
 
     Parameters
     ----------
     reduced : ReducedProblem
     executor : concurrent.futures.Executor, optional
-        Runs boxes and ascents side by side (threads: the kernels release the GIL).
-    on_work : callable
-        Told of boxes and ascents (``climbs``), for those who want to see something move.
+        Runs boxes and ascents in parallel (threads: the kernels release the GIL).
+    progress : callable
+        Called with the numbers of boxes and ascents (``climbs``) done.
+    params : PricingParams
     """
 
     def __init__(
@@ -188,14 +192,15 @@ class Pricer:
         reduced: ReducedProblem,
         executor: Executor | None = None,
         progress: Callable[..., None] = no_progress,
+        params: PricingParams = DEFAULT_PARAMS,
     ) -> None:
         self.reduced = reduced
-        self._on_work = progress
+        self.params = params
+        self._progress = progress
         self.full_region = PricingRegion.full_region(reduced)
         self.task_pool = TaskPool(executor)
-        self._ascent_pool = (
-            TaskPool() if reduced.points.size < MIN_PARALLEL_SIZE else self.task_pool
-        )
+        small = reduced.points.size < params.min_parallel_size
+        self._ascent_pool = TaskPool() if small else self.task_pool
         graph = reduced.graph
         self._cyclic = np.repeat(graph.n_extra_edges > 0, np.diff(graph.starts)).astype(np.uint8)
         self._mean_error = mean_rounding_error(reduced.points)
@@ -207,26 +212,30 @@ class Pricer:
         stop: StopSignal,
         tolerance: float | None = None,
         region: PricingRegion | None = None,
-        stall_check_after: float = STALL_CHECK_AFTER,
+        stall_check_after: float | None = None,
     ) -> PricingResult:
-        """Prove that no cluster is worth more than ``cutoff``, or find one that is.
+        """Prove that no cluster has a value above ``cutoff``, or find one that has.
 
         Parameters
         ----------
         lam : ndarray of shape (n_groups,)
-            Any numbers.
+            Multipliers, any numbers.
         cutoff : float
             Raised to 0, the value of the empty cluster, and by the rounding error.
         stop : StopSignal
-            Ends the search early with a weaker bound. It also ends where it makes no progress.
+            Ends the search early with a weaker bound. A stalled search ends early, too.
         tolerance : float, optional
-            When a cluster beats the cutoff, go on with its value plus this. None: the cutoff is
-            refuted then; look for more for as long as the first one took, and end.
-        region : Region, optional
-            Where the centre has to be; by default anywhere.
-        stall_check_after : float
-            Boxes from which on progress is asked for. Infinite: go on until ``stop``.
+            If given, an improving cluster raises the cutoff to its value plus this, and the search
+            continues. Otherwise the cutoff is refuted, and the search ends after twice the boxes
+            that the first improving cluster took.
+        region : PricingRegion, optional
+            Region of the centre; by default all of space.
+        stall_check_after : float, optional
+            Boxes after which the search has to make progress; by default that of the parameters,
+            infinite for no such check.
         """
+        if stall_check_after is None:
+            stall_check_after = self.params.stall_check_after
         region = self.full_region if region is None else region
         lam = _restricted(lam, region)
         return self._branch_and_bound(lam, cutoff, stop, (region,), tolerance, stall_check_after)
@@ -239,11 +248,17 @@ class Pricer:
         regions: Sequence[PricingRegion],
         tolerance: float,
     ) -> PricingResult:
-        """Prove the same of several regions at once, all groups allowed."""
-        return self._branch_and_bound(lam, cutoff, stop, regions, tolerance, STALL_CHECK_AFTER)
+        """Price several regions at once, all groups allowed; see `price_exact`."""
+        stall_check_after = self.params.stall_check_after
+        return self._branch_and_bound(lam, cutoff, stop, regions, tolerance, stall_check_after)
+
+    def stall_detector(self, stall_check_after: float | None = None) -> StallDetector:
+        """Stall detector of a search over boxes; `StallDetector.stalled` takes boxes as work."""
+        after = self.params.stall_check_after if stall_check_after is None else stall_check_after
+        return StallDetector(self.params.max_stall_ratio, after, doubling=True)
 
     def error(self, lam: NDArray[np.float64]) -> float:
-        """At least the rounding error of the upper bound of any box."""
+        """Upper bound on the rounding error of the upper bound of any box."""
         return pricing_error(self.reduced.points, self.reduced.weights, lam)
 
     def _branch_and_bound(
@@ -255,29 +270,33 @@ class Pricer:
         tolerance: float | None,
         stall_check_after: float,
     ) -> PricingResult:
-        """Search all regions, the largest bound first."""
+        """Search all regions, best bound first."""
         error = self.error(lam)
         cutoff = max(cutoff, 0.0) + 2.0 * error
         instance = self.instance(lam)
-        heap, improving_centers = (
-            self._root_boxes(lam, regions),
-            list[tuple[float, NDArray[np.float64]]](),
-        )
-        unsplittable_bound, boxes, number, budget = -np.inf, 0, len(heap), MIN_BUDGET
+        heap = self._root_boxes(lam, regions)
+        improving_centers: list[tuple[float, NDArray[np.float64]]] = []
+        unsplittable_bound, boxes, number = -np.inf, 0, len(heap)
+        max_boxes, budget = np.inf, self.params.min_budget
         cutoff_margin = (0.0 if tolerance is None else tolerance) + 2.0 * error
-        max_boxes, stall_detector = np.inf, SearchStallDetector(stall_check_after)
+        stall_detector = self.stall_detector(stall_check_after)
         while heap and -heap[0].neg_upper_bound > cutoff:
             if stop.reason() is not None or boxes >= max_boxes:
                 break
-            if stall_detector.search_stalled(boxes, -heap[0].neg_upper_bound - cutoff):
+            if stall_detector.stalled(-heap[0].neg_upper_bound - cutoff, boxes):
                 break
-            batch = [heapq.heappop(heap) for _ in range(min(BOXES_PER_BATCH, len(heap)))]
+            n_boxes = min(self.params.boxes_per_batch, len(heap))
+            batch = [heapq.heappop(heap) for _ in range(n_boxes)]
             search_params = self.search_params(error, cutoff_margin, budget)
             search = partial(
-                search_box, instance=instance, search_params=search_params, cutoff=cutoff
+                search_box,
+                instance=instance,
+                search_params=search_params,
+                cutoff=cutoff,
+                params=self.params,
             )
             for result in self.task_pool.map(search, batch):
-                self._on_work(boxes=result.boxes)
+                self._progress(boxes=result.boxes)
                 for box in result.open_boxes:
                     box.number = number
                     number += 1
@@ -288,7 +307,7 @@ class Pricer:
                 cutoff = max(cutoff, result.cutoff)
             if improving_centers and tolerance is None:
                 max_boxes = min(max_boxes, 2.0 * boxes)
-            budget = min(1.5 * budget, MAX_BUDGET)
+            budget = self.next_budget(budget)
         improving_centers.sort(key=lambda find: -find[0])
         highest = -heap[0].neg_upper_bound if heap else -np.inf
         return PricingResult(
@@ -297,6 +316,10 @@ class Pricer:
             complete=highest <= cutoff and unsplittable_bound <= cutoff,
             boxes=boxes,
         )
+
+    def next_budget(self, budget: float) -> float:
+        """Work budget of the next batch of boxes."""
+        return min(self.params.budget_growth * budget, self.params.max_budget)
 
     def price_heuristic(
         self,
@@ -308,34 +331,32 @@ class Pricer:
         min_gain: float = 0.0,
         stop: StopSignal | None = None,
     ) -> list[Column]:
-        """Climb from every start to a cluster that is its own best answer; best first.
+        """Ascend from every start to a locally best cluster; columns by descending value.
 
         At most ``steps`` steps each, and none after one that gains less than ``min_gain``.
-        Starts that ``stop`` comes before are left out.
+        Starts not reached before ``stop`` are left out.
         """
         region = self.full_region if region is None else region
         if region.allowed is not None:
-            # Worth less than nothing: at its own place, rounding could make a forbidden group a
-            # member, and its multiplier would count in cuts.
+            # A negative multiplier: at 0, rounding could make a forbidden group a member if the
+            # centre is at its point, and its multiplier would enter the cuts.
             error = pricing_error(self.reduced.points, self.reduced.weights, lam)
             lam = np.where(region.allowed, lam, -error)
-        instance = self.instance(lam)
-        price_heuristic = partial(
+        ascend_from = partial(
             _ascend_from,
-            instance=instance,
+            instance=self.instance(lam),
             active_faces=region.active_faces,
             steps=steps,
             min_gain=min_gain,
         )
         columns: list[Column] = []
         centers = list({start.tobytes(): start for start in starts}.values())
-        for first in range(0, len(centers), ASCENTS_PER_BATCH):
+        batch_size = self.params.ascents_per_batch
+        for first in range(0, len(centers), batch_size):
             if stop is not None and stop.reason() is not None:
                 break
-            columns += self._ascent_pool.map(
-                price_heuristic, centers[first : first + ASCENTS_PER_BATCH]
-            )
-        self._on_work(climbs=len(columns))
+            columns += self._ascent_pool.map(ascend_from, centers[first : first + batch_size])
+        self._progress(climbs=len(columns))
         best: dict[tuple[float, ...], Column] = {}
         for column in columns:
             best.setdefault((column.value, *column.center.tolist()), column)
@@ -344,7 +365,7 @@ class Pricer:
     def best_columns_at(
         self, lam: NDArray[np.float64], centers: Sequence[NDArray[np.float64]]
     ) -> list[Column]:
-        """Find a best set at every place, in the order of the places; side by side."""
+        """Best column at every centre, in the order of the centres."""
         active_faces, instance = self.full_region.active_faces, self.instance(lam)
         select = partial(
             _ascend_from, instance=instance, active_faces=active_faces, steps=1, min_gain=0.0
@@ -352,14 +373,14 @@ class Pricer:
         return self._ascent_pool.map(select, centers)
 
     def search_params(self, error: float, tolerance: float, budget: float) -> SearchParams:
-        """Rules of a search everywhere; boxes bring walls and a hole of their own."""
+        """Kernel settings for all of space; `search_box` sets faces and excluded box."""
         excluded_box = no_excluded_box(self.reduced.n_dims)
         return SearchParams(
             error, self._mean_error, self.full_region.active_faces, excluded_box, tolerance, budget
         )
 
     def instance(self, lam: NDArray[np.float64]) -> Instance:
-        """What the kernels work on, for some multipliers."""
+        """Kernel data for given multipliers."""
         reduced, graph, base = self.reduced, self.reduced.graph, lam.copy()
         for rows in iter_row_blocks(reduced.points):
             points = reduced.points[rows]
@@ -378,29 +399,27 @@ class Pricer:
     def _root_boxes(
         self, lam: NDArray[np.float64], regions: Sequence[PricingRegion]
     ) -> list[OpenBox]:
+        n_dims = self.reduced.n_dims
         members = np.flatnonzero(lam > 0.0).astype(np.int32)
-        no_sums, excluded_box = (
-            np.zeros(self.reduced.n_dims + 2),
-            no_excluded_box(self.reduced.n_dims),
-        )
+        no_sums, excluded_box = np.zeros(n_dims + 2), no_excluded_box(n_dims)
         return [
             OpenBox(
-                -np.inf,
-                i,
-                region.low,
-                region.high,
-                no_sums,
-                members,
-                region.active_faces,
-                excluded_box,
-                i,
+                neg_upper_bound=-np.inf,
+                number=i,
+                low=region.low,
+                high=region.high,
+                fixed_sums=no_sums,
+                members=members,
+                active_faces=region.active_faces,
+                excluded_box=excluded_box,
+                region=i,
             )
             for i, region in enumerate(regions)
         ]
 
 
 def _restricted(lam: NDArray[np.float64], region: PricingRegion) -> NDArray[np.float64]:
-    """Multipliers with those of forbidden groups at 0: they are worth nothing anywhere."""
+    """Multipliers, 0 for groups that are not allowed: their value is nowhere positive."""
     return lam if region.allowed is None else np.where(region.allowed, lam, 0.0)
 
 
@@ -411,7 +430,7 @@ def _ascend_from(
     steps: int,
     min_gain: float,
 ) -> Column:
-    """Climb from one start."""
+    """Column of one local ascent."""
     n, d = instance.points.shape
     center, sums, members = start.copy(), np.empty(d + 2), np.empty(n, dtype=np.uint8)
     value, _ = ascend(instance, active_faces, center, sums, members, steps, min_gain)
@@ -424,16 +443,10 @@ def _ascend_from(
     return Column.of(mean, members, float(sums[1]), cost, float(value))
 
 
-# One call of the search kernel: a box goes in, what stays open and what was found comes out.
-
-STACK_CAPACITY = 128
-MAX_IMPROVING_CENTERS = 4
-
-
 @final
 @dataclass(order=True, slots=True)
 class OpenBox:
-    """A box in the heap: the largest upper bound first, then the oldest."""
+    """A box in the heap, ordered by descending upper bound, then by age."""
 
     neg_upper_bound: float
     number: int
@@ -441,20 +454,20 @@ class OpenBox:
     high: NDArray[np.float64] = field(compare=False)
     fixed_sums: NDArray[np.float64] = field(compare=False)
     members: NDArray[np.int32] = field(compare=False)
-    active_faces: NDArray[np.float64] = field(compare=False)  # of the region it is a part of,
-    excluded_box: NDArray[np.float64] = field(compare=False)  # what of it does not count, and
-    region: int = field(compare=False)  # its number
+    active_faces: NDArray[np.float64] = field(compare=False)  # of the region that contains it
+    excluded_box: NDArray[np.float64] = field(compare=False)  # centres in it are not searched
+    region: int = field(compare=False)  # index of the region
 
 
 def no_excluded_box(n_dims: int) -> NDArray[np.float64]:
-    """Where everything counts."""
+    """Empty box: no centre is excluded."""
     return np.stack([np.full(n_dims, np.inf), np.full(n_dims, -np.inf)])
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxSearchResult:
-    """What is left of a box, and what was found in it."""
+    """Open boxes that remain of a searched box, and improving centres found in it."""
 
     open_boxes: list[OpenBox]
     improving_centers: list[tuple[float, NDArray[np.float64]]]
@@ -464,40 +477,47 @@ class BoxSearchResult:
 
 
 def search_box(
-    box: OpenBox, instance: Instance, search_params: SearchParams, cutoff: float
+    box: OpenBox,
+    instance: Instance,
+    search_params: SearchParams,
+    cutoff: float,
+    params: PricingParams = DEFAULT_PARAMS,
 ) -> BoxSearchResult:
-    """Search one box with a budget; what stays open shares the members it was left with."""
-    stack = _stack_with(box)
+    """Search one box with a budget, by one call of the kernel.
+
+    Open boxes with the same undecided groups share the array of these groups.
+    """
+    stack = _stack_with(box, params.stack_capacity)
     improving_centers = ImprovingCenters(
-        centers=np.empty((MAX_IMPROVING_CENTERS, len(box.low))),
-        values=np.empty(MAX_IMPROVING_CENTERS),
+        centers=np.empty((params.max_improving_centers, len(box.low))),
+        values=np.empty(params.max_improving_centers),
     )
     search_params = search_params._replace(
         active_faces=box.active_faces, excluded_box=box.excluded_box
     )
     done: SearchResult = search_boxes(instance, stack, 1, search_params, cutoff, improving_centers)
     shared: dict[tuple[int, int], NDArray[np.int32]] = {}
-    open_boxes_left = []
+    open_boxes = []
     for i in range(done.n_open):
         key = (int(stack.starts[i]), int(stack.sizes[i]))
         if key not in shared:
             shared[key] = stack.arena[key[0] : key[0] + key[1]].copy()
-        open_boxes_left.append(
+        open_boxes.append(
             OpenBox(
-                -float(stack.uppers[i]),
-                0,
-                stack.lows[i].copy(),
-                stack.highs[i].copy(),
-                stack.fixed_sums[i].copy(),
-                shared[key],
-                box.active_faces,
-                box.excluded_box,
-                box.region,
+                neg_upper_bound=-float(stack.uppers[i]),
+                number=0,
+                low=stack.lows[i].copy(),
+                high=stack.highs[i].copy(),
+                fixed_sums=stack.fixed_sums[i].copy(),
+                members=shared[key],
+                active_faces=box.active_faces,
+                excluded_box=box.excluded_box,
+                region=box.region,
             )
         )
-    kept = range(min(done.n_found, MAX_IMPROVING_CENTERS))
+    kept = range(min(done.n_found, params.max_improving_centers))
     return BoxSearchResult(
-        open_boxes=open_boxes_left,
+        open_boxes=open_boxes,
         improving_centers=[
             (float(improving_centers.values[i]), improving_centers.centers[i].copy()) for i in kept
         ],
@@ -507,16 +527,16 @@ def search_box(
     )
 
 
-def _stack_with(box: OpenBox) -> BoxStack:
-    """Return a stack with one box on it, and room for those that it is split into."""
+def _stack_with(box: OpenBox, capacity: int) -> BoxStack:
+    """Stack with one box on it."""
     d, size = len(box.low), len(box.members)
     stack = BoxStack(
-        lows=np.empty((STACK_CAPACITY, d)),
-        highs=np.empty((STACK_CAPACITY, d)),
-        fixed_sums=np.empty((STACK_CAPACITY, d + 2)),
-        uppers=np.empty(STACK_CAPACITY),
-        starts=np.empty(STACK_CAPACITY, dtype=np.int64),
-        sizes=np.empty(STACK_CAPACITY, dtype=np.int64),
+        lows=np.empty((capacity, d)),
+        highs=np.empty((capacity, d)),
+        fixed_sums=np.empty((capacity, d + 2)),
+        uppers=np.empty(capacity),
+        starts=np.empty(capacity, dtype=np.int64),
+        sizes=np.empty(capacity, dtype=np.int64),
         arena=np.empty(8 * size + 1024, dtype=np.int32),
     )
     stack.arena[:size] = box.members
@@ -525,13 +545,10 @@ def _stack_with(box: OpenBox) -> BoxStack:
     return stack
 
 
-# Clusters that look alike: the same box, the same groups allowed. They are priced once.
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class SymmetryClass:
-    """Clusters whose centres share one region: each is worth at most ``sigma`` of the region."""
+    """Clusters with the same region, which are priced once."""
 
     region: PricingRegion
     clusters: tuple[int, ...]
@@ -542,12 +559,12 @@ class SymmetryClass:
         return len(self.clusters)
 
     def contains(self, center: NDArray[np.float64]) -> bool:
-        """Whether a centre may be there."""
+        """Whether a centre lies in the region."""
         active_faces = self.region.active_faces
         return bool(((center >= active_faces[0]) & (center <= active_faces[1])).all())
 
     def admits(self, column: Column) -> bool:
-        """Whether the column's mean may be here, and all its groups."""
+        """Whether the column's mean lies in the region and all its groups are allowed."""
         allowed = self.region.allowed
         if not self.contains(column.center):
             return False
@@ -555,14 +572,14 @@ class SymmetryClass:
 
 
 def symmetry_classes(reduced: ReducedProblem, domain: Domain) -> list[SymmetryClass]:
-    """Group the clusters of ``domain`` by box and allowed groups."""
-    alike: dict[tuple[bytes, ...], list[int]] = {}
+    """Classes of the clusters of ``domain`` with the same box and the same allowed groups."""
+    classes: dict[tuple[bytes, ...], list[int]] = {}
     for k in range(reduced.n_clusters):
         groups = b"" if domain.allowed is None else np.packbits(domain.allowed[:, k]).tobytes()
         key = (domain.lower[k].tobytes(), domain.upper[k].tobytes(), groups)
-        alike.setdefault(key, []).append(k)
+        classes.setdefault(key, []).append(k)
     sym_classes = []
-    for clusters in alike.values():
+    for clusters in classes.values():
         k = clusters[0]
         allowed = None if domain.allowed is None else domain.allowed[:, k]
         region = PricingRegion.of(reduced, domain.lower[k], domain.upper[k], allowed)
