@@ -22,8 +22,6 @@ STREAMS = (
     "bounds.partition.anticlusters",  # the order in which groups are dealt out
     "bounds.sdp.vectors",  # directions to begin with
     "presolve.colours",  # where eigenvectors and clusters of a graph begin
-    "noise.walk",  # moves that mend pairs
-    "noise.start",  # where labels grow from
 )
 
 

@@ -1,4 +1,4 @@
-"""``certikmeans diagnose``: conflicts with their lines, and a cleaned file."""
+"""``certikmeans diagnose``: conflicts with their locations, and the cleaned file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def noisy(tmp_path):
     return tmp_path
 
 
-def test_conflicts_are_told_with_their_lines(noisy):
+def test_text_output_names_lines(noisy):
     done = run("diagnose", "points.csv", "-k", 2, "--constraints", "pairs.txt", cwd=noisy)
     assert done.returncode == 3
     assert done.stdout == (
@@ -30,7 +30,7 @@ def test_conflicts_are_told_with_their_lines(noisy):
     )
 
 
-def test_json_and_the_cleaned_file(noisy):
+def test_json_output_and_cleaned_file(noisy):
     done = run(
         *("diagnose", "-n", 9, "-k", 2, "--constraints", "pairs.txt", "--json"),
         *("--output", "clean.txt"),
@@ -51,18 +51,18 @@ def test_json_and_the_cleaned_file(noisy):
     assert done.stdout == "no conflict: the pairs can all hold with K = 2\n"
 
 
-def test_cliques_odd_cycles_and_one_based_files(noisy):
-    (noisy / "apart.txt").write_text("1 2\n2 3\n1 3\n")
-    done = run("diagnose", "-k", 2, "--cannot-link", "apart.txt", "--one-based", cwd=noisy)
+def test_cliques_odd_cycles_one_based(noisy):
+    (noisy / "cannot.txt").write_text("1 2\n2 3\n1 3\n")
+    done = run("diagnose", "-k", 2, "--cannot-link", "cannot.txt", "--one-based", cwd=noisy)
     assert done.returncode == 3
-    assert "  odd cycle\n    cannot-link (1, 2)  apart.txt, line 1\n" in done.stdout
+    assert "  odd cycle\n    cannot-link (1, 2)  cannot.txt, line 1\n" in done.stdout
     assert "remove 1 pair and no conflict is left" in done.stdout
-    triple = ("--cannot-link", "apart.txt", "--one-based")
+    triple = ("--cannot-link", "cannot.txt", "--one-based")
     assert run("diagnose", "-k", 3, *triple, cwd=noisy).returncode == 0
     (noisy / "more.json").write_text(json.dumps({"cl": [[0, 3], [1, 3], [2, 3]]}))
-    (noisy / "apart.txt").write_text("0 1\n1 2\n0 2\n")
+    (noisy / "cannot.txt").write_text("0 1\n1 2\n0 2\n")
     done = run(
-        *("diagnose", "-k", 3, "--cannot-link", "apart.txt", "--constraints", "more.json"),
+        *("diagnose", "-k", 3, "--cannot-link", "cannot.txt", "--constraints", "more.json"),
         *("--output", "clean.json"),
         cwd=noisy,
     )
@@ -72,7 +72,7 @@ def test_cliques_odd_cycles_and_one_based_files(noisy):
     assert len(json.loads((noisy / "clean.json").read_text())["cl"]) == 5
 
 
-def test_partial_labels_are_named(noisy):
+def test_partial_labels_are_located(noisy):
     (noisy / "labels.txt").write_text("a\n\nb\n")
     done = run(
         *("diagnose", "-k", 2, "--partial-labels", "labels.txt", "--must-link", "ml.txt"),
@@ -88,7 +88,7 @@ def test_partial_labels_are_named(noisy):
     assert "labels.txt, labels of points 0 and 2" in done.stdout
 
 
-def test_what_cannot_be_asked(noisy):
+def test_invalid_arguments(noisy):
     for arguments in (
         ("-k", 2),
         ("-k", 0, "--constraints", "pairs.txt"),

@@ -1,4 +1,4 @@
-"""``certikmeans diagnose``: what is contradictory among pairs, and which of them to remove."""
+"""``certikmeans diagnose``: contradictions among pairs, and which pairs to remove."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import typer
 
 from certikmeans._atomic import write_atomically
+from certikmeans._numbers import count
 from certikmeans.cli.parameters import (
     INPUT,
     LIMITS,
@@ -42,7 +43,7 @@ _MAX_SHOWN = 20
 Clusters = Annotated[
     int,
     typer.Option(
-        "-k", "--n-clusters", metavar="K", rich_help_panel=INPUT, help="How many clusters."
+        "-k", "--n-clusters", metavar="K", rich_help_panel=INPUT, help="Number of clusters."
     ),
 ]
 PointCount = Annotated[
@@ -52,26 +53,30 @@ PointCount = Annotated[
         "--n-points",
         metavar="N",
         rich_help_panel=INPUT,
-        help="Number of points; without it and DATA, the largest index decides.",
+        help="Number of points; default: the rows of DATA, or else the largest index.",
     ),
 ]
 DataPath = Annotated[
     Path | None,
-    typer.Argument(metavar="[DATA]", help="The points, only to count them.", show_default=False),
+    typer.Argument(
+        metavar="[DATA]", help="The points; only their number is used.", show_default=False
+    ),
 ]
 Output = Annotated[
     Path | None,
     typer.Option(
         metavar="F",
         rich_help_panel=OUTPUT,
-        help="Write the pairs that are left to this file, as 'ML i j' and 'CL i j', or as JSON "
-        "if it ends in .json.",
+        help="Write the remaining pairs to this file, as 'ML i j' and 'CL i j', or as JSON if it "
+        "ends in .json.",
     ),
 ]
 ShowAll = Annotated[
     bool,
     typer.Option(
-        "--all", rich_help_panel=OUTPUT, help=f"Print every conflict, not {_MAX_SHOWN} of a kind."
+        "--all",
+        rich_help_panel=OUTPUT,
+        help=f"Print every conflict, not only {_MAX_SHOWN} of each kind.",
     ),
 ]
 TimeLimit = Annotated[
@@ -79,8 +84,8 @@ TimeLimit = Annotated[
     typer.Option(
         metavar="S",
         rich_help_panel=LIMITS,
-        help="Seconds for finding the smallest set to remove; when they are over, a small one is "
-        "returned with how small it can be. 0 or none: no limit.",
+        help="Seconds for finding the smallest set to remove; then the best one found is returned "
+        "with a lower bound on its size. 0 or none: no limit.",
     ),
 ]
 
@@ -101,8 +106,8 @@ def diagnose_command(
 ) -> ExitCode:
     """Find every contradiction among pairs, and a smallest set of pairs to remove.
 
-    Cannot-links whose ends are joined by must-links; more than K groups that all have to be
-    apart; with two clusters, odd cycles. Nothing is clustered.
+    Cannot-links whose ends are connected by must-links; more than K groups with cannot-links
+    between all of them; with two clusters, odd cycles. Nothing is clustered.
     """
     seconds = parse_seconds(time_limit)
     from certikmeans.cli.inputs import PairFiles, read_table
@@ -111,7 +116,7 @@ def diagnose_command(
     inputs = files.named() + ([] if data is None else [data])
     reject_standard_input(inputs)
     if not files.named():
-        raise InputError("there are no pairs to look at", hint="add --constraints F")
+        raise InputError("no file of pairs was given", hint="add --constraints F")
     if output is not None:
         check_outputs([output], inputs)
     if data is not None:
@@ -136,13 +141,13 @@ def diagnose_command(
 
 @final
 class _PairLocations:
-    """Where every pair is written; a pair may be in several places."""
+    """Files and lines of every pair; a pair may occur several times."""
 
     def __init__(self) -> None:
         self._locations: dict[tuple[str, Pair], list[str]] = defaultdict(list)
 
     def read(self, files: PairFiles, n_points: int | None) -> Constraints:
-        """Read the files of pairs and remember the lines."""
+        """Read the files of pairs and record where each pair is written."""
         from certikmeans.problem.constraints import Constraints
         from certikmeans.problem.io import read_links, read_partial_labels
 
@@ -174,7 +179,7 @@ class _PairLocations:
             self._locations[kind, (min(i, j), max(i, j))].append(links.where(row))
 
     def of(self, kind: str, pair: Pair) -> list[str]:
-        """Return the places of a pair."""
+        """Return the locations of a pair."""
         return self._locations[kind, (min(pair), max(pair))]
 
 
@@ -196,7 +201,7 @@ def _write(path: Path, pairs: Constraints, base: int) -> None:
 
 
 def _document(found: Diagnosis, locations: _PairLocations) -> dict[str, Any]:
-    """Plain data with the places of every pair that is named."""
+    """Return the JSON document: the diagnosis with the locations of every pair."""
     document = found.to_json()
     for entry in document["broken_cannot_links"]:
         entry["cannot_link_at"] = locations.of("cannot", tuple(entry["cannot_link"]))
@@ -210,8 +215,8 @@ def _document(found: Diagnosis, locations: _PairLocations) -> dict[str, Any]:
     return {**document, "points_counted_from": 0}
 
 
-def _describe(found: Diagnosis, locations: _PairLocations, base: int, most: int | None) -> str:
-    """Say it in lines, ``most`` conflicts of each kind."""
+def _describe(found: Diagnosis, locations: _PairLocations, base: int, max_shown: int | None) -> str:
+    """Format the diagnosis for a terminal, at most ``max_shown`` conflicts of each kind."""
 
     def pair_line(kind: str, pair: Pair, indent: str) -> str:
         where = "; ".join(locations.of(kind, pair))
@@ -221,33 +226,33 @@ def _describe(found: Diagnosis, locations: _PairLocations, base: int, most: int 
         return f"no conflict: the pairs can all hold with K = {found.n_clusters}\n"
     lines = []
     if found.broken:
-        lines.append(f"{_count(len(found.broken), 'cannot-link')} broken by must-links:")
-    for broken in found.broken[:most]:
+        lines.append(f"{count(len(found.broken), 'cannot-link')} broken by must-links:")
+    for broken in found.broken[:max_shown]:
         lines.append(pair_line("cannot", broken.pair, "  "))
         lines += [pair_line("must", step, "    ") for step in pairwise(broken.path)]
-    lines += _more(len(found.broken), most)
+    lines += _omitted(len(found.broken), max_shown)
     if found.clashes:
         lines.append(
-            f"{_count(len(found.clashes), 'set')} of pairs that cannot hold with "
+            f"{count(len(found.clashes), 'set')} of pairs that cannot hold with "
             f"K = {found.n_clusters}, each by itself:"
         )
-    for clash in found.clashes[:most]:
+    for clash in found.clashes[:max_shown]:
         lines.append(f"  {clash.kind}")
         lines += [pair_line("cannot", pair, "    ") for pair in clash.cannot_link]
         lines += [pair_line("must", pair, "    ") for pair in clash.must_link]
-    lines += _more(len(found.clashes), most)
+    lines += _omitted(len(found.clashes), max_shown)
     if not found.decided:
         lines.append("it could not be decided whether the pairs can hold: too many are entangled")
     proven = "no smaller set will do" if found.smallest else f"at least {found.least} have to go"
-    lines.append(f"remove {_count(found.size, 'pair')} and no conflict is left ({proven}):")
+    lines.append(f"remove {count(found.size, 'pair')} and no conflict is left ({proven}):")
     lines += [pair_line("must", pair, "  ") for pair in found.remove_must]
     lines += [pair_line("cannot", pair, "  ") for pair in found.remove_cannot]
     return "\n".join(lines) + "\n"
 
 
-def _more(number: int, most: int | None) -> list[str]:
-    return [] if most is None or number <= most else [f"  and {number - most:,} more: --all"]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def _omitted(number: int, max_shown: int | None) -> list[str]:
+    return (
+        []
+        if max_shown is None or number <= max_shown
+        else [f"  and {number - max_shown:,} more: --all"]
+    )

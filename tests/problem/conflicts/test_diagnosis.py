@@ -1,4 +1,4 @@
-"""Contradictory pairs: every conflict is one, and the set to remove is the smallest."""
+"""Diagnosis of contradicting pairs: listed conflicts are valid, removals are minimum."""
 
 from __future__ import annotations
 
@@ -9,27 +9,25 @@ import pytest
 
 from certikmeans import Constraints
 from certikmeans.errors import InputError
-from certikmeans.problem.conflicts.conflict_sets import (
-    disjoint_conflicts,
-    is_colorable,
-    uncolorable_subset,
-)
-from certikmeans.problem.conflicts.graph import PairGraph
-from certikmeans.problem.conflicts.heuristics import gaec, local_search_labels
-from certikmeans.problem.conflicts.min_removal import min_removal
+from certikmeans.problem.conflicts.conflict_sets import ConflictWalks, coloring_conflicts
+from certikmeans.problem.conflicts.diagnosis import diagnose
+from certikmeans.problem.conflicts.heuristics import heuristic_labels
+from certikmeans.problem.conflicts.min_removal import RemovalParams, min_removal
+from certikmeans.problem.conflicts.pair_graph import PairGraph
 from certikmeans.stop import StopSignal
 
 
-def broken_by(labels, must, cannot) -> int:
+def n_violated(labels, must, cannot) -> int:
     return sum(labels[i] != labels[j] for i, j in must) + sum(
         labels[i] == labels[j] for i, j in cannot
     )
 
 
-def fewest_broken(n: int, must, cannot, n_clusters: int) -> int:
-    """Try every labelling; a set of pairs to remove is what some labelling breaks."""
+def min_violated(n: int, must, cannot, n_clusters: int) -> int:
+    """Enumerate all labellings; the pairs that one violates form a removal."""
     return min(
-        broken_by((0, *labels), must, cannot) for labels in product(range(n_clusters), repeat=n - 1)
+        n_violated((0, *labels), must, cannot)
+        for labels in product(range(n_clusters), repeat=n - 1)
     )
 
 
@@ -45,13 +43,13 @@ def random_pairs(n: int, seed: int) -> Constraints:
 
 
 @pytest.mark.parametrize("n_clusters", [1, 2, 3, 4])
-def test_the_smallest_removal_is_that_of_brute_force(n_clusters):
+def test_removal_matches_brute_force(n_clusters):
     conflicting = 0
     for seed in range(25):
         n = 7 if n_clusters < 4 else 6
         pairs = random_pairs(n, 100 * n_clusters + seed)
         must, cannot = pairs.must_link.tolist(), pairs.cannot_link.tolist()
-        optimum = fewest_broken(n, must, cannot, n_clusters)
+        optimum = min_violated(n, must, cannot, n_clusters)
         found = pairs.conflicts(n_clusters, time_limit=None)
         assert found.decided
         assert found.size == found.least == optimum
@@ -59,14 +57,14 @@ def test_the_smallest_removal_is_that_of_brute_force(n_clusters):
         assert found.feasible == (optimum == 0) == (not found.broken and not found.clashes)
         rest = found.cleaned(pairs)
         assert len(rest.must_link) + len(rest.cannot_link) == len(must) + len(cannot) - optimum
-        left = fewest_broken(n, rest.must_link.tolist(), rest.cannot_link.tolist(), n_clusters)
+        left = min_violated(n, rest.must_link.tolist(), rest.cannot_link.tolist(), n_clusters)
         assert left == 0
         conflicting += optimum > 0
     assert conflicting >= 10
 
 
 @pytest.mark.parametrize("n_clusters", [2, 3])
-def test_every_conflict_is_one(n_clusters):
+def test_listed_conflicts_are_valid(n_clusters):
     kinds = set()
     for seed in range(30):
         pairs = random_pairs(7, 1000 + seed)
@@ -83,20 +81,20 @@ def test_every_conflict_is_one(n_clusters):
         for clash in found.clashes:
             assert set(clash.must_link) <= must
             assert set(clash.cannot_link) <= cannot
-            assert fewest_broken(7, clash.must_link, clash.cannot_link, n_clusters) > 0
+            assert min_violated(7, clash.must_link, clash.cannot_link, n_clusters) > 0
             kinds.add(clash.kind)
     assert kinds >= ({"odd cycle"} if n_clusters == 2 else {"clique"})
 
 
-def flipped(n: int, n_clusters: int, n_pairs: int, share: float, seed: int):
-    """Pairs from labels, of which some say the opposite."""
+def flipped(n: int, n_clusters: int, n_pairs: int, fraction: float, seed: int):
+    """Pairs from labels, a fraction of them of the opposite kind; also the wrong ones."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(n_clusters, size=n)
     keys = rng.choice(n * n, size=3 * n_pairs, replace=False)
     pairs = np.stack([keys // n, keys % n], axis=1)
     pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
     pairs = pairs[np.sort(rng.choice(len(pairs), size=n_pairs, replace=False))]
-    wrong = rng.random(n_pairs) < share
+    wrong = rng.random(n_pairs) < fraction
     together = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) ^ wrong
     return Constraints.from_pairs(pairs[together], pairs[~together], n), pairs[wrong]
 
@@ -104,7 +102,7 @@ def flipped(n: int, n_clusters: int, n_pairs: int, share: float, seed: int):
 @pytest.mark.parametrize(
     ("n", "n_clusters"), [(150, 3), pytest.param(300, 2, marks=pytest.mark.slow), (500, 3)]
 )
-def test_two_per_cent_of_3000_pairs_are_wrong(n, n_clusters):
+def test_recovers_flipped_pairs(n, n_clusters):
     pairs, wrong = flipped(n, n_clusters, 3000, 0.02, seed=5)
     assert len(wrong) > 40
     found = pairs.conflicts(n_clusters, time_limit=None)
@@ -117,7 +115,7 @@ def test_two_per_cent_of_3000_pairs_are_wrong(n, n_clusters):
     assert found.cleaned(pairs).conflicts(n_clusters).feasible
 
 
-def test_when_time_is_over_there_is_still_an_answer_with_a_bound():
+def test_interrupted_search_returns_valid_removal():
     pairs, wrong = flipped(400, 3, 3000, 0.1, seed=2)
     graph = PairGraph.of(400, pairs.must_link, pairs.cannot_link)
     stop = StopSignal()
@@ -133,41 +131,63 @@ def test_when_time_is_over_there_is_still_an_answer_with_a_bound():
     assert wrong.size
 
 
+def pairs_of(graph: PairGraph, conflict):
+    must = [graph.edges[e].tolist() for e in conflict if e < graph.n_must]
+    return must, [graph.edges[e].tolist() for e in conflict if e >= graph.n_must]
+
+
 @pytest.mark.parametrize("n_clusters", [2, 3])
-def test_packed_conflicts_share_nothing_and_are_conflicts(n_clusters):
-    packed = 0
+def test_walks_are_conflicts(n_clusters):
+    found = 0
     for seed in range(20):
         pairs = random_pairs(8, 500 + seed)
         graph = PairGraph.of(8, pairs.must_link, pairs.cannot_link)
-        rows = disjoint_conflicts(graph, n_clusters, StopSignal())
-        assert sum(map(len, rows)) == len(frozenset().union(*rows))
-        for row in rows:
-            must = [graph.edges[e].tolist() for e in row if e < graph.n_must]
-            cannot = [graph.edges[e].tolist() for e in row if e >= graph.n_must]
-            assert fewest_broken(8, must, cannot, n_clusters) > 0
-        packed += len(rows)
-    assert packed >= 40
+        m = len(graph.edges)
+        walks = ConflictWalks(graph, StopSignal(), doubled=n_clusters == 2)
+        for step_cost in (0.2, 1e-7):
+            for row in walks.lighter_than(np.zeros(m), np.ones(m, dtype=bool), 1.0, step_cost):
+                assert min_violated(8, *pairs_of(graph, row), n_clusters) > 0
+                found += 1
+    assert found >= 40
 
 
-def test_colouring_agrees_with_brute_force():
-    uncolourable = 0
+def test_coloring_conflicts_match_brute_force():
+    uncolorable = 0
     for seed in range(150):
         rng = np.random.default_rng(seed)
         n, k = 7, int(rng.integers(2, 5))
-        edges = [(u, v) for u in range(n) for v in range(u) if rng.random() < 0.62]
-        near = {v: {a + b - v for a, b in edges if v in (a, b)} for v in range(n)}
-        expected = fewest_broken(n, [], edges, k) == 0
-        assert is_colorable(near, k) == expected
-        found = uncolorable_subset(near, k)
-        assert (found is None) == expected
-        if found is not None:
-            inside = [(u, v) for u, v in edges if u in found and v in found]
-            assert fewest_broken(n, [], inside, k) > 0
-            uncolourable += 1
-    assert 30 <= uncolourable <= 120
+        edges = [(v, u) for u in range(n) for v in range(u) if rng.random() < 0.62]
+        graph = PairGraph(n, np.array(edges), 0)
+        nothing = np.zeros(len(edges), dtype=bool)
+        found = coloring_conflicts(graph, nothing, k, StopSignal(), max_conflicts=3)
+        assert bool(found) == (min_violated(n, [], edges, k) > 0)
+        for conflict in found:
+            assert min_violated(n, [], pairs_of(graph, conflict)[1], k) > 0
+        uncolorable += bool(found)
+    assert 30 <= uncolorable <= 120
 
 
-def test_no_pairs_and_no_clusters():
+def test_undecided_coloring_is_reported():
+    clique = [(u, v) for v in range(9) for u in range(v)]
+    pairs = Constraints.from_pairs(None, clique, 9)
+    assert diagnose(pairs, 8, StopSignal()).clashes[0].kind == "clique"
+    stop = StopSignal()
+    stop.interrupt()
+    found = diagnose(pairs, 8, stop)
+    assert not found.decided
+    assert not found.feasible
+    assert found.least == 0 < found.size
+    assert found.cleaned(pairs).conflicts(8).feasible
+
+
+def test_invalid_params_are_rejected():
+    with pytest.raises(ValueError, match="positive"):
+        RemovalParams(max_uses=0)
+    with pytest.raises(ValueError, match="local_step_cost"):
+        RemovalParams(local_step_cost=0.0)
+
+
+def test_trivial_and_invalid_input():
     assert Constraints(n_points=5).conflicts(2).feasible
     assert Constraints.from_pairs([(0, 1)], None, 5).conflicts(1).feasible
     with pytest.raises(InputError):
@@ -176,8 +196,8 @@ def test_no_pairs_and_no_clusters():
         Constraints(n_points=5).conflicts("3")
 
 
-def test_joining_what_is_tied_most_makes_sense_of_many_clusters():
-    # A tenth of the pairs is wrong, and there are a hundred clusters: growing from a start fails.
+def test_heuristic_labels_many_clusters():
+    # A tenth of the pairs is wrong: labels grown vertex by vertex violate many more.
     rng = np.random.default_rng(0)
     classes = rng.integers(100, size=600)
     pairs = rng.integers(600, size=(200_000, 2))
@@ -187,7 +207,8 @@ def test_joining_what_is_tied_most_makes_sense_of_many_clusters():
     wrong = rng.random(3000) < 0.1
     must = (np.arange(3000) < 1500) ^ wrong
     graph = PairGraph(600, np.concatenate([chosen[must], chosen[~must]]), int(must.sum()))
-    labels = local_search_labels(graph, gaec(graph), 100)
+    every = np.ones(len(graph.edges), dtype=bool)
+    labels = heuristic_labels(graph, 100, every, target=0, patience=300, tenure=10)
     assert wrong.sum() > 100
     assert labels.max() < 100
     assert len(graph.violated(labels)) <= wrong.sum()

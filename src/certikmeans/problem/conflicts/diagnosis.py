@@ -1,42 +1,36 @@
-"""What is wrong with pairs, all at once, and which of them to remove."""
+"""Diagnosis of contradicting pairs: every conflict found, and which pairs to remove."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse.csgraph import breadth_first_order
 
 from certikmeans._numbers import count
 from certikmeans.problem.conflicts.conflict_sets import (
+    ColoringUndecided,
     ConflictSet,
     ConflictWalks,
-    StepLimitReached,
     coloring_conflicts,
 )
-from certikmeans.problem.conflicts.graph import IntArray, PairGraph, adjacency
-from certikmeans.problem.conflicts.min_removal import min_removal
+from certikmeans.problem.conflicts.min_removal import DEFAULT_PARAMS, RemovalParams, min_removal
+from certikmeans.problem.conflicts.pair_graph import IntArray, MustLinkPaths, PairGraph
 from certikmeans.stop import StopSignal
 
 if TYPE_CHECKING:
     from certikmeans.problem.constraints import Constraints
 
 Pair = tuple[int, int]
-PairLocator = Callable[
-    [str, Pair], str
-]  # kind ("must" or "cannot") and pair to where it is written
 
-_MAX_CONFLICTS = 50
-_MAX_PATH_WORK = 300_000_000  # steps for shortest paths; beyond it, paths are just paths
+_MAX_LISTED = 50  # conflicts beyond broken cannot-links
+_MAX_PATH_WORK = 300_000_000  # steps for shortest paths; beyond it, some path is shown
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class BrokenCannotLink:
-    """A cannot-link whose ends are joined by must-links.
+    """A cannot-link whose ends are connected by must-links.
 
     Attributes
     ----------
@@ -60,7 +54,7 @@ class Conflict:
     kind : str
         ``"clique"``, ``"odd cycle"`` or ``"uncolourable set"``.
     cannot_link, must_link : tuple of pairs
-        The pairs, must-links being those that tie points into groups.
+        The pairs; the must-links connect points to groups.
     """
 
     kind: str
@@ -71,20 +65,20 @@ class Conflict:
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Diagnosis:
-    """Every conflict that was found, and a small set of pairs without which none is left.
+    """Every conflict that was found, and a small set of pairs to remove.
 
     Attributes
     ----------
     n_clusters : int
-        How many clusters there may be.
-    broken : tuple of Broken
-        Every cannot-link that must-links break.
-    clashes : tuple of Clash
-        What else is contradictory, after the broken cannot-links were set aside.
+        Maximum number of clusters.
+    broken : tuple of BrokenCannotLink
+        Every cannot-link that contradicts must-links.
+    clashes : tuple of Conflict
+        Further contradictions among the pairs without the broken cannot-links.
     remove_must, remove_cannot : tuple of pairs
-        Without these everything can hold.
+        All other pairs can hold together.
     least : int
-        So many pairs have to be removed at least.
+        Lower bound on the number of pairs that have to be removed.
     decided : bool
         False if it is not known whether the pairs can hold.
     """
@@ -112,7 +106,7 @@ class Diagnosis:
 
     @property
     def size(self) -> int:
-        """How many pairs to remove."""
+        """Number of pairs to remove."""
         return len(self.remove_must) + len(self.remove_cannot)
 
     @property
@@ -162,98 +156,76 @@ class Diagnosis:
         }
 
 
-def diagnose(pairs: Constraints, n_clusters: int, stop: StopSignal) -> Diagnosis:
-    """Find all conflicts among pairs, and a smallest set of pairs to remove.
+def diagnose(
+    pairs: Constraints, n_clusters: int, stop: StopSignal, params: RemovalParams = DEFAULT_PARAMS
+) -> Diagnosis:
+    """Find all conflicts among pairs, and a minimum set of pairs to remove.
 
     Parameters
     ----------
     pairs : Constraints
         Must-links and cannot-links.
     n_clusters : int
-        How many clusters there may be.
+        Maximum number of clusters.
     stop : StopSignal
-        When it comes, the set to remove may be larger than need be; ``least`` says by how much.
+        After an early stop the set to remove may not be a minimum; ``least`` bounds the difference.
+    params : RemovalParams
+        Settings of the search for the set.
     """
     points, ends = np.unique(
         np.concatenate([pairs.must_link, pairs.cannot_link]), return_inverse=True
     )
     graph = PairGraph(len(points), ends.reshape(-1, 2), len(pairs.must_link))
 
-    def named(e: int) -> Pair:
-        u, v = points[graph.edges[e]].tolist()
-        return u, v
+    def must_and_cannot(edges: list[int]) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+        must = points[graph.edges[[e for e in edges if e < graph.n_must]]].tolist()
+        cannot = points[graph.edges[[e for e in edges if e >= graph.n_must]]].tolist()
+        return tuple((u, v) for u, v in must), tuple((u, v) for u, v in cannot)
 
     broken = _find_broken(graph, points)
-    clashes, decided = _find_conflicts(graph, n_clusters, stop)
-    conflicts_found = tuple(
-        Conflict(
-            kind,
-            tuple(named(e) for e in sorted(row) if e >= graph.n_must),
-            tuple(named(e) for e in sorted(row) if e < graph.n_must),
-        )
-        for kind, row in clashes
-    )
-    if decided and not broken and not conflicts_found:
+    rows, decided = _find_conflicts(graph, n_clusters, stop.with_time_limit(params.listing_seconds))
+    clashes = []
+    for kind, row in rows:
+        must, cannot = must_and_cannot(sorted(row))
+        clashes.append(Conflict(kind, cannot, must))
+    if decided and not broken and not clashes:
         return Diagnosis(n_clusters, (), (), (), (), 0, True)
-    removal = min_removal(graph, n_clusters, stop)
-    edges = removal.edges.tolist()
+    removal = min_removal(graph, n_clusters, stop, params)
+    remove_must, remove_cannot = must_and_cannot(removal.edges.tolist())
+    decided = decided or bool(broken or clashes)
     return Diagnosis(
-        n_clusters,
-        broken,
-        conflicts_found,
-        tuple(named(e) for e in edges if e < graph.n_must),
-        tuple(named(e) for e in edges if e >= graph.n_must),
-        removal.least,
-        decided or bool(broken or conflicts_found),
+        n_clusters, broken, tuple(clashes), remove_must, remove_cannot, removal.least, decided
     )
 
 
 def _find_broken(graph: PairGraph, points: IntArray) -> tuple[BrokenCannotLink, ...]:
-    """Every cannot-link inside a must-link component, with a path between its ends."""
-    groups = graph.groups(np.zeros(len(graph.edges), dtype=np.bool_))
-    inside = graph.cannot[groups[graph.cannot[:, 0]] == groups[graph.cannot[:, 1]]]
-    if not len(inside):
-        return ()
-    matrix = adjacency(graph.n, graph.must, np.ones(graph.n_must))
-    roots = np.unique(inside[:, 0])
-    exact = len(roots) * (graph.n_must + graph.n) <= _MAX_PATH_WORK
+    """Return every cannot-link inside a must-link component, with a path between its ends."""
+    nothing = np.zeros(len(graph.edges), dtype=np.bool_)
+    groups = graph.groups(nothing)
+    inside = graph.cannot[graph.inside(groups)[graph.n_must :]]
+    exact = len(np.unique(inside[:, 0])) * (graph.n_must + graph.n) <= _MAX_PATH_WORK
     _, first = np.unique(groups, return_index=True)
-    predecessors: dict[int, NDArray[np.int32]] = {}
+    roots = inside[:, 0] if exact else first[groups[inside[:, 0]]]
+    paths = MustLinkPaths(graph, nothing)
     found = []
-    for u, v in inside.tolist():
-        root = u if exact else int(first[groups[u]])
-        if root not in predecessors:
-            predecessors[root] = breadth_first_order(matrix, root, directed=False)[1]
-        path = _path(predecessors[root], u, v)
-        named = tuple(int(points[x]) for x in path)
+    for at in np.argsort(roots, kind="stable").tolist():
+        u, v = inside[at].tolist()
+        path = paths.path(u, v, int(roots[at]))
+        named = tuple(points[path].tolist())
         found.append(BrokenCannotLink((named[0], named[-1]), named))
     return tuple(sorted(found, key=lambda b: (len(b.path), b.pair)))
-
-
-def _path(predecessors: NDArray[np.int32], u: int, v: int) -> list[int]:
-    """The way from ``u`` to ``v`` in a tree, by its predecessors."""
-    up, down = [u], [v]
-    while predecessors[up[-1]] >= 0:
-        up.append(int(predecessors[up[-1]]))
-    while predecessors[down[-1]] >= 0:
-        down.append(int(predecessors[down[-1]]))
-    while len(up) > 1 and len(down) > 1 and up[-2] == down[-2]:
-        up.pop()
-        down.pop()
-    return up + down[-2::-1]
 
 
 def _find_conflicts(
     graph: PairGraph, n_clusters: int, stop: StopSignal
 ) -> tuple[list[tuple[str, ConflictSet]], bool]:
-    """Conflicts among what is left without the broken cannot-links, and whether that is all."""
-    excluded = np.zeros(len(graph.edges), dtype=np.bool_)
-    groups = graph.groups(excluded)
-    excluded[graph.n_must :] = groups[graph.cannot[:, 0]] == groups[graph.cannot[:, 1]]
+    """Return conflicts without the broken cannot-links, and whether feasibility is decided."""
+    excluded = graph.inside(graph.groups(np.zeros(len(graph.edges), dtype=np.bool_)))
+    excluded[: graph.n_must] = False
     if n_clusters == 2:
         rows: list[ConflictSet] = []
         walks = ConflictWalks(graph, stop, doubled=True)
-        while len(rows) < _MAX_CONFLICTS:
+        while len(rows) < _MAX_LISTED:
             row = next(walks.lighter_than(excluded.astype(np.float64), ~excluded, 0.5), None)
             if row is None:
                 break
@@ -261,18 +233,14 @@ def _find_conflicts(
             excluded[[e for e in row if e >= graph.n_must]] = True  # the next shares none of them
         return [("odd cycle", row) for row in rows], stop.reason() is None or bool(rows)
     try:
-        rows = coloring_conflicts(
-            graph, excluded, n_clusters, max_conflicts=_MAX_CONFLICTS, n_variants=1
-        )
-    except StepLimitReached:
+        rows = coloring_conflicts(graph, excluded, n_clusters, stop, max_conflicts=_MAX_LISTED)
+    except ColoringUndecided:
         return [], False
-    clique = (n_clusters + 1) * n_clusters // 2
+    clique_size = (n_clusters + 1) * n_clusters // 2
+    sizes = [sum(e >= graph.n_must for e in row) for row in rows]
     return [
-        (
-            "clique" if sum(e >= graph.n_must for e in row) == clique else "uncolourable set",
-            row,
-        )
-        for row in rows
+        ("clique" if size == clique_size else "uncolourable set", row)
+        for size, row in zip(sizes, rows, strict=True)
     ], True
 
 

@@ -1,196 +1,250 @@
-"""Minimum set of pairs to remove: hitting sets of conflicts, with a lower bound."""
+"""Minimum set of pairs to remove: a hitting set of conflicts, with a lower bound.
+
+A set of pairs can be removed exactly if some labelling violates no other pair. Every conflict has
+to lose a pair, so the minimum hitting set of the conflicts known so far is a lower bound; if no
+conflict is left without it, it is the minimum, and otherwise a conflict that it misses is added.
+If the time is over before, a labelling that violates few pairs gives the set.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_array
 
 from certikmeans.problem.conflicts.conflict_sets import (
+    MIN_STEP_COST,
+    ColoringUndecided,
     ConflictSet,
     ConflictWalks,
-    StepLimitReached,
     coloring_conflicts,
-    disjoint_conflicts,
 )
-from certikmeans.problem.conflicts.graph import IntArray, PairGraph
-from certikmeans.problem.conflicts.heuristics import gaec, grow_labels, local_search_labels
+from certikmeans.problem.conflicts.heuristics import heuristic_labels
+from certikmeans.problem.conflicts.pair_graph import BoolArray, FloatArray, IntArray, PairGraph
 from certikmeans.stop import StopSignal
 
-_VIOLATION_THRESHOLD = 1.0 - 1e-4  # a conflict that is this heavy is hit
-_MAX_NEW_CONFLICTS = 400  # added at once
-_MAX_COLORING_CONFLICTS = 60  # sets of groups at once
-_LP_ROUNDS = 40
-_N_STARTS = 5
-_SINGLE_START_EDGES = 20_000  # edges for which one start has to do
+
+@final
+@dataclass(frozen=True, slots=True)
+class RemovalParams:
+    """Settings of the search for a minimum removal.
+
+    Attributes
+    ----------
+    rows_per_round, coloring_rows : int
+        Conflicts added at a time: walks, and sets of groups that cannot be coloured.
+    max_uses : int
+        Walks added at a time that may share an edge: those through one wrong pair are many and
+        give the same inequality nearly.
+    local_step_cost : float
+        Cost of a step while short walks are generated, in units of a removed edge. With 0.2, walks
+        have at most four steps, and 100,000 pairs take seconds instead of minutes.
+    n_variants : int
+        Choices among parallel cannot-links for each set of groups.
+    lp_rounds : int
+        Rounds of the linear relaxation before the integer program.
+    coloring_seconds : float
+        Limit for one colouring, after which feasibility stays open.
+    listing_seconds : float
+        Limit for the conflicts that are listed.
+    tabu_patience, tabu_tenure : int
+        Moves of the heuristic without an improvement; moves for which a vertex may not return to
+        its label.
+    """
+
+    rows_per_round: int = 2000
+    coloring_rows: int = 60
+    max_uses: int = 10
+    local_step_cost: float = 0.2
+    n_variants: int = 4
+    lp_rounds: int = 40
+    coloring_seconds: float = 10.0
+    listing_seconds: float = 10.0
+    tabu_patience: int = 300
+    tabu_tenure: int = 10
+
+    def __post_init__(self) -> None:
+        counts = (self.rows_per_round, self.coloring_rows, self.max_uses, self.n_variants)
+        if min(counts) < 1:
+            raise ValueError("numbers of rows, uses and variants have to be positive")
+        if self.local_step_cost < MIN_STEP_COST:
+            raise ValueError(f"local_step_cost has to be at least {MIN_STEP_COST}")
+
+
+DEFAULT_PARAMS = RemovalParams()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Removal:
-    """Edges to remove, and how many have to be removed at least."""
+    """Edges to remove, and the number of edges that have to be removed at least."""
 
     edges: IntArray
     least: int
 
 
-def min_removal(graph: PairGraph, n_clusters: int, stop: StopSignal) -> Removal:
-    """Find a smallest set of edges to remove, or a small one if time runs out.
+_HIT_WEIGHT = 1.0 - 1e-4  # a conflict of this weight counts as hit
+
+
+def min_removal(
+    graph: PairGraph, n_clusters: int, stop: StopSignal, params: RemovalParams = DEFAULT_PARAMS
+) -> Removal:
+    """Find a minimum set of edges to remove, or a small one if time runs out.
 
     >>> triangle = PairGraph(3, np.array([[0, 1], [1, 2], [0, 2]]), 2)
     >>> found = min_removal(triangle, 2, StopSignal())
     >>> len(found.edges), found.least
     (1, 1)
     """
-    if n_clusters == 1:  # one label: every cannot-link is broken, no must-link is
+    if n_clusters == 1:  # one label violates every cannot-link and no must-link
         return Removal(np.arange(graph.n_must, len(graph.edges)), len(graph.cannot))
-    removed: list[IntArray] = []
+    removed = [np.empty(0, dtype=np.int64)]
     least = 0
-    for part, _, ids in graph.cyclic_components():
-        found = _RemovalSearch(part, n_clusters, stop).run()
+    for component, ids in graph.cyclic_components():
+        found = _HittingSet(component, n_clusters, stop, params).minimize()
         removed.append(ids[found.edges])
         least += found.least
-    return Removal(np.sort(np.concatenate(removed)) if removed else np.empty(0, np.int64), least)
+    return Removal(np.sort(np.concatenate(removed)), least)
 
 
 @final
-class _RemovalSearch:
-    """The search in one connected piece."""
+class _HittingSet:
+    """Minimum hitting set in one component, with conflicts generated when they are missed."""
 
-    def __init__(self, graph: PairGraph, n_clusters: int, stop: StopSignal) -> None:
-        self._graph, self._k, self._stop = graph, n_clusters, stop
+    def __init__(
+        self, graph: PairGraph, n_clusters: int, stop: StopSignal, params: RemovalParams
+    ) -> None:
+        self._graph, self._k, self._stop, self._params = graph, n_clusters, stop, params
         self._walks = ConflictWalks(graph, stop, doubled=n_clusters == 2)
         self._rows: dict[ConflictSet, None] = {}
-        self._best = np.arange(len(graph.edges))
+        self._weights = np.zeros(len(graph.edges))  # of the last relaxation
         self._lower_bound = 0
 
-    def run(self) -> Removal:
-        nothing = np.zeros(len(self._graph.edges), dtype=np.bool_)
-        self._add_disjoint_conflicts()
-        if self._rows or self._add_missed_conflicts(nothing):
-            self._run_heuristics()
-            self._update_best(nothing)
-            self._solve_relaxation()
-            self._solve_hitting_set()
-        elif len(self._best):  # not known whether there is a conflict
-            self._run_heuristics()
-            self._update_best(nothing)
-        return Removal(self._best, self._lower_bound)
-
-    def _add(self, rows: list[ConflictSet]) -> bool:
-        before = len(self._rows)
-        self._rows.update(dict.fromkeys(rows))
-        self._lower_bound = max(self._lower_bound, int(before == 0 and bool(rows)))
-        return len(self._rows) > before
-
-    def _add_missed_conflicts(self, removed: NDArray[np.bool_]) -> bool:
-        """Add conflicts that a removal misses; without any it is one that works."""
-        walks = self._walks.lighter_than(removed.astype(np.float64), ~removed, 0.5)
-        if self._add(list(islice(walks, _MAX_NEW_CONFLICTS))):
-            return True
-        if self._stop.reason() is not None:
-            return False
-        try:
-            if self._k > 2 and self._add(
-                coloring_conflicts(
-                    self._graph, removed, self._k, max_conflicts=_MAX_COLORING_CONFLICTS
-                )
-            ):
-                return True
-        except StepLimitReached:  # what is left may or may not be satisfiable
-            return False
-        if removed.sum() < len(self._best):
-            self._best = np.flatnonzero(removed)
-        return False
+    def minimize(self) -> Removal:
+        removed = np.zeros(len(self._weights), dtype=np.bool_)
+        self._solve_relaxation()
+        if not self._rows and self._leaves_no_conflict(removed):
+            return Removal(np.empty(0, dtype=np.int64), 0)
+        labels = heuristic_labels(
+            self._graph,
+            self._k,
+            self._weights < 0.5,
+            target=self._lower_bound,
+            patience=self._params.tabu_patience,
+            tenure=self._params.tabu_tenure,
+        )
+        best = self._graph.violated(labels)
+        while self._rows and self._lower_bound < len(best) and not self._stopped():
+            n_rows = len(self._rows)
+            self._solve_integer_program(removed)
+            if self._leaves_no_conflict(removed):
+                best = min(best, np.flatnonzero(removed), key=len)
+                break
+            if len(self._rows) == n_rows:  # no conflict is known, and feasibility is open
+                break
+        return Removal(best, min(self._lower_bound, len(best)))
 
     def _solve_relaxation(self) -> None:
-        """Solve the linear relaxation over walks, a portion of new rows at a time."""
-        every = np.ones(len(self._graph.edges), dtype=np.bool_)
-        for _ in range(_LP_ROUNDS):
-            if self._is_done():
+        """Solve the linear relaxation over walks: short ones while there are any, then all."""
+        every = np.ones(len(self._weights), dtype=np.bool_)
+        step_cost = self._params.local_step_cost
+        for _ in range(self._params.lp_rounds):
+            walks = self._walks.lighter_than(self._weights, every, _HIT_WEIGHT, step_cost)
+            if self._add(self._diverse(walks)):
+                self._solve_linear_program()
+            elif step_cost > MIN_STEP_COST:
+                step_cost = MIN_STEP_COST
+            else:
                 return
-            columns, matrix = self._matrix()
-            answer = linprog(
-                np.ones(len(columns)),
-                A_ub=-matrix,
-                b_ub=-np.ones(matrix.shape[0]),
-                bounds=(0.0, 1.0),
-                method="highs",
-                options={"time_limit": self._seconds()},
-            )
-            if answer.x is None:
-                return
-            self._update_lower_bound(_packing_bound(-answer.ineqlin.marginals, matrix))
-            weights = np.zeros(len(every))
-            weights[columns] = answer.x
-            walks = self._walks.lighter_than(weights, every, _VIOLATION_THRESHOLD)
-            if not self._add(list(islice(walks, _MAX_NEW_CONFLICTS))):
+            if self._stopped():
                 return
 
-    def _solve_hitting_set(self) -> None:
-        """Solve the integer program; add what its answer misses."""
-        while not self._is_done():
-            columns, matrix = self._matrix()
-            answer = milp(
-                np.ones(len(columns)),
-                constraints=LinearConstraint(matrix, lb=1.0),
-                integrality=np.ones(len(columns)),
-                bounds=Bounds(0.0, 1.0),
-                options={"time_limit": self._seconds()},
-            )
-            if answer.mip_dual_bound is not None:
-                self._update_lower_bound(answer.mip_dual_bound)
-            if answer.x is None:
-                return
-            removed = np.zeros(len(self._graph.edges), dtype=np.bool_)
+    def _solve_linear_program(self) -> None:
+        columns, matrix = self._matrix()
+        answer = linprog(
+            np.ones(len(columns)),
+            A_ub=-matrix,
+            b_ub=-np.ones(matrix.shape[0]),
+            bounds=(0.0, None),  # with upper bounds, the multipliers would not form a packing
+            method="highs",
+            options={"time_limit": self._seconds()},
+        )
+        if answer.x is not None:
+            self._raise_lower_bound(_packing_bound(-answer.ineqlin.marginals, matrix))
+            self._weights = np.zeros(len(self._weights))
+            self._weights[columns] = answer.x
+
+    def _solve_integer_program(self, removed: BoolArray) -> None:
+        """Set ``removed`` to a hitting set of all rows, the smallest one if time allows."""
+        columns, matrix = self._matrix()
+        answer = milp(
+            np.ones(len(columns)),
+            constraints=LinearConstraint(matrix, lb=1.0),
+            integrality=np.ones(len(columns)),
+            bounds=Bounds(0.0, 1.0),
+            options={"time_limit": self._seconds()},
+        )
+        if answer.mip_dual_bound is not None:
+            self._raise_lower_bound(answer.mip_dual_bound)
+        if answer.x is not None:
+            removed[:] = False
             removed[columns[answer.x > 0.5]] = True
-            self._update_best(removed)
-            if self._is_done() or not self._add_missed_conflicts(removed):
-                return
 
-    def _is_done(self) -> bool:
-        return self._lower_bound >= len(self._best) or self._stop.reason() is not None
+    def _leaves_no_conflict(self, removed: BoolArray) -> bool:
+        """Look for conflicts without a removed edge and add them.
+
+        False also if the time ran out before the absence of conflicts was proven.
+        """
+        walks = self._walks.lighter_than(removed.astype(np.float64), ~removed, 0.5)
+        missed = list(islice(walks, self._params.rows_per_round))
+        if not missed and self._k > 2 and not self._stopped():
+            try:
+                missed = coloring_conflicts(
+                    self._graph,
+                    removed,
+                    self._k,
+                    self._stop.with_time_limit(self._params.coloring_seconds),
+                    max_conflicts=self._params.coloring_rows,
+                    n_variants=self._params.n_variants,
+                )
+            except ColoringUndecided:
+                return False
+        self._add(missed)
+        return not missed and not self._stopped()
+
+    def _diverse(self, walks: Iterable[ConflictSet]) -> list[ConflictSet]:
+        """Choose short conflicts so that no edge occurs in many: others would say the same."""
+        uses = np.zeros(len(self._weights), dtype=np.int64)
+        chosen = []
+        for walk in sorted(walks, key=len):
+            edges = list(walk)
+            if (uses[edges] < self._params.max_uses).all():
+                uses[edges] += 1
+                chosen.append(walk)
+                if len(chosen) == self._params.rows_per_round:
+                    break
+        return chosen
+
+    def _add(self, rows: Iterable[ConflictSet]) -> bool:
+        before = len(self._rows)
+        self._rows.update(dict.fromkeys(rows))
+        return len(self._rows) > before
+
+    def _stopped(self) -> bool:
+        return self._stop.reason() is not None
 
     def _seconds(self) -> float:
         left = self._stop.remaining
         return 3600.0 if math.isinf(left) else max(left, 0.1)
 
-    def _update_lower_bound(self, bound: float) -> None:
-        self._lower_bound = min(max(self._lower_bound, math.ceil(bound - 1e-6)), len(self._best))
-
-    def _add_disjoint_conflicts(self) -> None:
-        """Start from conflicts that share nothing: as many pairs have to go."""
-        rows = disjoint_conflicts(self._graph, self._k, self._stop)
-        self._add(rows)
-        self._update_lower_bound(len(rows))
-
-    def _run_heuristics(self) -> None:
-        """Labellings that make sense of most pairs, from what is tied most, then from starts."""
-        labels = local_search_labels(
-            self._graph, gaec(self._graph), self._k, target=self._lower_bound
-        )
-        self._best = min(self._best, self._graph.violated(labels), key=len)
-        for seed in range(_N_STARTS):
-            broken = self._graph.violated(grow_labels(self._graph, self._k, seed))
-            if len(broken) < len(self._best):
-                self._best = broken
-            if self._is_done() or len(self._graph.edges) > _SINGLE_START_EDGES:
-                return
-
-    def _update_best(self, removed: NDArray[np.bool_]) -> None:
-        """Label what a removal leaves; the pairs that the labelling breaks are an upper bound."""
-        labels = local_search_labels(
-            self._graph, self._graph.groups(removed), self._k, target=self._lower_bound
-        )
-        broken = self._graph.violated(labels)
-        if len(broken) < len(self._best):
-            self._best = broken
+    def _raise_lower_bound(self, bound: float) -> None:
+        self._lower_bound = max(self._lower_bound, math.ceil(bound - 1e-6))
 
     def _matrix(self) -> tuple[IntArray, csr_array]:
         """One row for each conflict, one column for each edge that is in any."""
@@ -201,8 +255,8 @@ class _RemovalSearch:
         return columns, csr_array((np.ones(len(members)), at, starts), (len(sizes), len(columns)))
 
 
-def _packing_bound(multipliers: NDArray[np.float64], matrix: csr_array) -> float:
-    """Scale prices of conflicts so that no edge is charged more than 1: a sound lower bound."""
+def _packing_bound(multipliers: FloatArray, matrix: csr_array) -> float:
+    """Scale multipliers of conflicts so that no edge carries more than 1: a valid lower bound."""
     multipliers = np.maximum(multipliers, 0.0)
     load = float((matrix.T @ multipliers).max(initial=0.0))
     return float(multipliers.sum()) / max(1.0, load)
