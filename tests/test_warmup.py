@@ -1,4 +1,4 @@
-"""`warm_up` goes through everything that compiles."""
+"""`warm_up` calls every kernel that Python calls."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from certikmeans.options import BOUNDS
 
 @pytest.fixture
 def solved(monkeypatch):
-    """Every problem solved, with its settings and its result."""
+    """Problems solved, with options and results."""
     runs = []
     solve = warmup.solve
 
-    def listening(problem, **options):
+    def recording(problem, **options):
         result = solve(problem, **options)
         runs.append((problem, options, result))
         return result
 
-    monkeypatch.setattr(warmup, "solve", listening)
+    monkeypatch.setattr(warmup, "solve", recording)
     return runs
 
 
-def test_every_bound_is_taken_into_a_tree_and_every_kind_of_pairs_is_solved(solved):
+def test_all_bounds_and_pair_kinds(solved):
     certikmeans.warm_up()
     kinds = {(bool(len(p.must_link)), bool(len(p.cannot_link))) for p, _, _ in solved}
     assert kinds == {(False, False), (True, False), (False, True), (True, True)}
@@ -43,7 +43,7 @@ def test_every_bound_is_taken_into_a_tree_and_every_kind_of_pairs_is_solved(solv
     assert {("grouped", "centers"), ("sample", "centers")} <= branched
 
 
-def test_the_checker_is_warmed_and_accepts(monkeypatch):
+def test_certificate_is_checked(monkeypatch):
     verdicts = []
     check = warmup.check_certificate
     monkeypatch.setattr(
@@ -53,19 +53,19 @@ def test_the_checker_is_warmed_and_accepts(monkeypatch):
     assert [verdict.accepted for verdict in verdicts] == [True]
 
 
-def test_some_bounds_alone(solved):
+def test_selected_bounds(solved):
     certikmeans.warm_up(bounds=["sample"])
     assert {options.get("bound", "auto") for _, options, _ in solved} == {"auto", "sample"}
 
 
-def test_a_bound_that_is_not_there_is_refused_before_anything_is_solved(solved):
+def test_unknown_bound_is_rejected_first(solved):
     with pytest.raises(InputError, match="bound"):
         certikmeans.warm_up(bounds=["cluster", "best"])
     assert not solved
 
 
 class _Recorded:
-    """A kernel that notes that Python called it."""
+    """A kernel that records its calls from Python."""
 
     def __init__(self, kernel, called):
         self._kernel, self._called = kernel, called
@@ -83,7 +83,7 @@ def _name(kernel):
 
 
 def _python_modules():
-    """Every module that may call kernels from Python; baselines are left out, as documented."""
+    """Modules that may call kernels from Python; without baselines, as documented."""
     package = Path(certikmeans.__file__).parent
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package.parent).with_suffix("").parts
@@ -92,7 +92,7 @@ def _python_modules():
 
 
 def _imported_kernels(path):
-    """Kernels that a file imports, at its top or inside of a function, as their names there."""
+    """Kernels that a file imports, at module level or inside a function, by their local names."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("certikmeans"):
             source = importlib.import_module(node.module)
@@ -102,7 +102,7 @@ def _imported_kernels(path):
                     yield alias.asname or alias.name, found
 
 
-def test_no_kernel_that_python_calls_is_left_out(monkeypatch):
+def test_every_kernel_is_called(monkeypatch):
     called, reachable = set(), set()
     imported = [
         (importlib.import_module(module), name, kernel)
@@ -111,7 +111,7 @@ def test_no_kernel_that_python_calls_is_left_out(monkeypatch):
     ]
     for module, name, kernel in imported:
         reachable.add(_name(kernel))
-        if hasattr(module, name):  # else imported inside of a function, to compile ahead
+        if hasattr(module, name):  # else imported inside a function
             monkeypatch.setattr(module, name, _Recorded(kernel, called))
     assert len(reachable) > 50
     certikmeans.warm_up()

@@ -1,4 +1,4 @@
-"""Where compiled kernels go when they cannot be kept where they belong."""
+"""Choice of the cache directory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from certikmeans.errors import CacheWarning
 
 
 @pytest.fixture
-def nowhere(monkeypatch, tmp_path):
-    """Nothing can be written but the temporary directory."""
+def read_only(monkeypatch, tmp_path):
+    """Only the temporary directory is writable."""
     from numba.core import config
 
     monkeypatch.setattr(config, "CACHE_DIR", "")
@@ -26,37 +26,37 @@ def nowhere(monkeypatch, tmp_path):
     cache.ensure_cache.cache_clear()
 
 
-def test_a_private_directory_and_one_warning(nowhere, tmp_path):
-    with pytest.warns(CacheWarning, match="NUMBA_CACHE_DIR") as told:
+def test_private_directory_and_warning(read_only, tmp_path):
+    with pytest.warns(CacheWarning, match="NUMBA_CACHE_DIR") as caught:
         cache.ensure_cache()
-    cache.ensure_cache()  # said once
-    assert len(told) == 1
-    (place,) = tmp_path.iterdir()
-    assert nowhere.CACHE_DIR == os.environ["NUMBA_CACHE_DIR"] == str(place)
-    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    cache.ensure_cache()  # no second warning
+    assert len(caught) == 1
+    (directory,) = tmp_path.iterdir()
+    assert read_only.CACHE_DIR == os.environ["NUMBA_CACHE_DIR"] == str(directory)
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
 
 
-def test_a_directory_that_others_can_write_is_not_trusted(nowhere, tmp_path):
+def test_world_writable_directory_is_rejected(read_only, tmp_path):
     planted = cache._temporary_directory()
     planted.chmod(0o777)
     assert cache._temporary_directory() != planted
 
 
-def test_a_link_is_not_followed(nowhere, tmp_path):
-    place = cache._temporary_directory()
-    place.rmdir()
+def test_symlink_is_rejected(read_only, tmp_path):
+    directory = cache._temporary_directory()
+    directory.rmdir()
     (tmp_path / "elsewhere").mkdir()
-    place.symlink_to(tmp_path / "elsewhere")
-    assert cache._temporary_directory() not in (place, tmp_path / "elsewhere")
+    directory.symlink_to(tmp_path / "elsewhere")
+    assert cache._temporary_directory() not in (directory, tmp_path / "elsewhere")
 
 
-def test_a_directory_that_was_asked_for_and_cannot_be_written_is_named(nowhere):
-    nowhere.CACHE_DIR = "/asked/for"
-    with pytest.warns(CacheWarning, match="/asked/for cannot be written"):
+def test_unwritable_requested_directory(read_only):
+    read_only.CACHE_DIR = "/not/writable"
+    with pytest.warns(CacheWarning, match="/not/writable cannot be written"):
         cache.ensure_cache()
 
 
-def test_nothing_is_said_where_there_is_a_place(monkeypatch, recwarn):
+def test_no_warning_if_writable(monkeypatch, recwarn):
     cache.ensure_cache.cache_clear()
     cache.ensure_cache()
     assert not [one for one in recwarn if one.category is CacheWarning]

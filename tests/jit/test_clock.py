@@ -1,4 +1,4 @@
-"""A clock that stands still while somebody compiles."""
+"""The clock of a run is paused during compilation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from certikmeans.stop import StopCause, StopSignal
 
 @pytest.fixture
 def wall(monkeypatch):
-    """A wall clock that is moved by hand."""
+    """A fake wall clock."""
 
     class Wall:
         seconds = 100.0
@@ -26,7 +26,7 @@ def wall(monkeypatch):
     return wall
 
 
-def test_it_stands_until_everybody_lets_it_go(wall):
+def test_nested_pauses(wall):
     clock = SolverClock()
     began = clock.now()
     wall.seconds += 1
@@ -42,7 +42,7 @@ def test_it_stands_until_everybody_lets_it_go(wall):
     assert clock.excluded() == 10
 
 
-def test_a_deadline_waits_for_the_compiler(wall):
+def test_deadline_excludes_compilation(wall):
     stop = StopSignal(3.0)
     with CLOCK.paused():
         wall.seconds += 60
@@ -54,7 +54,7 @@ def test_a_deadline_waits_for_the_compiler(wall):
     assert stop.reason() is StopCause.TIME_LIMIT
 
 
-def test_a_stage_tells_what_it_compiled_and_leaves_it_out(wall):
+def test_stage_time_excludes_compilation(wall):
     events = []
     timer = Timer(EventBus([events.append]))
     with timer.stage("heuristics"):
@@ -62,6 +62,6 @@ def test_a_stage_tells_what_it_compiled_and_leaves_it_out(wall):
         with CLOCK.paused():
             notify("lloyd")
             wall.seconds += 30
-    (told,) = (event for event in events if isinstance(event, KernelsCompiled))
-    assert (told.kernels, told.compile_seconds, told.seconds) == (1, 30.0, 1.0)
+    (compiled,) = (event for event in events if isinstance(event, KernelsCompiled))
+    assert (compiled.kernels, compiled.compile_seconds, compiled.seconds) == (1, 30.0, 1.0)
     assert timer.seconds() == {"total": 1.0, "heuristics": 1.0}

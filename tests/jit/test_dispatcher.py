@@ -1,4 +1,4 @@
-"""Helpers are compiled as a part of who calls them, and in full where Python calls them."""
+"""Helpers are compiled as part of their callers, and in full if Python calls them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# Every statement runs in a process of its own: what is compiled there was not compiled before.
-BEGIN = """
+# Code runs in a process of its own, where nothing is compiled yet.
+PRELUDE = """
 import json, os, pathlib
 import numpy as np
 from certikmeans._jit.clock import CLOCK
-from certikmeans._jit.compile_events import kernels_compiled, watched
+from certikmeans._jit.compile_events import kernels_compiled, watch_compilation
 from tests.jit import toy
-def there():
+def cached():
     return sorted({p.name.split("-")[0].split(".")[-1]
         for p in pathlib.Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nbi")})
 def call():
@@ -28,10 +28,10 @@ def call():
 """
 
 
-def answers(code, cache, **settings):
-    """What a process says after ``code``, a list in JSON."""
+def run(code, cache, **settings):
+    """Output of a process that runs ``code``, decoded from JSON."""
     done = subprocess.run(
-        [sys.executable, "-c", BEGIN + code],
+        [sys.executable, "-c", PRELUDE + code],
         cwd=ROOT,
         env={
             **os.environ,
@@ -51,62 +51,62 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("kernels")
 
 
-def test_only_what_python_calls_is_kept_and_counted(cache):
-    code = "v = call(); print(json.dumps([v, there(), kernels_compiled(), CLOCK.lost() > 0]))"
-    assert answers(code, cache) == [5.0, ["distance"], 1, True]
+def test_only_kernels_are_cached_and_counted(cache):
+    code = "v = call(); print(json.dumps([v, cached(), kernels_compiled(), CLOCK.excluded() > 0]))"
+    assert run(code, cache) == [5.0, ["distance"], 1, True]
 
 
-def test_the_next_process_compiles_nothing(cache):
+def test_next_process_loads_cache(cache):
     code = "v = call(); print(json.dumps([v, kernels_compiled()]))"
     call_first = "call()"
-    answers(f"{call_first}; print(json.dumps([]))", cache)
-    assert answers(code, cache) == [5.0, 0]
+    run(f"{call_first}; print(json.dumps([]))", cache)
+    assert run(code, cache) == [5.0, 0]
 
 
-def test_a_helper_is_compiled_in_full_where_python_calls_it(tmp_path):
+def test_helper_called_from_python(tmp_path):
     code = """
 call()
 inner = [toy.square(3.0), toy.sum_of_squares(np.array([1.0, 2.0])), call(), toy.square(4.0)]
-print(json.dumps([inner, there()]))
+print(json.dumps([inner, cached()]))
 """
-    assert answers(code, tmp_path) == [
+    assert run(code, tmp_path) == [
         [9.0, 5.0, 5.0, 16.0],
         ["distance", "square", "sum_of_squares"],
     ]
 
 
-def test_errors_of_kernels_come_out(tmp_path):
+def test_kernel_errors_propagate(tmp_path):
     code = """
 try:
     toy.distance(np.array([-1e200]), np.array([0.0]))
 except ValueError as error:
     print(json.dumps([str(error)]))
 """
-    assert answers(code, tmp_path) == ["too far"]
+    assert run(code, tmp_path) == ["too far"]
 
 
-def test_who_watches_is_told_the_kernel_and_its_number(tmp_path):
+def test_watcher_events(tmp_path):
     code = """
-told = []
-with watched(lambda news: told.append([news.kernel, news.number])):
+events = []
+with watch_compilation(lambda event: events.append([event.kernel, event.number])):
     call()
     toy.square(2.0)
-toy.square(2)  # for integers; nobody watches any more
-print(json.dumps([told, kernels_compiled()]))
+toy.square(2)  # for integers; the watcher is gone
+print(json.dumps([events, kernels_compiled()]))
 """
-    assert answers(code, tmp_path) == [[["distance", 1], ["square", 2]], 3]
+    assert run(code, tmp_path) == [[["distance", 1], ["square", 2]], 3]
 
 
-def test_numbas_own_compiler_gives_the_same(tmp_path):
-    code = "v = call(); print(json.dumps([v, there(), kernels_compiled()]))"
-    assert answers(code, tmp_path, CERTIKMEANS_PLAIN_NUMBA="1") == [
+def test_plain_numba_gives_same_results(tmp_path):
+    code = "v = call(); print(json.dumps([v, cached(), kernels_compiled()]))"
+    assert run(code, tmp_path, CERTIKMEANS_PLAIN_NUMBA="1") == [
         5.0,
         ["distance", "square", "sum_of_squares"],
         1,
     ]
 
 
-def test_threads_may_call_helpers_while_kernels_are_compiled():
+def test_threads_call_helpers_during_compilation():
     from tests.jit import toy
 
     values = np.arange(4.0)
@@ -122,7 +122,7 @@ def test_threads_may_call_helpers_while_kernels_are_compiled():
     assert sorted(found) == [0.0] * 3 + [14.0] * 3
 
 
-def test_a_kernel_can_be_pickled():
+def test_kernel_pickles():
     import pickle
 
     from tests.jit import toy

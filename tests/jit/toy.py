@@ -1,4 +1,4 @@
-"""Kernels three deep, for tests: the innermost is called by both others."""
+"""Nested test kernels of depth three."""
 
 from certikmeans._jit.dispatcher import njit
 

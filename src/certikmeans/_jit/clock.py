@@ -1,7 +1,7 @@
-"""Seconds of work: a clock that stands still while kernels are compiled.
+"""Clock of a run, paused while kernels are compiled.
 
-A first run on a machine compiles for a while. That is not the user's time limit, nor a property of
-the method that is being measured; whoever looks at a clock, looks at this one.
+Compilation happens once per installation. It counts neither towards time limits nor towards
+measured times, so all of them read this clock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import final
 
 @final
 class SolverClock:
-    """Goes with the clock on the wall, but not while somebody has stopped it.
+    """Monotonic clock that can be paused, by several callers at a time.
 
     Examples
     --------
@@ -30,28 +30,29 @@ class SolverClock:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pause_count = 0
-        # Replaced as a whole: readers take no lock. Seconds lost so far; since when it stands.
+        # Seconds excluded so far, and the start of the current pause. Replaced as a whole, so that
+        # readers need no lock.
         self._state: tuple[float, float | None] = (0.0, None)
 
     def now(self) -> float:
-        """Seconds from some moment on, without those in which the clock stood."""
+        """Seconds since an arbitrary moment, without pauses."""
         excluded, since = self._state
         return (time.monotonic() if since is None else since) - excluded
 
     def excluded(self) -> float:
-        """Seconds in which the clock stood, in all."""
+        """Total length of all pauses, in seconds."""
         excluded, since = self._state
         return excluded if since is None else excluded + time.monotonic() - since
 
     def pause(self) -> None:
-        """Stand still until `resume` was called as often."""
+        """Pause until `resume` has been called as often."""
         with self._lock:
             self._pause_count += 1
             if self._pause_count == 1:
                 self._state = (self._state[0], time.monotonic())
 
     def resume(self) -> None:
-        """Take back one `pause`."""
+        """Undo one `pause`."""
         with self._lock:
             self._pause_count -= 1
             if self._pause_count == 0:
@@ -59,7 +60,7 @@ class SolverClock:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let what is done inside take no time."""
+        """Pause the clock inside the block."""
         self.pause()
         try:
             yield

@@ -1,6 +1,6 @@
 """Notification of listeners when a kernel is compiled."""
 
-# numba's own types do not tell what is adjusted here.
+# numba has no type stubs.
 # mypy: disable-error-code="no-untyped-call, attr-defined, misc"
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from certikmeans._jit.clock import CLOCK
 @final
 @dataclass(frozen=True, slots=True)
 class KernelCompilation:
-    """A kernel is about to be compiled, as the ``number``-th of this process."""
+    """Event: kernel ``number`` of this process is about to be compiled."""
 
     kernel: str
     number: int
@@ -35,12 +35,12 @@ Watcher = Callable[[KernelCompilation], None]
 _lock = threading.Lock()
 _watchers: list[Watcher] = []
 _number = 0
-_here = threading.local()
+_thread = threading.local()
 
 
 @contextmanager
 def watch_compilation(watcher: Watcher) -> Iterator[None]:
-    """Have ``watcher`` called when a kernel is compiled. In any thread: it must not wait."""
+    """Call ``watcher``, in any thread, whenever a kernel is compiled. It must not block."""
     with _lock:
         _watchers.append(watcher)
     try:
@@ -51,37 +51,37 @@ def watch_compilation(watcher: Watcher) -> Iterator[None]:
 
 
 def kernels_compiled() -> int:
-    """How many kernels this process has compiled, those compiled for another's sake left out."""
+    """Number of kernels compiled by this process, without helpers of other kernels."""
     return _number
 
 
 def notify(kernel: str) -> None:
-    """Tell every watcher that ``kernel`` is being compiled."""
+    """Notify the watchers that ``kernel`` is being compiled."""
     global _number
     with _lock:
         _number += 1
-        progress_event, watchers = KernelCompilation(kernel, _number), tuple(_watchers)
+        compilation, watchers = KernelCompilation(kernel, _number), tuple(_watchers)
     for watcher in watchers:
-        watcher(progress_event)
+        watcher(compilation)
 
 
 @cache
 def register_numba_listener() -> None:
-    """Stop the clock while one of our kernels is compiled, and tell who watches."""
+    """Pause the clock and notify watchers while numba compiles one of our kernels."""
     from numba.core import event
 
     class Listener(event.Listener):
         def on_start(self, event: Any) -> None:
             if _is_ours(event):
-                _here.depth = getattr(_here, "depth", 0) + 1
-                if _here.depth == 1:
+                _thread.depth = getattr(_thread, "depth", 0) + 1
+                if _thread.depth == 1:
                     CLOCK.pause()
                     notify(event.data["dispatcher"].py_func.__name__)
 
         def on_end(self, event: Any) -> None:
             if _is_ours(event):
-                _here.depth -= 1
-                if _here.depth == 0:
+                _thread.depth -= 1
+                if _thread.depth == 0:
                     CLOCK.resume()
 
     event.register("numba:compile", Listener())
