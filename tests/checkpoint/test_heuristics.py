@@ -9,6 +9,7 @@ from certikmeans import StopReason, StopSignal, solve
 from certikmeans.checkpoint.file import decode
 from certikmeans.events import CheckpointOpportunity, HeuristicProgress, StageFinished, StageStarted
 from certikmeans.heuristics import default
+from certikmeans.heuristics.default import HeuristicParams
 from tests.checkpoint.cases import Killed, clumps, same
 
 # Each finds its labelling in another way; the budget of the rest is counted.
@@ -53,8 +54,8 @@ def saved_then_killed(problem, path, number, resume=None, **settings):
 
 @pytest.fixture
 def small_samples(monkeypatch):
-    monkeypatch.setattr(default, "MAX_DIRECT_GROUPS", 60)
-    monkeypatch.setattr(default, "SAMPLE_SIZE", 40)
+    small = HeuristicParams(max_direct_groups=60, sample_size=40)
+    monkeypatch.setattr(default, "DEFAULT_PARAMS", small)
 
 
 def trials_of(events):

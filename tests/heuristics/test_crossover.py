@@ -1,4 +1,4 @@
-"""Pairs of centres, against the library."""
+"""Matching of centres against scipy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from certikmeans.heuristics.crossover import MAX_ENUMERATED, match_centers
 
 @pytest.mark.parametrize("k", [1, 2, 3, MAX_ENUMERATED, MAX_ENUMERATED + 1, 20])
 @pytest.mark.parametrize("seed", range(5))
-def test_partners_are_as_near_as_the_library_finds(k, seed):
+def test_matching_is_optimal(k, seed):
     rng = np.random.default_rng(seed)
     first, second = rng.normal(size=(2, k, 3))
     partner = match_centers(first, second)
@@ -21,7 +21,7 @@ def test_partners_are_as_near_as_the_library_finds(k, seed):
     assert costs[np.arange(k), partner].sum() == pytest.approx(costs[rows, columns].sum())
 
 
-def test_the_same_centres_in_another_order_are_found():
+def test_permuted_centers_are_matched():
     centers = np.random.default_rng(0).normal(size=(5, 2))
     order = np.array([3, 0, 4, 1, 2])
     assert np.array_equal(order[match_centers(centers, centers[order])], np.arange(5))

@@ -1,4 +1,4 @@
-"""Samples are problems of their own, cut out along component borders."""
+"""Subsamples consist of whole components of the constraints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def reduced():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_sample_has_exactly_the_links_of_its_groups(reduced, seed):
+def test_sample_keeps_links_of_its_groups(reduced, seed):
     sample = draw_sample(reduced, 150, np.random.default_rng(seed))
     part, rows = sample.problem, sample.rows
     assert np.array_equal(part.points, reduced.points[rows])
@@ -43,7 +43,7 @@ def test_sample_has_exactly_the_links_of_its_groups(reduced, seed):
             assert [parent, child] in expected.tolist()
 
 
-def test_a_sample_too_small_for_k_clusters_is_the_whole(reduced):
+def test_too_small_sample_is_enlarged(reduced):
     sample = draw_sample(reduced, 1, np.random.default_rng(0))
     assert len(sample.rows) in (reduced.n_groups, *range(4, 20))
     assert sample.problem.n_groups >= reduced.n_clusters

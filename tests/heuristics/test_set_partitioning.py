@@ -1,4 +1,4 @@
-"""Recombining clusters: the partition is exact, the result never worse than what was given."""
+"""Set partitioning: exact partitions, and results no worse than the given labels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def clusters_of(problem, labels):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_never_worse_than_the_labels_given(seed):
+def test_not_worse_than_given_labels(seed):
     ctx = make_heuristic_context(feasible_problem(seed, largest=9))
     problem, feasible_labels = ctx.problem, ctx.feasible_labels
     search = SetPartitioningHeuristic(list(clusters_of(problem, feasible_labels)), feasible_labels)

@@ -1,4 +1,4 @@
-"""Swaps and regions: labels stay proper, the better of two regions is taken, runs repeat."""
+"""Swap search, partition crossover and the local search for many clusters."""
 
 from __future__ import annotations
 
@@ -8,23 +8,31 @@ import numpy as np
 import pytest
 
 from certikmeans.generate import random_pairs
-from certikmeans.heuristics import local_search
 from certikmeans.heuristics.crossover import (
+    CrossoverParams,
     FragmentPool,
-    cluster_costs,
+    costs_by_cluster,
     crossover_mutate,
     hyperplane_crossover,
 )
-from certikmeans.heuristics.default import DefaultSearch, has_many_clusters
-from certikmeans.heuristics.local_search import LocalOptimum, NeighborhoodSearch, means_of
+from certikmeans.heuristics.default import DefaultSearch, HeuristicParams
+from certikmeans.heuristics.genetic_search import GeneticParams
+from certikmeans.heuristics.local_search import (
+    LocalOptimum,
+    LocalSearchParams,
+    NeighborhoodSearch,
+    means_of,
+    neighbor_clusters,
+)
 from certikmeans.heuristics.swap_search import (
     SwapBudget,
+    SwapParams,
     SwapSearch,
     reseed_neighborhoods,
     score_swaps,
     swap_centers,
 )
-from certikmeans.kernels.lloyd.neighborhood_moves import join_regions
+from certikmeans.kernels.graph import overlap_components
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
 from certikmeans.testing.contracts import check_feasible, make_heuristic_context
@@ -34,7 +42,7 @@ BRIEF = SwapBudget(starts=4, max_no_improve=24, trials=400)
 
 
 def blobs(seed, n_clusters=12, n_points=150, n_pairs=40):
-    """Clusters on a grid, two apart from each other, with pairs that agree with them."""
+    """Well separated clusters on a grid, with cannot-links between them."""
     rng = np.random.default_rng(seed)
     classes = np.arange(n_points) % n_clusters
     centres = np.stack([classes % 4, classes // 4], axis=1) * 10.0
@@ -54,10 +62,10 @@ def cost_of(problem, labels):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_finds_clusters_that_are_apart(seed):
+def test_finds_separated_clusters(seed):
     problem, classes = blobs(seed)
     ctx = make_heuristic_context(problem, seed=seed)
-    assert has_many_clusters(ctx)
+    assert DefaultSearch().has_many_clusters(ctx)
     labels = DefaultSearch().search(ctx)
     check_feasible(ctx.problem, labels)
     reduced = ctx.problem
@@ -67,7 +75,7 @@ def test_finds_clusters_that_are_apart(seed):
 
 
 @pytest.mark.parametrize("n_pairs", [0, 40, 400])
-def test_labels_do_not_depend_on_threads(n_pairs):
+def test_labels_independent_of_threads(n_pairs):
     problem, _ = blobs(1, n_pairs=n_pairs)
     points = problem.points + np.random.default_rng(0).normal(scale=4.0, size=problem.points.shape)
     problem = Problem.from_data(points, 12, cannot_link=problem.cannot_link)
@@ -81,7 +89,7 @@ def test_labels_do_not_depend_on_threads(n_pairs):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("n_pairs", [0, 60, 400])
-def test_quick_search_is_proper_and_downhill(seed, n_pairs):
+def test_neighborhood_search_feasible_and_descends(seed, n_pairs):
     problem, _ = blobs(seed, n_pairs=n_pairs)
     ctx = make_heuristic_context(problem, seed=seed)
     reduced, rng = ctx.problem, np.random.default_rng(seed)
@@ -95,7 +103,7 @@ def test_quick_search_is_proper_and_downhill(seed, n_pairs):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_changes_keep_the_number_of_centres(seed):
+def test_perturbations_keep_number_of_centers(seed):
     problem, _ = blobs(seed)
     ctx = make_heuristic_context(problem, seed=seed)
     reduced, rng = ctx.problem, np.random.default_rng(seed)
@@ -111,7 +119,7 @@ def test_changes_keep_the_number_of_centres(seed):
         assert np.isfinite(changed).all()
     mixed = hyperplane_crossover(optimum.centers, optimum.centers[::-1], rng)
     np.testing.assert_array_equal(np.sort(mixed, axis=0), np.sort(optimum.centers, axis=0))
-    # All centres but the one that is moved come from the parents, and that one is a group.
+    # All centres but the mutated one come from the parents, and that one is a group.
     child = crossover_mutate(reduced, optimum.centers, optimum.centers[::-1], rng)
     known = (child[:, None, :] == optimum.centers[None, :, :]).all(axis=2).any(axis=1)
     assert np.count_nonzero(~known) <= 1
@@ -119,10 +127,10 @@ def test_changes_keep_the_number_of_centres(seed):
     assert (known | at_a_group).all()
 
 
-def test_mixture_takes_the_better_region_of_each():
+def test_pool_combines_better_regions():
     problem, classes = blobs(0, n_pairs=0)
     reduced = make_heuristic_context(problem).problem
-    # Each has two blobs in one cluster and a blob in two, the one here, the other there.
+    # Each splits one pair of blobs wrongly, in different regions.
     first, second = classes.copy(), classes.copy()
     first[classes == 1] = np.where(np.arange((classes == 1).sum()) % 2, 0, 1)
     first[classes == 0] = np.where(np.arange((classes == 0).sum()) % 2, 0, 1)
@@ -136,14 +144,14 @@ def test_mixture_takes_the_better_region_of_each():
     np.testing.assert_allclose(np.sort(combined, axis=0), np.sort(true, axis=0), atol=1e-9)
 
 
-def test_a_cluster_more_here_waits_for_one_less_there():
+def test_pool_pairs_unbalanced_fragments():
     problem, classes = blobs(0, n_pairs=0)
     reduced = make_heuristic_context(problem).problem
     rows = np.arange(len(classes))
     best = classes.copy()  # blobs 0 and 1 in one cluster, blob 11 in two
     best[classes == 1] = 0
     best[(classes == 11) & (rows % 24 < 12)] = 1
-    more = best.copy()  # blob 0 and 1 apart, but blobs 5 and 6 in one
+    more = best.copy()  # blobs 0 and 1 separated, but blobs 5 and 6 in one cluster
     more[classes == 1] = 6
     more[classes == 6] = 5
     less = best.copy()  # blob 11 in one cluster, but blob 5 in two
@@ -158,13 +166,13 @@ def test_a_cluster_more_here_waits_for_one_less_there():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_regions_are_connected_parts(seed):
+def test_overlap_components(seed):
     rng = np.random.default_rng(seed)
     k = int(rng.integers(2, 8))
     shared = np.where(rng.random((k, k)) < 0.3, rng.uniform(0.1, 1.0, (k, k)), 0.0)
     least = float(rng.choice([0.0, 0.3]))
     region = np.empty(2 * k, dtype=np.int64)
-    count = join_regions(shared, least, region)
+    count = overlap_components(shared, least, region)
     smaller = np.minimum.outer(shared.sum(axis=1), shared.sum(axis=0))
     joined = (shared > 0.0) & (shared >= least * smaller)
     expected = np.arange(2 * k)
@@ -176,37 +184,52 @@ def test_regions_are_connected_parts(seed):
     np.testing.assert_array_equal(same, expected[:, None] == expected[None, :])
 
 
-def test_cluster_costs_add_up():
+def test_costs_by_cluster_sum():
     problem, _ = blobs(2)
     reduced = make_heuristic_context(problem).problem
     labels = np.random.default_rng(0).integers(12, size=reduced.n_groups)
     optimum = optimum_of(reduced, labels)
-    assert cluster_costs(reduced, optimum).sum() == pytest.approx(optimum.cost)
+    assert costs_by_cluster(reduced, optimum).sum() == pytest.approx(optimum.cost)
 
 
-def test_long_passes_are_cut_and_end_at_the_stop(monkeypatch):
-    monkeypatch.setattr(local_search, "LONG_PASS_WORK", 0)
+def test_long_passes_check_stop():
+    params = LocalSearchParams(long_pass_work=0)
     problem, _ = blobs(3)
     ctx = make_heuristic_context(problem)
     reduced = ctx.problem
     centers = reduced.points[:12].copy()
-    found = NeighborhoodSearch(reduced, ctx.assigner).from_centers(centers, ctx)
+    found = NeighborhoodSearch(reduced, ctx.assigner, params).from_centers(centers, ctx)
     stopped = ctx.replace(stop=StopSignal(0.0))
-    early = NeighborhoodSearch(reduced, ctx.assigner).from_centers(centers, stopped)
+    early = NeighborhoodSearch(reduced, ctx.assigner, params).from_centers(centers, stopped)
     check_feasible(reduced, found.labels)
     check_feasible(reduced, early.labels)
     assert found.cost < early.cost
 
 
-def test_starts_end_with_the_time_but_for_the_first():
+def test_first_start_runs_after_deadline():
     ctx = make_heuristic_context(blobs(0)[0])
     starts = [np.zeros((12, 2))] * 3
     assert len(list(ctx.until_deadline(starts))) == 3
     assert len(list(ctx.replace(stop=StopSignal(0.0)).until_deadline(starts))) == 1
 
 
-def test_neighbours_of_many_centres_are_the_nearest(monkeypatch):
+def test_kdtree_neighbors_equal_direct():
     centers = np.random.default_rng(0).normal(size=(200, 3))
-    every = local_search._neighbor_clusters(centers)
-    monkeypatch.setattr(local_search, "KDTREE_MIN_CENTERS", 100)
-    assert np.array_equal(np.sort(local_search._neighbor_clusters(centers)), np.sort(every))
+    direct = neighbor_clusters(centers)
+    by_tree = neighbor_clusters(centers, LocalSearchParams(kdtree_min_centers=100))
+    assert np.array_equal(np.sort(by_tree), np.sort(direct))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LocalSearchParams(max_chain_length=0),
+        lambda: GeneticParams(selected_population=30),
+        lambda: SwapParams(min_neighborhood=9),
+        lambda: CrossoverParams(overlap_thresholds=(0.1,)),
+        lambda: HeuristicParams(sample_size=0),
+    ],
+)
+def test_invalid_params(make):
+    with pytest.raises(ValueError, match="must"):
+        make()

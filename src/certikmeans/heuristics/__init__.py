@@ -1,1 +1,1 @@
-"""Upper bounds: methods that return a proper labelling, the best they can find."""
+"""Primal heuristics: searches for feasible labellings of low cost."""

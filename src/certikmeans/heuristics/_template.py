@@ -1,4 +1,4 @@
-"""Copy this file, rename the class, fill in ``search``. CONTRIBUTING.md says what comes next."""
+"""Template of a heuristic. Copy, rename and fill in ``search``; see CONTRIBUTING.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from certikmeans.random_streams import generator
 
 @final
 class Template(AbstractHeuristic):
-    """One local search from random groups: the smallest heuristic that keeps the promise."""
+    """One local search from random groups: the smallest heuristic that meets the contract."""
 
     name: ClassVar[str] = "template"
 

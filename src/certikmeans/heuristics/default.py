@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
@@ -16,90 +17,117 @@ from certikmeans.incumbent import NullIncumbent
 from certikmeans.problem import ReducedProblem
 from certikmeans.random_streams import generator
 
-# Above this many groups, centres are sought on a sample and polished on the whole.
-MAX_DIRECT_GROUPS = 40_000
-SAMPLE_SIZE = 20_000
-# Of the time that there is; what is found on a sample is worth nothing before the whole has it.
-SAMPLE_TIME_FRACTION = 0.5
-# On the whole only those are polished that the sample cannot tell from the best.
-MAX_SAMPLE_CANDIDATES = 4
-CANDIDATE_COST_RATIO = 1.01
-# The whole has local optima that the sample does not: the best centres are also tried slightly
-# moved, by a few per cent of the points' spread.
-N_JITTERED = 4
-JITTER_SCALE = 0.05
-# Stages that a search is saved in; and how the seed of the second sample differs.
-SECOND_SAMPLE, FULL_PROBLEM = "another sample", "whole"
+
+@final
+@dataclass(frozen=True, slots=True)
+class HeuristicParams:
+    """Settings of the heuristic stage."""
+
+    time_fraction: float = 0.2  # of the time limit; the rest is for the proof
+    # Budgets count local searches, so that runs repeat: work, in multiplications, divided by that
+    # of a local search.
+    work_budget: float = 6e9
+    steps_per_local_search: int = 30  # assignment steps
+    # With more clusters, or with some where a local search takes milliseconds, the genetic search
+    # takes longer than the swap search for the same cost.
+    max_clusters_genetic: int = 10
+    max_clusters_genetic_slow: int = 5
+    slow_step_work: float = 300_000
+    # Where cannot-links couple many clusters, improving trials are rarer by about this factor.
+    linked_budget_factor: int = 3
+    # Above this many groups, centres are searched on a sample and polished on all groups.
+    max_direct_groups: int = 40_000
+    sample_size: int = 20_000
+    sample_time_fraction: float = 0.5  # of the remaining time; the rest is for the polish
+    # Candidates of a sample that are polished: those within this ratio of the best, since costs on
+    # a sample do not separate them.
+    max_sample_candidates: int = 4
+    candidate_cost_ratio: float = 1.01
+    # All groups have local optima that the sample does not have: the best centres are also tried
+    # with noise, as a fraction of the standard deviation of the points.
+    n_jittered: int = 4
+    jitter_scale: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.time_fraction <= 1.0 or not 0.0 < self.sample_time_fraction <= 1.0:
+            raise ValueError("time fractions must lie in (0, 1]")
+        if not 1 <= self.sample_size <= self.max_direct_groups:
+            raise ValueError("sample_size must lie between 1 and max_direct_groups")
+
+
+DEFAULT_PARAMS = HeuristicParams()
+
+# Stages that a search is saved in. Their text is part of checkpoints.
+SEARCH, SAMPLE, SECOND_SAMPLE = "search", "sample", "another sample"
+FULL_PROBLEM, POLISH = "whole", "polish"
 SECOND_SAMPLE_SEED_OFFSET = 1_000_003
-# Local searches are counted, not timed, so that a run repeats; a local search costs
-# about MAX_LLOYD_STEPS assignment steps.
-STEPS_PER_LOCAL_SEARCH = 30
-WORK_BUDGET = 6e9
-# From here on, a population of whole labellings takes longer than swaps and regions: with more
-# clusters, and with some where a local search takes milliseconds.
-MAX_CLUSTERS_GENETIC = 10
-MAX_CLUSTERS_GENETIC_SLOW = 5
-SLOW_STEP_WORK = 300_000
-# Where cannot-links tie many clusters to each other, a trial that helps is so much rarer.
-LINKED_BUDGET_FACTOR = 3
-
-
-def default_genetic_budget(ctx: HeuristicContext) -> GeneticBudget:
-    """More trials where they are cheap, and where more clusters make more local optima."""
-    affordable = WORK_BUDGET / (STEPS_PER_LOCAL_SEARCH * ctx.assigner.step_work)
-    clusters = ctx.problem.n_clusters
-    return GeneticBudget(
-        starts=int(np.clip(affordable / 4, 4, 24)),
-        offspring=int(np.clip(affordable, 8, 200 + 100 * clusters)),
-        max_no_improve=int(np.clip(affordable / 2, 8, 60 + 20 * clusters)),
-    )
-
-
-def default_swap_budget(ctx: HeuristicContext) -> SwapBudget:
-    """More patience where trials are cheap, and where there are more clusters to try."""
-    affordable = WORK_BUDGET / (STEPS_PER_LOCAL_SEARCH * pass_work(ctx.problem))
-    usual = 60 + 4 * ctx.problem.n_clusters
-    most = usual * (LINKED_BUDGET_FACTOR if ctx.assigner.needs_search else 1)
-    max_no_improve = int(np.clip(affordable / 4, 16, most))
-    return SwapBudget(
-        starts=int(np.clip(affordable / 16, 4, 8)),
-        max_no_improve=max_no_improve,
-        trials=100 * max_no_improve,
-        max_failed_restarts=int(min(affordable / 40, 8)),
-    )
-
-
-def has_many_clusters(ctx: HeuristicContext) -> bool:
-    """Whether swaps find more than a population in the same time, and keep to the rules."""
-    n_clusters = ctx.problem.n_clusters
-    if not ctx.problem.label_constraints.is_cannot_link_only:
-        return False
-    return n_clusters > MAX_CLUSTERS_GENETIC or (
-        n_clusters > MAX_CLUSTERS_GENETIC_SLOW and ctx.assigner.step_work > SLOW_STEP_WORK
-    )
 
 
 @final
 class DefaultSearch(AbstractHeuristic):
-    """Trivial cases at once; else `GeneticSearch` or `SwapSearch`, by way of a sample if need be."""
+    """`GeneticSearch` or `SwapSearch`, on a sample first if there are many groups."""
 
     name: ClassVar[str] = "default"
+
+    def __init__(self, params: HeuristicParams | None = None) -> None:
+        self._params = DEFAULT_PARAMS if params is None else params
 
     def search(self, ctx: HeuristicContext) -> Labels:
         """Return the best labelling found."""
         problem = ctx.problem
         if problem.n_clusters >= problem.n_groups:
-            # Every group has a cluster to itself: nothing can cost less, no pair can object.
+            # One cluster per group: cost 0, and no cannot-link is violated.
             labels = np.arange(problem.n_groups)
             if problem.label_constraints.satisfied_by(labels):
                 ctx.incumbent.update_incumbent(labels, "one group per cluster")
                 return labels
-        if problem.n_groups <= MAX_DIRECT_GROUPS or ctx.incumbent.gap_reached():
-            if ctx.finished() and not ctx.starts:  # a few steps, however late it is
+        if problem.n_groups <= self._params.max_direct_groups or ctx.incumbent.gap_reached():
+            if ctx.finished() and not ctx.starts:  # a few steps even without time
                 ctx = ctx.replace(starts=(initial_centers(problem, ctx.seed, 0),))
-            if has_many_clusters(ctx):
-                return SwapSearch(default_swap_budget(ctx)).search(ctx)
-            return GeneticSearch(default_genetic_budget(ctx)).search(ctx)
+            if self.has_many_clusters(ctx):
+                return SwapSearch(self.swap_budget(ctx)).search(ctx)
+            return GeneticSearch(self.genetic_budget(ctx)).search(ctx)
+        return self._search_by_sample(ctx)
+
+    def has_many_clusters(self, ctx: HeuristicContext) -> bool:
+        """Whether the swap search supports the problem and outperforms the genetic search."""
+        params, n_clusters = self._params, ctx.problem.n_clusters
+        if not ctx.problem.label_constraints.is_cannot_link_only:
+            return False
+        return n_clusters > params.max_clusters_genetic or (
+            n_clusters > params.max_clusters_genetic_slow
+            and ctx.assigner.step_work > params.slow_step_work
+        )
+
+    def genetic_budget(self, ctx: HeuristicContext) -> GeneticBudget:
+        """More trials where they are cheap, and where more clusters make more local optima."""
+        affordable = self._n_affordable(ctx.assigner.step_work)
+        clusters = ctx.problem.n_clusters
+        return GeneticBudget(
+            starts=int(np.clip(affordable / 4, 4, 24)),
+            offspring=int(np.clip(affordable, 8, 200 + 100 * clusters)),
+            max_no_improve=int(np.clip(affordable / 2, 8, 60 + 20 * clusters)),
+        )
+
+    def swap_budget(self, ctx: HeuristicContext) -> SwapBudget:
+        """More trials where they are cheap, and where there are more clusters to perturb."""
+        affordable = self._n_affordable(pass_work(ctx.problem))
+        usual = 60 + 4 * ctx.problem.n_clusters
+        most = usual * (self._params.linked_budget_factor if ctx.assigner.needs_search else 1)
+        max_no_improve = int(np.clip(affordable / 4, 16, most))
+        return SwapBudget(
+            starts=int(np.clip(affordable / 16, 4, 8)),
+            max_no_improve=max_no_improve,
+            trials=100 * max_no_improve,
+            max_failed_restarts=int(min(affordable / 40, 8)),
+        )
+
+    def _n_affordable(self, step_work: float) -> float:
+        """Number of local searches in the work budget."""
+        return self._params.work_budget / (self._params.steps_per_local_search * step_work)
+
+    def _search_by_sample(self, ctx: HeuristicContext) -> Labels:
+        """Search on one or two samples, then polish their candidates on all groups."""
         if ctx.saved_in(FULL_PROBLEM):
             starts = ctx.saved.results
         else:
@@ -107,17 +135,17 @@ class DefaultSearch(AbstractHeuristic):
         full = ctx.for_stage(FULL_PROBLEM, *starts).replace(starts=starts)
         if not ctx.saved_in(FULL_PROBLEM):
             full.checkpoint(None)
-        if has_many_clusters(ctx):
+        if self.has_many_clusters(ctx):
             return SwapSearch(SwapBudget(0, 0, 0)).search(full)
         return GeneticSearch(GeneticBudget(0, 0, 0)).search(full)
 
     def _sample_candidates(self, ctx: HeuristicContext) -> list[Centers]:
-        """Of one sample; with many clusters of another, too, which chance has not made the same."""
+        """Candidates of one sample; with many clusters of two, because one may mislead."""
         if ctx.saved_in(SECOND_SAMPLE):
             found = list(ctx.saved.results)
         else:
-            found = self._candidates_of_sample(ctx.for_stage("sample"))
-        if has_many_clusters(ctx):
+            found = self._candidates_of_sample(ctx.for_stage(SAMPLE))
+        if self.has_many_clusters(ctx):
             second = ctx.for_stage(SECOND_SAMPLE, *found).replace(
                 seed=ctx.seed + SECOND_SAMPLE_SEED_OFFSET
             )
@@ -127,57 +155,54 @@ class DefaultSearch(AbstractHeuristic):
         return found
 
     def _candidates_of_sample(self, ctx: HeuristicContext) -> list[Centers]:
-        sample = draw_sample(ctx.problem, SAMPLE_SIZE, generator(ctx.seed, "heuristics.sample"))
+        params = self._params
+        rng = generator(ctx.seed, "heuristics.sample")
+        sample = draw_sample(ctx.problem, params.sample_size, rng)
         feasible_labels = ctx.feasible_labels[sample.rows]
         small = ctx.replace(
             problem=sample.problem,
             assigner=make_assigner(sample.problem, feasible_labels, exact_time_limit=0.0),
             feasible_labels=feasible_labels,
             incumbent=NullIncumbent(),
-            starts=(initial_centers(sample.problem, ctx.seed, 0),),  # however short the time
-            stop=ctx.stop.with_time_limit(SAMPLE_TIME_FRACTION * ctx.stop.remaining),
+            starts=(initial_centers(sample.problem, ctx.seed, 0),),  # used even without time
+            stop=ctx.stop.with_time_limit(params.sample_time_fraction * ctx.stop.remaining),
         )
-        if has_many_clusters(small):
-            candidates = [
-                means_of(sample.problem, SwapSearch(default_swap_budget(small)).search(small))
-            ]
+        if self.has_many_clusters(small):
+            labels = SwapSearch(self.swap_budget(small)).search(small)
+            candidates = [means_of(sample.problem, labels)]
         else:
-            optima = GeneticSearch(default_genetic_budget(small)).local_optima(small)
-            candidates = [
-                one.centers for one in optima if one.cost <= CANDIDATE_COST_RATIO * optima[0].cost
-            ]
-        return candidates[:MAX_SAMPLE_CANDIDATES] + _jittered(
-            candidates[0], sample.problem, ctx.seed
-        )
+            optima = GeneticSearch(self.genetic_budget(small)).local_optima(small)
+            max_cost = params.candidate_cost_ratio * optima[0].cost
+            candidates = [optimum.centers for optimum in optima if optimum.cost <= max_cost]
+        jittered = self._jittered(candidates[0], sample.problem, ctx.seed)
+        return candidates[: params.max_sample_candidates] + jittered
 
-
-def _jittered(centers: Centers, problem: ReducedProblem, seed: int) -> list[Centers]:
-    rng = generator(seed, "heuristics.jitter")
-    scale = JITTER_SCALE * problem.points.std(axis=0)
-    return [centers + scale * rng.normal(size=centers.shape) for _ in range(N_JITTERED)]
-
-
-# The stage: the default heuristic within its share of the time, then a patient polish.
-
-# Of a time limit, heuristics get at most this much, so that there is time for a proof.
-HEURISTICS_TIME_FRACTION = 0.2
-POLISH = "polish"
+    def _jittered(self, centers: Centers, problem: ReducedProblem, seed: int) -> list[Centers]:
+        rng = generator(seed, "heuristics.jitter")
+        scale = self._params.jitter_scale * problem.points.std(axis=0)
+        n_copies = self._params.n_jittered
+        return [centers + scale * rng.normal(size=centers.shape) for _ in range(n_copies)]
 
 
 def run_heuristics(
-    ctx: HeuristicContext, exact_assigner: AbstractAssigner, starts: tuple[Centers, ...]
+    ctx: HeuristicContext,
+    exact_assigner: AbstractAssigner,
+    starts: tuple[Centers, ...],
+    params: HeuristicParams | None = None,
 ) -> None:
-    """Tell the workshop's news of the best labelling that can be found.
+    """Run the heuristic stage; improvements go to ``ctx.incumbent``.
 
-    ``exact_assigner`` takes its time for components that a short search does not finish: seconds would
-    make the answer depend on the machine, and add up over many trials.
+    The default search within its fraction of the time, then a local search with
+    ``exact_assigner``, which has a time limit per hard component. The searches do not use it:
+    limits in seconds would make their result depend on the machine, and add up over many trials.
     """
-    stop = ctx.stop.with_time_limit(HEURISTICS_TIME_FRACTION * ctx.stop.remaining)
+    params = DEFAULT_PARAMS if params is None else params
+    stop = ctx.stop.with_time_limit(params.time_fraction * ctx.stop.remaining)
     limited = ctx.replace(starts=starts, stop=stop)
     if ctx.saved_in(POLISH):
         found = ctx.saved.results[0]
     else:
-        found = DefaultSearch().search(limited.for_stage("search"))
+        found = DefaultSearch(params).search(limited.for_stage(SEARCH))
         ctx.incumbent.update_incumbent(found, "heuristics")
         limited.for_stage(POLISH, found).checkpoint(None)
     if not limited.finished():

@@ -1,8 +1,8 @@
-"""A population of local optima: crossover by matching centres, mutation by moving one.
+"""Hybrid genetic search: a population of local optima, crossover of matched centres, mutation.
 
 The models are HG-means (Gribel and Vidal 2019) and S-MDEClust (Mansueto and Schoen 2024):
 two parents are paired centre by centre, each pair passes on one of its two, one centre
-is moved to where the cost is, and a local search does the rest.
+moves to a group drawn in proportion to cost, and a local search follows.
 """
 
 from __future__ import annotations
@@ -19,43 +19,58 @@ from certikmeans.heuristics.local_search import LocalOptimum, LocalSearch, means
 from certikmeans.heuristics.seeding import initial_centers
 from certikmeans.random_streams import generator
 
-# Offspring per generation: fixed, so that the answer does not depend on the threads.
-BATCH_SIZE = 4
-MAX_POPULATION = 20
-SELECTED_POPULATION = 10
-# Multiplications of an assignment step below which threads take longer.
-MIN_PARALLEL_STEP_WORK = 10_000
-# Two optima whose costs differ by less are taken for the same one.
-COST_TOLERANCE = 1e-9
+
+@final
+@dataclass(frozen=True, slots=True)
+class GeneticParams:
+    """Settings of the genetic search that do not depend on the problem."""
+
+    batch_size: int = 4  # offspring per generation; fixed: results do not depend on threads
+    max_population: int = 20  # members before selection
+    selected_population: int = 10  # members after it
+    cost_tolerance: float = 1e-9  # optima whose costs differ by a smaller fraction are equal
+    # Multiplications of an assignment step below which threads take longer than they save.
+    min_parallel_step_work: int = 10_000
+    # Groups times clusters below which threads run trials; above, they share the groups of one.
+    max_parallel_trial_size: int = 150_000
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size: expected a positive integer, got {self.batch_size}")
+        if not 1 <= self.selected_population <= self.max_population:
+            raise ValueError("selected_population must lie between 1 and max_population")
+
+
+DEFAULT_PARAMS = GeneticParams()
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class GeneticBudget:
-    """How long to go on: numbers of local searches, not seconds, so that runs repeat."""
+    """Effort in numbers of local searches, not seconds, so that runs repeat."""
 
     starts: int
     offspring: int
-    max_no_improve: int  # offspring without improvement before giving up
+    max_no_improve: int  # offspring without improvement before the search ends
 
     @property
     def trials(self) -> int:
-        """Local searches at the most."""
+        """Maximum number of local searches."""
         return self.starts + self.offspring
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class GeneticSearchState:
-    """A population between two batches."""
+    """Checkpoint of the search between two batches."""
 
     members: tuple[LocalOptimum, ...]
     trials: int
     since_best: int
-    n_given: int  # starts of others that were descended from,
-    n_drawn: int  # random ones,
-    n_offspring: int  # and offspring
-    rng_state: dict[str, Any]  # state of the generator
+    n_given: int  # given starts descended from
+    n_drawn: int  # random starts descended from
+    n_offspring: int
+    rng_state: dict[str, Any]
 
 
 @final
@@ -64,16 +79,17 @@ class GeneticSearch(AbstractHeuristic):
 
     name: ClassVar[str] = "population"
 
-    def __init__(self, budget: GeneticBudget) -> None:
+    def __init__(self, budget: GeneticBudget, params: GeneticParams = DEFAULT_PARAMS) -> None:
         self._budget = budget
+        self._params = params
 
     def search(self, ctx: HeuristicContext) -> Labels:
-        """Return the best labelling found; the witness if there was no time at all."""
+        """Return the best labelling found; ``ctx.feasible_labels`` if there was no time at all."""
         return self.local_optima(ctx)[0].labels
 
     def local_optima(self, ctx: HeuristicContext) -> list[LocalOptimum]:
         """Return the distinct local optima that survived, cheapest first."""
-        run = _Run(ctx, self._budget)
+        run = _Run(ctx, self._budget, self._params)
         if isinstance(ctx.saved, GeneticSearchState):
             run.restore(ctx.saved)
         run.initialize()
@@ -83,11 +99,12 @@ class GeneticSearch(AbstractHeuristic):
 
 @final
 class _Run:
-    """One search: its members, its clock of trials, its random generator."""
+    """One search: its population, trial counters and random generator."""
 
-    def __init__(self, ctx: HeuristicContext, budget: GeneticBudget) -> None:
+    def __init__(self, ctx: HeuristicContext, budget: GeneticBudget, params: GeneticParams) -> None:
         self._ctx = ctx
         self._budget = budget
+        self._params = params
         self._local = LocalSearch(ctx.problem, ctx.assigner)
         self._rng = generator(ctx.seed, "heuristics.population", budget.starts)
         self._members: list[LocalOptimum] = []
@@ -96,50 +113,49 @@ class _Run:
         self._n_given = self._n_drawn = self._n_offspring = 0
         # Small instances: one trial per thread. Large ones: one trial at a time, and the
         # threads share its groups (the assigner cuts them into chunks). Very small ones: a trial
-        # is done before another thread has begun.
-        self._trial_ctx = ctx.replace(executor=None) if _runs_trials_in_parallel(ctx) else ctx
-        if ctx.assigner.step_work < MIN_PARALLEL_STEP_WORK:
+        # ends before another thread has started.
+        size = ctx.problem.n_groups * ctx.problem.n_clusters
+        parallel = size < params.max_parallel_trial_size
+        self._trial_ctx = ctx.replace(executor=None) if parallel else ctx
+        if ctx.assigner.step_work < params.min_parallel_step_work:
             self._ctx = self._trial_ctx
 
-    def restore(self, before: GeneticSearchState) -> None:
-        """Go on where a run before was."""
-        self._members = list(before.members)
-        self._trials, self._since_best = before.trials, before.since_best
-        self._n_given, self._n_drawn, self._n_offspring = (
-            before.n_given,
-            before.n_drawn,
-            before.n_offspring,
-        )
-        self._rng.bit_generator.state = before.rng_state
+    def restore(self, state: GeneticSearchState) -> None:
+        """Continue from a checkpoint."""
+        self._members = list(state.members)
+        self._trials, self._since_best = state.trials, state.since_best
+        self._n_given, self._n_drawn = state.n_given, state.n_drawn
+        self._n_offspring = state.n_offspring
+        self._rng.bit_generator.state = state.rng_state
 
     def _save(self) -> None:
-        # Without offspring nobody but the best will be asked for.
-        members = self._members if self._budget.offspring else _distinct(self._members)[:1]
+        # Without offspring only the best member is used afterwards.
+        members = self._members if self._budget.offspring else self.survivors()[:1]
         counts = self._trials, self._since_best, self._n_given, self._n_drawn, self._n_offspring
         rng_state = self._rng.bit_generator.state
         self._ctx.checkpoint(GeneticSearchState(tuple(members), *counts, dict(rng_state)))
 
     def initialize(self) -> None:
-        """Fill the population from the given starts (or the witness) and random starts."""
-        ctx = self._ctx
-        feasible_labels = means_of(ctx.problem, ctx.feasible_labels)
+        """Fill the population from the given starts (or the feasible labels) and random starts."""
+        ctx, batch_size = self._ctx, self._params.batch_size
+        feasible_centers = means_of(ctx.problem, ctx.feasible_labels)
         if ctx.finished():
             if not self._members:
-                self._members = [LocalOptimum(ctx.feasible_labels, feasible_labels, np.inf, 0)]
+                self._members = [LocalOptimum(ctx.feasible_labels, feasible_centers, np.inf, 0)]
             if not self._n_given:
-                self._descend(list(ctx.starts[:1]))  # a step or two: far better than nothing
+                self._descend(list(ctx.starts[:1]))  # one or two Lloyd steps already help much
             return
-        self._descend_from_given(list(ctx.starts) or [feasible_labels])
-        for first in range(self._n_drawn, self._budget.starts, BATCH_SIZE):
+        self._descend_from_given(list(ctx.starts) or [feasible_centers])
+        for first in range(self._n_drawn, self._budget.starts, batch_size):
             if ctx.finished():
                 return
-            numbers = range(first, min(first + BATCH_SIZE, self._budget.starts))
+            numbers = range(first, min(first + batch_size, self._budget.starts))
             self._descend(initial_centers(ctx.problem, ctx.seed, number) for number in numbers)
             self._n_drawn = numbers.stop
             self._save()
 
     def _descend_from_given(self, starts: list[Centers]) -> None:
-        """All at once, or where a start takes long, one after the other."""
+        """Descend from all starts at once, or one by one where a trial takes long."""
         size = 1 if self._trial_ctx is self._ctx else max(1, len(starts))
         for first in range(self._n_given, len(starts), size):
             if first and self._ctx.stop.reason() is not None:
@@ -149,7 +165,7 @@ class _Run:
             self._save()
 
     def evolve(self) -> None:
-        """Breed until the budget or the patience is used up."""
+        """Breed until the budget is spent or the offspring no longer improve."""
         if self._ctx.problem.n_clusters == 1:
             return
         if not self._n_offspring:
@@ -160,16 +176,21 @@ class _Run:
         ):
             if self._ctx.finished():
                 return
-            self._descend([self._child() for _ in range(BATCH_SIZE)])
-            self._n_offspring += BATCH_SIZE
+            self._descend([self._child() for _ in range(self._params.batch_size)])
+            self._n_offspring += self._params.batch_size
             self._save()
 
     def survivors(self) -> list[LocalOptimum]:
-        """Distinct members, cheapest first."""
-        return _distinct(self._members)
+        """Members of distinct cost, cheapest first."""
+        distinct: list[LocalOptimum] = []
+        for member in sorted(self._members, key=lambda optimum: optimum.cost):
+            threshold = 1.0 + self._params.cost_tolerance
+            if not distinct or member.cost > distinct[-1].cost * threshold:
+                distinct.append(member)
+        return distinct
 
     def _descend(self, starts: Iterable[Centers]) -> None:
-        """Run the local search from the starts and admit what it finds, as far as there is time."""
+        """Run the local search from the starts, until the deadline, and insert the results."""
         ctx = self._ctx
         starts = ctx.until_deadline(starts)
 
@@ -188,10 +209,10 @@ class _Run:
         self._members.append(found)
         if found.cost < best:
             self._ctx.incumbent.update_incumbent(found.labels, "population", found.iterations)
-        if found.cost < best * (1.0 - COST_TOLERANCE):
+        if found.cost < best * (1.0 - self._params.cost_tolerance):
             self._since_best = 0
-        if len(self._members) > MAX_POPULATION:
-            self._members = _distinct(self._members)[:SELECTED_POPULATION]
+        if len(self._members) > self._params.max_population:
+            self._members = self.survivors()[: self._params.selected_population]
 
     def _child(self) -> Centers:
         first, second = self._parent(), self._parent()
@@ -202,16 +223,3 @@ class _Run:
         first, second = self._rng.integers(len(self._members), size=2)
         one, other = self._members[int(first)], self._members[int(second)]
         return one if one.cost <= other.cost else other
-
-
-def _runs_trials_in_parallel(ctx: HeuristicContext) -> bool:
-    return ctx.problem.n_groups * ctx.problem.n_clusters < 150_000
-
-
-def _distinct(members: list[LocalOptimum]) -> list[LocalOptimum]:
-    """One member per cost, cheapest first."""
-    saved: list[LocalOptimum] = []
-    for member in sorted(members, key=lambda m: m.cost):
-        if not saved or member.cost > saved[-1].cost * (1.0 + COST_TOLERANCE):
-            saved.append(member)
-    return saved

@@ -1,4 +1,4 @@
-"""Local searches: Lloyd with Kempe-chain moves, and a variant restricted to neighboring clusters."""
+"""Local searches: Lloyd with Kempe-chain moves, and a variant for many clusters."""
 
 from __future__ import annotations
 
@@ -10,27 +10,54 @@ from numpy.typing import NDArray
 
 from certikmeans.assignment import AbstractAssigner
 from certikmeans.heuristics.base import Centers, HeuristicContext, Labels
+from certikmeans.kernels.assignment import label_greedily
+from certikmeans.kernels.costs import cluster_costs
 from certikmeans.kernels.graph import CsrGraph
-from certikmeans.kernels.lloyd.kempe_moves import ChainLimits, ClusterSums, improve_by_chains
-from certikmeans.kernels.lloyd.neighborhood_moves import (
+from certikmeans.kernels.lloyd.kempe_moves import (
+    ChainLimits,
+    ClusterSums,
+    improve_by_chains,
     improve_by_neighborhood_moves,
-    label_greedily,
-    sum_of_squares,
 )
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.label_constraints import raise_unsupported
 
-LLOYD_ITERATIONS = 300
-MAX_ROUNDS = 50
-MAX_CHAIN_LENGTH = 64
-# Gains below this share of the total scatter are rounding, not progress.
-ROUNDING_FRACTION = 1e-13
+
+@final
+@dataclass(frozen=True, slots=True)
+class LocalSearchParams:
+    """Settings of both local searches."""
+
+    lloyd_iterations: int = 300  # per Lloyd run
+    max_rounds: int = 50  # of Lloyd and chain moves in `LocalSearch`
+    max_chain_length: int = 64  # groups in a Kempe chain
+    min_gain_fraction: float = 1e-13  # of the total scatter; smaller gains are rounding
+    chain_passes: int = 2  # sweeps of chain moves per round of `LocalSearch`
+    # The rest is for `NeighborhoodSearch`.
+    n_neighbor_clusters: int = 16  # nearest clusters that a group may move to
+    neighborhood_passes: int = 20  # sweeps per round
+    neighborhood_rounds: int = 3
+    # From this many centres on, in few dimensions, a k-d tree finds neighbours sooner than the
+    # matrix of all distances.
+    kdtree_min_centers: int = 1_000
+    kdtree_max_dims: int = 8
+    # With more multiplications in a pass, about 0.1 s, the deadline is checked after each pass.
+    long_pass_work: int = 50_000_000
+    link_work: int = 250  # multiplications that take as long as a cannot-link
+
+    def __post_init__(self) -> None:
+        counts = (self.lloyd_iterations, self.max_rounds, self.max_chain_length)
+        if min(*counts, self.neighborhood_rounds, self.n_neighbor_clusters) < 1:
+            raise ValueError("iterations, rounds, chain length and neighbors must be positive")
+
+
+DEFAULT_PARAMS = LocalSearchParams()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalOptimum:
-    """A labelling at rest, with its means. ``cost`` ranks candidates; it proves nothing."""
+    """A local optimum and its means. ``cost`` ranks candidates; it has no rounding bound."""
 
     labels: Labels
     centers: Centers
@@ -39,54 +66,66 @@ class LocalOptimum:
 
 
 class ChainMoveSetup(NamedTuple):
-    """What chain moves need to know of a problem."""
+    """Cannot-link graph and limits of the chain moves on a problem."""
 
     links: CsrGraph
     limits: ChainLimits
 
 
-def chain_move_setup(problem: ReducedProblem, max_passes: int) -> ChainMoveSetup | None:
-    """Prepare chain moves; None: there are rules that they do not keep to."""
+def chain_move_setup(
+    problem: ReducedProblem, max_passes: int, params: LocalSearchParams = DEFAULT_PARAMS
+) -> ChainMoveSetup | None:
+    """Prepare chain moves, or return None if the problem has constraints they would violate."""
     if not problem.label_constraints.is_cannot_link_only:
         return None
     scatter = problem.weights @ np.einsum("ij,ij->i", problem.points, problem.points)
     limits = ChainLimits(
-        min_gain=ROUNDING_FRACTION * float(scatter),
-        max_length=min(MAX_CHAIN_LENGTH, problem.n_groups),
+        min_gain=params.min_gain_fraction * float(scatter),
+        max_length=min(params.max_chain_length, problem.n_groups),
         max_passes=max_passes,
     )
     return ChainMoveSetup(CsrGraph(problem.graph.indptr, problem.graph.neighbors), limits)
 
 
 def cluster_workspace(problem: ReducedProblem) -> ClusterSums:
-    """Arrays that moves keep their books in."""
+    """Allocate the cluster statistics that chain moves update."""
     k = problem.n_clusters
     return ClusterSums(np.empty(k, dtype=np.int64), np.empty(k), np.empty((k, problem.n_dims)))
 
 
 @final
 class LocalSearch:
-    """Lloyd with the exact assignment, alternating with chain moves until both are at rest.
+    """Lloyd with the exact assignment, alternating with chain moves until neither improves.
 
     Lloyd moves all groups at once for fixed centres; a chain move changes the centres with
-    the group, so it leaves stable points that Lloyd cannot. Where there are other rules than
-    cannot-links, Lloyd is alone: its labels keep to any.
+    the group, so it leaves stable points that Lloyd cannot. With constraints other than
+    cannot-links only Lloyd runs: its labels satisfy any constraint.
     """
 
-    def __init__(self, problem: ReducedProblem, assigner: AbstractAssigner) -> None:
+    def __init__(
+        self,
+        problem: ReducedProblem,
+        assigner: AbstractAssigner,
+        params: LocalSearchParams = DEFAULT_PARAMS,
+    ) -> None:
         self._problem = problem
         self._assigner = assigner
-        self._chains = chain_move_setup(problem, max_passes=2)
+        self._params = params
+        self._chains = chain_move_setup(problem, params.chain_passes, params)
 
     def from_centers(self, centers: Centers, ctx: HeuristicContext) -> LocalOptimum:
-        """Descend from ``centers``; stops early, with a proper labelling, when asked to."""
+        """Descend from ``centers``; if stopped early, the labels are feasible."""
         problem = self._problem
         labels = np.full(problem.n_groups, -1, dtype=np.int64)
         clusters = cluster_workspace(problem)
         iterations = 0
-        for _ in range(MAX_ROUNDS):
+        for _ in range(self._params.max_rounds):
             result = self._assigner.lloyd(
-                centers, labels, LLOYD_ITERATIONS, executor=ctx.executor, stop=ctx.stop
+                centers,
+                labels,
+                self._params.lloyd_iterations,
+                executor=ctx.executor,
+                stop=ctx.stop,
             )
             iterations += result.iterations
             labels = result.labels
@@ -107,7 +146,7 @@ class LocalSearch:
 
 
 def means_of(problem: ReducedProblem, labels: Labels) -> Centers:
-    """Weighted means of the clusters; an empty cluster sits at the origin, the overall mean."""
+    """Weighted means of the clusters; that of an empty cluster is the origin, the overall mean."""
     sums, masses = problem.cluster_sums(labels)
     return _means(sums, masses, np.zeros_like(sums))
 
@@ -121,44 +160,39 @@ def _means(
     return means
 
 
-# A local search for trials among many clusters: what a trial takes hardly grows with them.
-
-# A group may move to so many clusters around its own.
-N_NEIGHBOR_CLUSTERS = 16
-KDTREE_MIN_CENTERS, KDTREE_MAX_DIMS = 1_000, 8
-MAX_PASSES = 20
-MAX_NEIGHBORHOOD_ROUNDS = 3
-# Above so many multiplications in a pass, about 0.1 s, the time is looked at after each.
-LONG_PASS_WORK = 50_000_000
-LINK_WORK = 250  # a cannot-link takes as long as so many of them
-
-
-def pass_work(problem: ReducedProblem) -> float:
-    """About how many multiplications a pass of moves takes: for budgets that do not use a clock."""
-    width = min(problem.n_clusters, N_NEIGHBOR_CLUSTERS + 1)
+def pass_work(problem: ReducedProblem, params: LocalSearchParams = DEFAULT_PARAMS) -> float:
+    """Estimate the multiplications in a pass of neighbourhood moves: for repeatable budgets."""
+    width = min(problem.n_clusters, params.n_neighbor_clusters + 1)
     links = len(problem.graph.neighbors) // 2
-    return problem.n_groups * problem.n_dims * width + LINK_WORK * links
+    return problem.n_groups * problem.n_dims * width + params.link_work * links
 
 
 @final
 class NeighborhoodSearch:
-    """Lloyd, then moves between neighbouring clusters until they are at rest.
+    """Lloyd, then moves between neighbouring clusters until none improves.
 
-    Where components of cannot-links take a search for their cheapest labels, any proper labels
-    that are near will do: chain moves go on from there.
+    For many clusters: the time of a pass hardly grows with their number. Where the cheapest labels
+    of a component of cannot-links take a search, greedy feasible labels are used instead, and
+    chain moves improve them.
     """
 
-    def __init__(self, problem: ReducedProblem, assigner: AbstractAssigner) -> None:
+    def __init__(
+        self,
+        problem: ReducedProblem,
+        assigner: AbstractAssigner,
+        params: LocalSearchParams = DEFAULT_PARAMS,
+    ) -> None:
         self._problem = problem
         self._assigner = assigner
-        chains = chain_move_setup(problem, MAX_PASSES)
+        self._params = params
+        chains = chain_move_setup(problem, params.neighborhood_passes, params)
         if chains is None:
             raise_unsupported(problem.label_constraints, "the search among many clusters")
         self._links, self._limits = chains
-        self._is_long = pass_work(problem) > LONG_PASS_WORK
+        self._is_long = pass_work(problem, params) > params.long_pass_work
 
     def from_centers(self, centers: Centers, ctx: HeuristicContext) -> LocalOptimum:
-        """Descend from ``centers``; stops early, with a proper labelling, when asked to."""
+        """Descend from ``centers``; if stopped early, the labels are feasible."""
         problem, assigner = self._problem, self._assigner
         labels = np.empty(problem.n_groups, dtype=np.int64)
         if assigner.needs_search and label_greedily(
@@ -168,26 +202,26 @@ class NeighborhoodSearch:
         result = assigner.lloyd(
             centers,
             labels,
-            1 if assigner.needs_search else LLOYD_ITERATIONS,
+            1 if assigner.needs_search else self._params.lloyd_iterations,
             executor=ctx.executor,
             stop=ctx.stop,
         )
         return self._descend_by_moves(result.labels, result.centers, result.iterations, ctx)[0]
 
     def with_exact_assignment(self, found: LocalOptimum, ctx: HeuristicContext) -> LocalOptimum:
-        """Alternate cheapest labels, however long they take, with moves, until both are at rest."""
-        for _ in range(MAX_NEIGHBORHOOD_ROUNDS):
+        """Alternate exact assignment, with its searches, and moves until neither improves."""
+        for _ in range(self._params.neighborhood_rounds):
             result = self._assigner.lloyd(
                 found.centers,
                 found.labels.copy(),
-                LLOYD_ITERATIONS,
+                self._params.lloyd_iterations,
                 executor=ctx.executor,
                 stop=ctx.stop,
             )
             better, moves = self._descend_by_moves(
                 result.labels, result.centers, result.iterations, ctx
             )
-            found = min(found, better, key=lambda one: one.cost)
+            found = min(found, better, key=lambda optimum: optimum.cost)
             if moves == 0 or found is not better or ctx.stop.reason() is not None:
                 break
         return found
@@ -195,38 +229,46 @@ class NeighborhoodSearch:
     def _descend_by_moves(
         self, labels: Labels, means: Centers, iterations: int, ctx: HeuristicContext
     ) -> tuple[LocalOptimum, int]:
-        """Move groups until no move gains; also returns how many moves that took."""
-        problem = self._problem
+        """Move groups until no move gains; also returns the number of moves."""
+        problem, params = self._problem, self._params
         clusters = cluster_workspace(problem)
         total = 0
         limits = self._limits._replace(max_passes=1) if self._is_long else self._limits
-        for _ in range(MAX_NEIGHBORHOOD_ROUNDS * (MAX_PASSES if self._is_long else 1)):
+        passes_per_round = params.neighborhood_passes if self._is_long else 1
+        for _ in range(params.neighborhood_rounds * passes_per_round):
             if self._is_long and ctx.stop.reason() is not None:
                 break
             moves = improve_by_neighborhood_moves(
-                problem.points, problem.weights, self._links, limits,
-                _neighbor_clusters(means), clusters, means, labels,
-            )  # fmt: skip
+                problem.points,
+                problem.weights,
+                self._links,
+                limits,
+                neighbor_clusters(means, params),
+                clusters,
+                means,
+                labels,
+            )
             total += moves
             if moves == 0:
                 break
         costs = np.empty(problem.n_clusters)
-        cost = sum_of_squares(problem.points, problem.weights, means, labels, costs)
+        cost = cluster_costs(problem.points, problem.weights, means, labels, costs)
         return LocalOptimum(labels, means, float(cost), iterations), total
 
 
-def _neighbor_clusters(centers: Centers) -> NDArray[np.int64]:
-    """For every centre, the nearest ones, itself among them, in no order."""
-    if len(centers) <= N_NEIGHBOR_CLUSTERS + 1:
+def neighbor_clusters(
+    centers: Centers, params: LocalSearchParams = DEFAULT_PARAMS
+) -> NDArray[np.int64]:
+    """For every centre, the nearest ones including itself, unordered."""
+    n_neighbors = params.n_neighbor_clusters
+    if len(centers) <= n_neighbors + 1:
         return np.tile(np.arange(len(centers)), (len(centers), 1))
-    if len(centers) > KDTREE_MIN_CENTERS and centers.shape[1] <= KDTREE_MAX_DIMS:
-        from scipy.spatial import KDTree  # where distances between all would take seconds
+    if len(centers) > params.kdtree_min_centers and centers.shape[1] <= params.kdtree_max_dims:
+        from scipy.spatial import KDTree  # loaded only where it saves seconds
 
-        return np.asarray(
-            KDTree(centers).query(centers, N_NEIGHBOR_CLUSTERS + 1)[1], dtype=np.int64
-        )
+        return np.asarray(KDTree(centers).query(centers, n_neighbors + 1)[1], dtype=np.int64)
     squares = np.einsum("ij,ij->i", centers, centers)
     distances = squares[:, None] + squares[None, :] - 2.0 * (centers @ centers.T)
     return np.ascontiguousarray(
-        np.argpartition(distances, N_NEIGHBOR_CLUSTERS, axis=1)[:, : N_NEIGHBOR_CLUSTERS + 1]
+        np.argpartition(distances, n_neighbors, axis=1)[:, : n_neighbors + 1]
     )

@@ -25,7 +25,7 @@ def kmeanspp_centers(problem: ReducedProblem, rng: np.random.Generator) -> Cente
 
 
 def weighted_random_centers(problem: ReducedProblem, rng: np.random.Generator) -> Centers:
-    """Draw distinct groups at random, in proportion to weight: large clusters get several."""
+    """Draw distinct groups with probability proportional to weight."""
     # Exponential keys: the K smallest are a weighted sample without replacement.
     keys = rng.exponential(size=problem.n_groups) / problem.weights
     count = min(problem.n_clusters, problem.n_groups)
@@ -34,29 +34,26 @@ def weighted_random_centers(problem: ReducedProblem, rng: np.random.Generator) -
 
 
 def initial_centers(problem: ReducedProblem, seed: int, number: int) -> Centers:
-    """Start number ``number`` of a run: three of four by k-means++, the rest scattered."""
+    """Start ``number`` of a run: three in four by k-means++, the rest by weight."""
     rng = generator(seed, "heuristics.start", number)
     if number % 4 == 3:
         return weighted_random_centers(problem, rng)
     return kmeanspp_centers(problem, rng)
 
 
-# A smaller problem drawn from a large one, to find good centres cheaply.
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Part of a reduced problem. ``rows[i]`` is the row of the whole that row ``i`` stands for."""
+    """Subsample of a reduced problem; ``rows[i]`` is the original row of row ``i``."""
 
     problem: ReducedProblem
     rows: NDArray[np.int64]
 
 
 def draw_sample(problem: ReducedProblem, size: int, rng: np.random.Generator) -> Sample:
-    """Draw about ``size`` groups: whole units, that is components of cannot-links and free groups.
+    """Draw about ``size`` groups: whole components of the constraints, and free groups.
 
-    So the sample has every rule of its groups. A unit larger than the sample is left out.
+    So the sample has every constraint of its groups. Components larger than ``size`` are left out.
     """
     sizes = np.diff(problem.label_constraints.component_starts())
     kept = (rng.random(len(sizes)) < size / problem.n_groups) & (sizes <= size)
@@ -64,7 +61,7 @@ def draw_sample(problem: ReducedProblem, size: int, rng: np.random.Generator) ->
     if len(rows) < problem.n_clusters:
         rows = np.arange(problem.n_groups)
     points, weights = np.ascontiguousarray(problem.points[rows]), problem.weights[rows]
-    # Kernels are compiled once more for arrays that may be written to.
+    # As the arrays of presolve: kernels are compiled anew for writable arrays.
     points.flags.writeable = weights.flags.writeable = False
     sample = ReducedProblem(
         points=points,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
@@ -13,33 +14,48 @@ from certikmeans.heuristics.genetic_search import GeneticBudget, GeneticSearch
 from certikmeans.heuristics.local_search import means_of
 from certikmeans.incumbent import CandidateCluster
 
-# The partitioning program is small enough to be solved in seconds below these sizes.
-MAX_GROUPS = 5_000
-MAX_COLUMNS = 400
-MILP_TIME_LIMIT = 5.0
-N_REPLACED_CENTERS = 8
+
+@final
+@dataclass(frozen=True, slots=True)
+class SetPartitioningParams:
+    """Settings of the set-partitioning heuristic."""
+
+    # Up to these sizes the integer program takes seconds.
+    max_groups: int = 5_000
+    max_columns: int = 400
+    milp_time_limit: float = 5.0
+    n_replaced_centers: int = 8  # columns whose centre replaces one of the known labelling
+
+
+DEFAULT_PARAMS = SetPartitioningParams()
 
 
 @final
 class SetPartitioningHeuristic(AbstractHeuristic):
-    """Recombine given clusters, then descend.
+    """Recombine the columns of a bound into a labelling, then descend.
 
-    Two ways: the cheapest exact partition of the groups into given clusters (a small integer
-    program), and the known labelling with one centre replaced by that of a given cluster.
+    Two kinds of starts: the cheapest exact partition of the groups into columns (a small integer
+    program), and the known labelling with one centre replaced by that of a column.
 
     Parameters
     ----------
-    columns : sequence of Cluster
-        The most promising first.
+    columns : sequence of CandidateCluster
+        Most promising first.
     labels : ndarray of shape (n_groups,)
         The labelling to be improved; returned if nothing better is found.
     """
 
     name: ClassVar[str] = "columns"
 
-    def __init__(self, columns: Sequence[CandidateCluster], labels: Labels) -> None:
+    def __init__(
+        self,
+        columns: Sequence[CandidateCluster],
+        labels: Labels,
+        params: SetPartitioningParams = DEFAULT_PARAMS,
+    ) -> None:
         self._columns = columns
         self._labels = labels
+        self._params = params
 
     def search(self, ctx: HeuristicContext) -> Labels:
         """Return the best labelling found."""
@@ -52,22 +68,23 @@ class SetPartitioningHeuristic(AbstractHeuristic):
         if partition is not None:
             starts.append(means_of(problem, partition))
         starts += [
-            _replace_nearest_center(known, one.center) for one in self._columns[:N_REPLACED_CENTERS]
+            _replace_nearest_center(known, column.center)
+            for column in self._columns[: self._params.n_replaced_centers]
         ]
         return GeneticSearch(GeneticBudget(0, 0, 0)).search(ctx.replace(starts=tuple(starts)))
 
     def _partition(self, ctx: HeuristicContext) -> Labels | None:
-        """Cheapest labelling made of given clusters, if they can be fitted together."""
+        """Cheapest labelling made of columns, or None if no subset of them is a partition."""
         problem = ctx.problem
-        if problem.n_groups > MAX_GROUPS:
+        if problem.n_groups > self._params.max_groups:
             return None
-        columns = self._columns[:MAX_COLUMNS]
-        membership = np.stack([one.members for one in columns], axis=1).astype(np.float64)
+        columns = self._columns[: self._params.max_columns]
+        membership = np.stack([column.members for column in columns], axis=1).astype(np.float64)
         chosen = _solve_set_partitioning(
-            np.array([one.cost for one in columns]),
+            np.array([column.cost for column in columns]),
             membership,
             problem.n_clusters,
-            min(MILP_TIME_LIMIT, ctx.stop.remaining),
+            min(self._params.milp_time_limit, ctx.stop.remaining),
         )
         if chosen is None:
             return None
@@ -78,7 +95,7 @@ class SetPartitioningHeuristic(AbstractHeuristic):
 def _solve_set_partitioning(
     costs: NDArray[np.float64], membership: NDArray[np.float64], n_clusters: int, seconds: float
 ) -> NDArray[np.int64] | None:
-    """Columns that hold every group exactly once, at most ``n_clusters`` of them.
+    """Choose at most ``n_clusters`` columns of least cost that contain every group exactly once.
 
     >>> membership = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
     >>> _solve_set_partitioning(np.array([1.0, 1.0, 5.0]), membership, 2, 1.0)
@@ -106,7 +123,7 @@ def _solve_set_partitioning(
 
 
 def _replace_nearest_center(centers: Centers, by: NDArray[np.float64]) -> Centers:
-    """Move the centre that is nearest to ``by`` there."""
+    """Replace the centre nearest to ``by`` with it."""
     away = centers - by
     replaced = centers.copy()
     replaced[int(np.argmin(np.einsum("ij,ij->i", away, away)))] = by

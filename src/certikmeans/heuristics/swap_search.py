@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, HeuristicContext, Labels
 from certikmeans.heuristics.crossover import (
     Fragment,
+    FragmentKey,
     FragmentPool,
-    cluster_costs,
+    costs_by_cluster,
     crossover_mutate,
     hyperplane_crossover,
 )
@@ -23,28 +24,54 @@ from certikmeans.kernels.lloyd.seeding import bisect_cluster, bisection_costs, k
 from certikmeans.problem import ReducedProblem
 from certikmeans.random_streams import generator
 
-# Groups that distances are computed for at a time.
-BLOCK_SIZE = 4096
-# Clusters of a neighbourhood that is drawn anew.
-MIN_NEIGHBORHOOD, MAX_NEIGHBORHOOD = 2, 6
-
 Vector = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SwapParams:
+    """Settings of the swap search that do not depend on the problem."""
+
+    batch_size: int = 4  # trials at a time; fixed: results do not depend on threads
+    max_perturbed_fraction: float = 0.1  # of the clusters, changed by one trial
+    min_neighborhood: int = 2  # clusters of a neighbourhood that is seeded anew
+    max_neighborhood: int = 6
+    elite_size: int = 10  # labellings kept for crossover with the best
+    cost_tolerance: float = 1e-9  # optima whose costs differ by a smaller fraction are equal
+    # A restart that ends at the best cost from another start counts as this many failed ones.
+    agreeing_restart_weight: int = 4
+    # Where cheapest labels take a search, only results this close to the best get it.
+    exact_assignment_ratio: float = 1.001
+    block_size: int = 4096  # groups whose distances are computed at a time
+    # Groups times clusters below which threads run trials; above, they share the groups of one.
+    max_parallel_trial_size: int = 150_000
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.block_size < 1:
+            raise ValueError("batch_size and block_size must be positive")
+        if not 2 <= self.min_neighborhood <= self.max_neighborhood:
+            raise ValueError("min_neighborhood must lie between 2 and max_neighborhood")
+
+
+DEFAULT_PARAMS = SwapParams()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class SwapScores:
-    """Where a labelling has too many centres and where too few: estimates that rank moves."""
+    """Estimated loss of removing each centre and gain of splitting each cluster."""
 
     optimum: LocalOptimum
     members: tuple[NDArray[np.int64], ...]  # by cluster
-    loss: Vector  # (n_clusters,): of removing the centre, at most about this
+    loss: Vector  # (n_clusters,): of removing the centre; an upper estimate
     gain: Vector  # (n_clusters,): of splitting the cluster
     nearest_clusters: NDArray[np.int64]  # (n_clusters, .): nearest centres, itself first
 
 
-def score_swaps(problem: ReducedProblem, optimum: LocalOptimum) -> SwapScores:
-    """Estimate what every centre is worth, and every split."""
+def score_swaps(
+    problem: ReducedProblem, optimum: LocalOptimum, params: SwapParams = DEFAULT_PARAMS
+) -> SwapScores:
+    """Estimate the loss of every removed centre and the gain of every split."""
     k = problem.n_clusters
     centers, labels = optimum.centers, optimum.labels
     order = np.argsort(labels, kind="stable")
@@ -52,15 +79,17 @@ def score_swaps(problem: ReducedProblem, optimum: LocalOptimum) -> SwapScores:
     members = tuple(np.split(order, starts[1:-1]))
     masses = np.bincount(labels, problem.weights, k)
     distances = ((centers[:, None, :] - centers[None, :, :]) ** 2).sum(axis=2)
-    nearest_clusters = np.argsort(distances, axis=1, kind="stable")[:, : MAX_NEIGHBORHOOD + 1]
+    nearest_clusters = np.argsort(distances, axis=1, kind="stable")
+    nearest_clusters = nearest_clusters[:, : params.max_neighborhood + 1]
     both = masses[:, None] + masses[None, :]
     merged = np.divide(
         masses[:, None] * masses[None, :], both, out=np.zeros((k, k)), where=both > 0
     )
     merged *= distances
     np.fill_diagonal(merged, np.inf)
-    costs = cluster_costs(problem, optimum)
-    reassigned = np.bincount(labels, _second_nearest_costs(problem, optimum), k) - costs
+    costs = costs_by_cluster(problem, optimum)
+    second = _second_nearest_costs(problem, optimum, params.block_size)
+    reassigned = np.bincount(labels, second, k) - costs
     bisected = np.empty(k)
     bisection_costs(problem.points, problem.weights, order, starts, bisected)
     return SwapScores(
@@ -72,31 +101,37 @@ def score_swaps(problem: ReducedProblem, optimum: LocalOptimum) -> SwapScores:
     )
 
 
-def _second_nearest_costs(problem: ReducedProblem, optimum: LocalOptimum) -> Vector:
+def _second_nearest_costs(
+    problem: ReducedProblem, optimum: LocalOptimum, block_size: int
+) -> Vector:
     """Cost of every group at the nearest centre other than its own."""
     found = np.empty(problem.n_groups)
     squares = np.einsum("ij,ij->i", optimum.centers, optimum.centers)
-    for first in range(0, problem.n_groups, BLOCK_SIZE):
-        points = problem.points[first : first + BLOCK_SIZE]
+    for first in range(0, problem.n_groups, block_size):
+        rows = slice(first, first + block_size)
+        points = problem.points[rows]
         away = squares - 2.0 * (points @ optimum.centers.T)
-        away[np.arange(len(points)), optimum.labels[first : first + BLOCK_SIZE]] = np.inf
-        found[first : first + BLOCK_SIZE] = away.min(axis=1) + np.einsum("ij,ij->i", points, points)
+        away[np.arange(len(points)), optimum.labels[rows]] = np.inf
+        found[rows] = away.min(axis=1) + np.einsum("ij,ij->i", points, points)
     return problem.weights * found
 
 
 def swap_centers(
     problem: ReducedProblem, scores: SwapScores, count: int, rng: np.random.Generator
 ) -> Centers:
-    """Take ``count`` centres away that are missed little, split as many clusters elsewhere."""
+    """Remove up to ``count`` centres of small loss and split as many clusters of large gain."""
     k = problem.n_clusters
     centers = scores.optimum.centers.copy()
-    # Draws favour the front of the order: a cube of a uniform number.
-    away, into = np.argsort(scores.loss, kind="stable"), np.argsort(-scores.gain, kind="stable")
+    # The cube of a uniform number favours the front of the order.
+    by_loss, by_gain = (
+        np.argsort(scores.loss, kind="stable"),
+        np.argsort(-scores.gain, kind="stable"),
+    )
     changed: set[int] = set()
     pair = np.empty((2, problem.n_dims))
     for _ in range(count):
-        target = int(into[int(k * rng.random() ** 3)])
-        source = int(away[int(k * rng.random() ** 3)])
+        target = int(by_gain[int(k * rng.random() ** 3)])
+        source = int(by_loss[int(k * rng.random() ** 3)])
         uniform = float(rng.random())
         members = scores.members[target]
         if source == target or source in changed or target in changed or len(members) < 2:
@@ -108,11 +143,15 @@ def swap_centers(
 
 
 def reseed_neighborhoods(
-    problem: ReducedProblem, scores: SwapScores, count: int, rng: np.random.Generator
+    problem: ReducedProblem,
+    scores: SwapScores,
+    count: int,
+    rng: np.random.Generator,
+    params: SwapParams = DEFAULT_PARAMS,
 ) -> Centers:
-    """Draw the centres of ``count`` neighbourhoods anew by k-means++ on their groups.
+    """Seed up to ``count`` neighbourhoods anew by k-means++ on their groups.
 
-    Or of twice as many, every other one with a centre more, the rest with one less.
+    In half of the calls twice as many: pairs of which one gets a centre more, the other one less.
     """
     k = problem.n_clusters
     kept = np.ones(k, dtype=bool)
@@ -121,10 +160,8 @@ def reseed_neighborhoods(
     for _ in range(count):
         neighborhoods = []
         for change in changes:
-            middle, size = (
-                int(rng.integers(k)),
-                int(rng.integers(MIN_NEIGHBORHOOD, MAX_NEIGHBORHOOD + 1)),
-            )
+            middle = int(rng.integers(k))
+            size = int(rng.integers(params.min_neighborhood, params.max_neighborhood + 1))
             chosen = scores.nearest_clusters[middle, :size]
             uniforms = rng.random((len(chosen) + change, 2))
             rows = np.concatenate([scores.members[c] for c in chosen])
@@ -144,7 +181,7 @@ def reseed_neighborhoods(
 
 
 def _kmeanspp_subset(problem: ReducedProblem, rows: NDArray[np.int64], uniforms: Vector) -> Centers:
-    """Centres among some groups by k-means++."""
+    """k-means++ centres among some groups."""
     points, weights = np.ascontiguousarray(problem.points[rows]), problem.weights[rows]
     points.flags.writeable = weights.flags.writeable = False
     seeds = np.empty(len(uniforms), dtype=np.int64)
@@ -152,88 +189,74 @@ def _kmeanspp_subset(problem: ReducedProblem, rows: NDArray[np.int64], uniforms:
     return points[seeds]
 
 
-# Many clusters: a labelling improved by swaps and new neighbourhoods, region by region.
-#
-# Every trial changes the best labelling in several places at once and descends; what became better
-# is taken over region by region (`regions`), so one trial tests many moves. When trials
-# lead nowhere, the same is done from other starts, and the two results are mixed: where that still
-# helps, it is done again.
+# The search. Every trial changes the best labelling in several places at once and descends;
+# improvements are adopted region by region (`FragmentPool`), so one trial tests many moves. When
+# trials no longer improve, the search restarts from other centres and combines the two results;
+# it goes on as long as restarts improve the best.
 
-# Trials at a time: fixed, so that the answer does not depend on the threads.
-BATCH_SIZE = 4
-# Places that one trial changes at most, as a part of the clusters.
-MAX_PERTURBED_FRACTION = 0.1
-# An attempt that ends at the best, though it began elsewhere, counts as so many in vain.
-AGREEING_RESTART_WEIGHT = 4
-# What is better by less than this part is the same.
-COST_TOLERANCE = 1e-9
-# Labellings kept to be crossed with the best.
-ELITE_SIZE = 10
-# Where cheapest labels take a search, only results this close to the best get it.
-EXACT_ASSIGNMENT_RATIO = 1.001
-# Kinds of attempts: the first, another one, and a mixture of the best with that.
+# Kinds of attempts: the first, a restart, and a combination of the best with a restart. Their text
+# is part of checkpoints.
 FIRST, RESTART, COMBINED = "first", "other", "mixed"
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class SwapBudget:
-    """How long to go on: numbers of local searches, not seconds, so that runs repeat."""
+    """Effort in numbers of local searches, not seconds, so that runs repeat."""
 
-    starts: int  # of every attempt; with 0 there is one, from the given starts
+    starts: int  # per attempt; with 0 there is one attempt, from the given starts
     max_no_improve: int  # trials without improvement before an attempt ends
-    trials: int  # in all
-    max_failed_restarts: int = (
-        8  # after the first, in a row, that end above the best before the search ends
-    )
+    trials: int  # in all attempts
+    max_failed_restarts: int = 8  # consecutive restarts without improvement that end the search
 
 
 @final
 @dataclass(slots=True, eq=False)
 class SwapProgress:
-    """How far a search is, between two batches."""
+    """State of a search between two batches."""
 
-    best: LocalOptimum  # of the attempts that have ended
-    current: LocalOptimum  # of the one under way
-    other: LocalOptimum  # mixed with the best, where a mixture is being improved
+    best: LocalOptimum  # of the finished attempts
+    current: LocalOptimum  # of the running attempt
+    other: LocalOptimum  # combined with the best, while a combination is being improved
     kind: str = FIRST
-    start_optima: tuple[LocalOptimum, ...] = ()  # where given starts have led to
-    given: int = 0  # of these, how many were tried
+    start_optima: tuple[LocalOptimum, ...] = ()  # local optima of the given starts
+    given: int = 0  # given starts tried
     drawn: int = 0  # random starts of this attempt
     improving: bool = False  # all starts of this attempt are done
-    n_no_improve: int = 0  # trials since the last that helped
+    n_no_improve: int = 0  # trials since the last improvement
     n_failed: int = 0
     trials: int = 0
-    starts: int = 0  # random ones, of all attempts before
+    starts: int = 0  # random starts of earlier attempts
     elite: tuple[LocalOptimum, ...] = ()
     previous_elite: tuple[LocalOptimum, ...] = ()  # elite of the attempts before this one
-    polished: frozenset[float] = frozenset()  # costs of what has been
+    polished: frozenset[float] = frozenset()  # costs before exact assignment, to avoid repeats
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class SwapSearchState:
-    """What a search needs to go on."""
+    """Checkpoint of the search."""
 
     progress: SwapProgress
     best_found: LocalOptimum
-    pool: LocalOptimum | None  # what pieces are collected for, and these
-    unpaired: dict[tuple[int, tuple[int, ...]], Fragment]
+    pool: LocalOptimum | None  # labelling of the fragment pool
+    unpaired: dict[FragmentKey, Fragment]
     tried: set[tuple[float, ...]]
 
 
 @final
 class SwapSearch(AbstractHeuristic):
-    """Attempts from different starts, mixed by regions, for as long as they help."""
+    """Restarts improved by swaps and combined by partition crossover, while that helps."""
 
     name: ClassVar[str] = "exchange"
 
-    def __init__(self, budget: SwapBudget) -> None:
+    def __init__(self, budget: SwapBudget, params: SwapParams = DEFAULT_PARAMS) -> None:
         self._budget = budget
+        self._params = params
 
     def search(self, ctx: HeuristicContext) -> Labels:
-        """Return the best labelling found; the witness if there was no time at all."""
-        run = _Run(ctx, self._budget)
+        """Return the best labelling found; ``ctx.feasible_labels`` if there was no time at all."""
+        run = _Run(ctx, self._budget, self._params)
         if isinstance(ctx.saved, SwapSearchState):
             run.restore(ctx.saved)
         if ctx.starts or not ctx.finished():
@@ -243,26 +266,28 @@ class SwapSearch(AbstractHeuristic):
 
 @final
 class _Run:
-    """One search: its best labelling and how far it is."""
+    """One search: its progress, its fragment pool and the best labelling found."""
 
-    def __init__(self, ctx: HeuristicContext, budget: SwapBudget) -> None:
+    def __init__(self, ctx: HeuristicContext, budget: SwapBudget, params: SwapParams) -> None:
         problem = ctx.problem
         self._ctx = ctx
         self._budget = budget
+        self._params = params
         self._local_search = NeighborhoodSearch(problem, ctx.assigner)
-        self._trial_ctx = ctx.replace(executor=None) if _runs_trials_in_parallel(ctx) else ctx
+        parallel = problem.n_groups * problem.n_clusters < params.max_parallel_trial_size
+        self._trial_ctx = ctx.replace(executor=None) if parallel else ctx
         self._pool: FragmentPool | None = None
-        feasible_labels = means_of(problem, ctx.feasible_labels)
-        self._no_solution = LocalOptimum(ctx.feasible_labels, feasible_labels, np.inf, 0)
+        feasible_centers = means_of(problem, ctx.feasible_labels)
+        self._no_solution = LocalOptimum(ctx.feasible_labels, feasible_centers, np.inf, 0)
         self._progress = SwapProgress(self._no_solution, self._no_solution, self._no_solution)
-        self.best_found = self._no_solution  # the best of all
+        self.best_found = self._no_solution
 
-    def restore(self, before: SwapSearchState) -> None:
-        """Go on where a run before was."""
-        self._progress, self.best_found = replace(before.progress), before.best_found
-        if before.pool is not None:
-            self._pool = FragmentPool(self._ctx.problem, before.pool)
-            self._pool.restore(before.unpaired, before.tried)
+    def restore(self, state: SwapSearchState) -> None:
+        """Continue from a checkpoint."""
+        self._progress, self.best_found = replace(state.progress), state.best_found
+        if state.pool is not None:
+            self._pool = FragmentPool(self._ctx.problem, state.pool)
+            self._pool.restore(state.unpaired, state.tried)
 
     def _save(self) -> None:
         pool = self._pool
@@ -273,7 +298,7 @@ class _Run:
         )
 
     def run_restarts(self) -> None:
-        """Make attempts and mix them, until enough of them in a row have not helped."""
+        """Restart and combine until enough consecutive restarts have failed."""
         progress = self._progress
         while True:
             if not progress.improving:
@@ -287,19 +312,16 @@ class _Run:
             elif progress.kind == COMBINED or not self._combine_attempts():
                 self._record_attempt(progress.current)
             else:
-                continue  # with the mixture
+                continue  # improve the combination
             if progress.n_failed >= self._budget.max_failed_restarts or self._budget_spent():
                 return
-            # The next one knows nothing of those before, or it would end where they did.
+            # The next attempt uses nothing of earlier ones, or it would end where they did.
             progress.kind, progress.improving, progress.drawn = RESTART, False, 0
-            progress.previous_elite, progress.elite, progress.current = (
-                progress.elite,
-                (),
-                self._no_solution,
-            )
+            progress.previous_elite, progress.elite = progress.elite, ()
+            progress.current = self._no_solution
 
     def _combine_attempts(self) -> bool:
-        """Mix the best with the attempt that has ended; whether that is worth improving."""
+        """Combine the best with the finished attempt; True if that improved on both."""
         progress = self._progress
         for one in progress.previous_elite:
             self._add_to_elite(one)
@@ -313,27 +335,30 @@ class _Run:
         return False
 
     def _record_attempt(self, combined: LocalOptimum) -> None:
-        """Whether the attempt has helped."""
+        """Adopt the result of a restart, or count the restart as failed."""
         progress = self._progress
-        if combined.cost < progress.best.cost * (1.0 - COST_TOLERANCE):
+        if combined.cost < progress.best.cost * (1.0 - self._params.cost_tolerance):
             progress.best, progress.n_failed = combined, 0
         else:
-            agreeing = progress.other.cost <= progress.best.cost * (1.0 + COST_TOLERANCE)
-            progress.n_failed += AGREEING_RESTART_WEIGHT if agreeing else 1
+            agreeing = progress.other.cost <= progress.best.cost * (
+                1.0 + self._params.cost_tolerance
+            )
+            progress.n_failed += self._params.agreeing_restart_weight if agreeing else 1
 
     def _budget_spent(self) -> bool:
         return self._ctx.finished() or self._progress.trials >= self._budget.trials
 
     def _start_attempt(self) -> None:
-        """Best mixture of what the given starts and some random ones lead to."""
+        """Descend from the given and some random starts, and combine the results."""
         progress, ctx = self._progress, self._ctx
         if progress.kind == FIRST:
             starts = ctx.starts[: 1 if ctx.finished() else None]
             self._descend_from_given(list(starts) or [self._no_solution.centers])
-        for first in range(progress.drawn, self._budget.starts, BATCH_SIZE):
+        batch_size = self._params.batch_size
+        for first in range(progress.drawn, self._budget.starts, batch_size):
             if ctx.finished():
                 return
-            numbers = range(first, min(first + BATCH_SIZE, self._budget.starts))
+            numbers = range(first, min(first + batch_size, self._budget.starts))
             drawn = (
                 initial_centers(ctx.problem, ctx.seed, progress.starts + number)
                 for number in numbers
@@ -345,7 +370,7 @@ class _Run:
         progress.starts += self._budget.starts
 
     def _descend_from_given(self, given: list[Centers]) -> None:
-        """All at once, or where a start takes long, one after the other; then they are mixed."""
+        """Descend from all starts at once, or one by one where a trial takes long; then combine."""
         progress, ctx = self._progress, self._ctx
         size = 1 if self._trial_ctx is ctx else len(given)
         for first in range(progress.given, len(given), size):
@@ -359,42 +384,44 @@ class _Run:
             progress.current = self._merge_with_best(progress.current, one)
 
     def _improve(self) -> None:
-        """Change the best in a few places, for as long as that helps."""
-        progress = self._progress
+        """Perturb the current labelling until trials no longer improve it."""
+        progress, params = self._progress, self._params
         scores = None
         while progress.n_no_improve < self._budget.max_no_improve and not self._budget_spent():
             if scores is None or scores.optimum is not progress.current:
-                scores = score_swaps(self._ctx.problem, progress.current)
+                scores = score_swaps(self._ctx.problem, progress.current, params)
             before = progress.current.cost
-            starts = [self._perturbed(scores, progress.trials + i) for i in range(BATCH_SIZE)]
+            trials = range(progress.trials, progress.trials + params.batch_size)
+            starts = [self._perturbed(scores, trial) for trial in trials]
             for found in self._local_optima(starts, progress.current):
                 progress.current = self._merge_with_best(progress.current, found)
-            progress.n_no_improve = (
-                0
-                if progress.current.cost < before * (1.0 - COST_TOLERANCE)
-                else progress.n_no_improve + BATCH_SIZE
-            )
+            if progress.current.cost < before * (1.0 - params.cost_tolerance):
+                progress.n_no_improve = 0
+            else:
+                progress.n_no_improve += params.batch_size
             self._save()
 
     def _perturbed(self, scores: SwapScores, trial: int) -> Centers:
-        problem = self._ctx.problem
+        """Centres of a trial: swaps, reseeded neighbourhoods or a crossover, in turn."""
+        problem, params = self._ctx.problem, self._params
         rng = generator(self._ctx.seed, "heuristics.exchange", trial)
-        count = 1 + int(rng.random() * MAX_PERTURBED_FRACTION * problem.n_clusters)
+        count = 1 + int(rng.random() * params.max_perturbed_fraction * problem.n_clusters)
         kind = trial % 4
         elite = self._progress.elite
         if kind == 2 and elite:
             partner = elite[int(rng.integers(len(elite)))]
             return hyperplane_crossover(scores.optimum.centers, partner.centers, rng)
         if kind == 3 and len(elite) > 1:
-            # The best need not be a parent: with it in every trial, all end near the same optimum.
+            # With the best as parent in every trial, all would end near the same optimum.
             ranked = (scores.optimum, *elite)
             first, second = rng.integers(len(ranked), size=(2, 2)).min(axis=1)
             return crossover_mutate(problem, ranked[first].centers, ranked[second].centers, rng)
-        change = swap_centers if kind == 0 else reseed_neighborhoods
-        return change(problem, scores, count, rng)
+        if kind == 0:
+            return swap_centers(problem, scores, count, rng)
+        return reseed_neighborhoods(problem, scores, count, rng, params)
 
     def _local_optima(self, starts: Iterable[Centers], best: LocalOptimum) -> list[LocalOptimum]:
-        """What the starts lead to, in order, as far as there is time."""
+        """Local optima of the starts, in order, until the deadline."""
         ctx = self._ctx
         starts = ctx.until_deadline(starts)
 
@@ -410,19 +437,21 @@ class _Run:
         return [one for one, _ in found]
 
     def _descend(self, centers: Centers, best: float) -> tuple[LocalOptimum, float]:
-        """Quickly; where labels take a search, again with it if that is promising and new.
+        """Descend; where labels take a search, repeat with it if the result is promising and new.
 
-        Also says at which cost the quick one ended.
+        Also returns the cost before exact assignment.
         """
         found = self._local_search.from_centers(centers, self._trial_ctx)
-        if not self._ctx.assigner.needs_search or found.cost > EXACT_ASSIGNMENT_RATIO * best:
+        if not self._ctx.assigner.needs_search or (
+            found.cost > self._params.exact_assignment_ratio * best
+        ):
             return found, found.cost
         if found.cost in self._progress.polished or self._ctx.finished():
             return found, found.cost
         return self._local_search.with_exact_assignment(found, self._trial_ctx), found.cost
 
     def _merge_with_best(self, best: LocalOptimum, found: LocalOptimum) -> LocalOptimum:
-        """The better one of two, with what is better in the other."""
+        """Return the better of two optima, combined with the regions where the other is better."""
         if found.cost < best.cost:
             best, found = found, best
         self._report(best)
@@ -430,18 +459,17 @@ class _Run:
         return self._combine(best, found)
 
     def _add_to_elite(self, found: LocalOptimum) -> None:
-        """Keep the best of what is not the best."""
+        """Keep the cheapest optima of distinct cost besides the best."""
         if not np.isfinite(found.cost):
             return
         progress = self._progress
-        near = (abs(found.cost - one.cost) <= COST_TOLERANCE * one.cost for one in progress.elite)
-        if not any(near):
-            progress.elite = tuple(
-                sorted([*progress.elite, found], key=lambda one: one.cost)[:ELITE_SIZE]
-            )
+        tolerance = self._params.cost_tolerance
+        if not any(abs(found.cost - one.cost) <= tolerance * one.cost for one in progress.elite):
+            by_cost = sorted([*progress.elite, found], key=lambda one: one.cost)
+            progress.elite = tuple(by_cost[: self._params.elite_size])
 
     def _combine(self, best: LocalOptimum, other: LocalOptimum) -> LocalOptimum:
-        """The best with what is better in the other, and with what was found before."""
+        """Partition crossover of the best with the other, followed by a descent."""
         if not np.isfinite(other.cost) or self._ctx.finished():
             return best
         if self._pool is None or self._pool.best is not best:
@@ -459,7 +487,3 @@ class _Run:
         if found.cost < self.best_found.cost:
             self.best_found = found
             self._ctx.incumbent.update_incumbent(found.labels, "exchange", found.iterations)
-
-
-def _runs_trials_in_parallel(ctx: HeuristicContext) -> bool:
-    return ctx.problem.n_groups * ctx.problem.n_clusters < 150_000

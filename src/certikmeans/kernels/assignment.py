@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from certikmeans._jit.dispatcher import njit
+from certikmeans.kernels.costs import squared_distance
 from certikmeans.rounding import EPS
 
 # How the cannot-link graph is laid out for compiled code: flat arrays, prepared once.
@@ -552,3 +553,34 @@ def assign_table(
     if impossible or cost == np.inf:
         return np.inf, np.inf
     return cost, cost - shortfall
+
+
+@njit(cache=True, nogil=True)
+def label_greedily(
+    points,  # IN   (n, d) float64
+    links,  # IN
+    n_linked,  # IN   groups from this one on have no links
+    centers,  # IN   (k, d) float64
+    labels,  # OUT  (n,) int64, feasible unless False is returned
+):
+    """Assign groups in order to the nearest centre that no earlier neighbour has.
+
+    Returns False if a group is left without one.
+    """
+    indptr, neighbors = links.indptr, links.neighbors
+    taken = np.full(centers.shape[0], -1, dtype=np.int64)
+    labels[:] = -1
+    for i in range(points.shape[0]):
+        if i < n_linked:
+            for e in range(indptr[i], indptr[i + 1]):
+                if labels[neighbors[e]] >= 0:
+                    taken[labels[neighbors[e]]] = i
+        least, label = np.inf, -1
+        for k in range(centers.shape[0]):
+            away = squared_distance(points, i, centers, k)
+            if away < least and taken[k] != i:
+                least, label = away, k
+        if label < 0:
+            return False
+        labels[i] = label
+    return True

@@ -37,6 +37,24 @@ def squared_distance_to(
     return total
 
 
+@njit(cache=True, nogil=True)
+def cluster_costs(
+    points,  # IN   (n, d) float64
+    weights,  # IN   (n,) float64
+    means,  # IN   (k, d) float64
+    labels,  # IN   (n,) int64
+    costs,  # OUT  (k,) float64
+):
+    """Cost of every cluster about given means, without a rounding bound. Returns their sum."""
+    costs[:] = 0.0
+    total = 0.0
+    for i in range(labels.size):
+        away = weights[i] * squared_distance(points, i, means, labels[i])
+        costs[labels[i]] += away
+        total += away
+    return total
+
+
 # Means of groups of points, and what their members cost about them. Compiled.
 
 

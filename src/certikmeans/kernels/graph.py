@@ -136,3 +136,42 @@ def number_components(
         else:
             component[v] = component[component[v]]
     return count
+
+
+# Regions in which two labellings differ.
+
+
+@njit(cache=True, nogil=True)
+def overlap_components(
+    overlap,  # IN   (k, k) float64: weight common to cluster a of the first and b of the second
+    min_fraction,  # IN   of the smaller cluster, from which on an overlap is an edge
+    region,  # OUT  (2 k,) int64: component of every cluster, first labelling first
+):
+    """Connected components of the overlap graph of two labellings. Returns their number."""
+    k = overlap.shape[0]
+    first, second = np.zeros(k), np.zeros(k)
+    for a in range(k):
+        for b in range(k):
+            first[a] += overlap[a, b]
+            second[b] += overlap[a, b]
+    region[:] = -1
+    stack = np.empty(2 * k, dtype=np.int64)
+    count = 0
+    for start in range(2 * k):
+        if region[start] >= 0:
+            continue
+        region[start] = count
+        stack[0] = start
+        top = 1
+        while top > 0:
+            top -= 1
+            v = stack[top]
+            for u in range(k):
+                a, b, other = (v, u, k + u) if v < k else (u, v - k, u)
+                enough = min_fraction * min(first[a], second[b])
+                if region[other] < 0 and 0.0 < overlap[a, b] >= enough:
+                    region[other] = count
+                    stack[top] = other
+                    top += 1
+        count += 1
+    return count

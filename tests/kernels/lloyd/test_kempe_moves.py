@@ -1,4 +1,4 @@
-"""Chain moves: proper before and after, and never a loss."""
+"""Kempe-chain moves keep labels feasible and never raise the cost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def improve(problem, labels, max_chain=64):
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_moves_keep_labels_proper_and_lower_the_cost(seed):
+def test_moves_feasible_and_descending(seed):
     ctx = make_heuristic_context(feasible_problem(seed, largest=12))
     problem = ctx.problem
     before = exact_cost(problem.points, problem.weights, ctx.feasible_labels)
@@ -44,7 +44,7 @@ def test_moves_keep_labels_proper_and_lower_the_cost(seed):
     assert np.allclose(means, means_of(problem, labels)[filled], rtol=1e-9, atol=1e-9)
 
 
-def test_a_blocked_group_moves_by_swapping_with_its_neighbour():
+def test_blocked_group_swaps_with_neighbor():
     from certikmeans import Problem
 
     points = [[0.0], [0.1], [10.0], [10.1], [9.9], [0.2]]
@@ -62,7 +62,7 @@ def test_a_blocked_group_moves_by_swapping_with_its_neighbour():
     assert len(set(labels[order[:3]])) == len(set(labels[order[3:]])) == 1
 
 
-def test_chains_beyond_the_limit_are_left_alone():
+def test_chain_length_limit():
     from certikmeans import Problem
 
     points = np.arange(8.0).reshape(-1, 1)

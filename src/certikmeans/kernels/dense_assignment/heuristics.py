@@ -5,6 +5,7 @@ import numpy as np
 from certikmeans._jit.dispatcher import njit
 from certikmeans.kernels.assignment import min_cost_matching
 from certikmeans.kernels.dense_assignment.dual_bound import core_value
+from certikmeans.kernels.kempe_chains import collect_chain, swap_chain
 from certikmeans.kernels.rows import two_smallest
 from certikmeans.rounding import EPS
 
@@ -34,30 +35,14 @@ def permute_classes(
 
 
 @njit(cache=True, nogil=True)
-def _chain_change(core, labels, start, other, stamp, mark, chain):
-    """Collect the chain of ``start`` towards label ``other``: ``(length, change of cost)``.
-
-    A chain longer than ``chain`` is not worth following: its change is inf.
-    """
-    link_start, link, costs = core.link_start, core.link, core.costs
-    own = labels[start]
-    chain[0] = start
-    mark[start] = stamp
-    length, head, change = 1, 0, 0.0
-    while head < length:
-        v = chain[head]
-        head += 1
-        target = other if labels[v] == own else own
-        change += costs[v, target] - costs[v, labels[v]]
-        for e in range(link_start[v], link_start[v + 1]):
-            u = link[e]
-            if labels[u] == target and mark[u] != stamp:
-                if length == chain.size:
-                    return length, np.inf
-                mark[u] = stamp
-                chain[length] = u
-                length += 1
-    return length, change
+def _chain_change(costs, labels, chain, length, b):
+    """Change of cost if a chain swaps its labels, the other one being ``b``."""
+    a = labels[chain[0]]
+    change = 0.0
+    for i in range(length):
+        v = chain[i]
+        change += costs[v, b if labels[v] == a else a] - costs[v, labels[v]]
+    return change
 
 
 @njit(cache=True, nogil=True)
@@ -80,16 +65,13 @@ def improve_by_swaps(
         improved = False
         for v in range(n_core):
             for k in range(n_labels):
-                own = labels[v]
-                if k == own or costs[v, k] == np.inf:
+                if k == labels[v] or costs[v, k] == np.inf:
                     continue
                 stamp += 1
-                length, change = _chain_change(core, labels, v, k, stamp, mark, chain)
-                if change < -tiny:
+                length = collect_chain(core.link_start, core.link, labels, v, k, stamp, mark, chain)
+                if length > 0 and _chain_change(costs, labels, chain, length, k) < -tiny:
                     improved = True
-                    for i in range(length):
-                        u = chain[i]
-                        labels[u] = k if labels[u] == own else own
+                    swap_chain(labels, chain, length, k)
         if not improved:
             return
 
