@@ -1,4 +1,4 @@
-"""Small instances and an exhaustive oracle for assignments."""
+"""Small instances and exhaustive enumeration for assignments."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from certikmeans.problem import CannotLinkGraph, CannotLinks, ReducedProblem
 
 
 def read_only(values):
-    """Return an array as the solver has them: kernels are then compiled once, not twice."""
+    """Read-only array as in the solver, so that kernels are compiled once."""
     array = np.array(values, dtype=np.int64)
     array.flags.writeable = False
     return array
 
 
 def build_graph(n_vertices, edges):
-    """Number the vertices as `CannotLinkGraph` wants them. Returns ``(graph, order)``.
+    """Number the vertices as in `CannotLinkGraph`. Returns ``(graph, order)``.
 
     ``order[i]`` is the vertex that became number ``i``.
     """
@@ -66,8 +66,8 @@ def build_problem(points, weights, edges, n_clusters):
     return ReducedProblem(points, weights, CannotLinks(graph), n_clusters, 0.0)
 
 
-def any_proper_labelling(graph, n_clusters, seed=0):
-    """Return some proper labelling, by backtracking; None if there is none."""
+def any_feasible_labels(graph, n_clusters, seed=0):
+    """Return some feasible labels by backtracking, or None if there are none."""
     rng = np.random.default_rng(seed)
     rows = [graph.neighbors[a:b].tolist() for a, b in itertools.pairwise(graph.indptr)]
     labels = [-1] * graph.n_vertices
@@ -92,7 +92,7 @@ def any_proper_labelling(graph, n_clusters, seed=0):
     return np.array(labels) if fill() else None
 
 
-def is_proper(graph, labels):
+def is_feasible(graph, labels):
     edges = graph.edges()
     return not (labels[edges[:, 0]] == labels[edges[:, 1]]).any()
 
@@ -111,9 +111,9 @@ def exact_costs(problem, centers):
 
 
 def oracle(graph, costs):
-    """Least cost over every proper labelling, as a Fraction; None if all are infinite.
+    """Least cost over every feasible labelling, as a Fraction; None if all are infinite.
 
-    Every labelling is looked at, component by component.
+    Enumerates every labelling, component by component.
     """
     total = Fraction(0)
     ranges = list(itertools.pairwise(graph.starts.tolist()))

@@ -1,4 +1,4 @@
-"""The cheapest proper labels, against every labelling in exact arithmetic."""
+"""Cheapest feasible labels, against enumeration in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certikmeans.assignment import CannotLinkAssigner, layout
+from certikmeans.assignment import AssignmentParams, CannotLinkAssigner, layout
 from certikmeans.kernels.assignment import MATCH, SEARCH
 from tests.assignment.helpers import (
     SHAPES,
-    any_proper_labelling,
+    any_feasible_labels,
     build_problem,
     exact_costs,
-    is_proper,
+    is_feasible,
     oracle,
     random_edges,
 )
@@ -27,7 +27,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def draw(seed, shape, shift=0.0, scale=1.0):
-    """Return a feasible random problem with a witness."""
+    """Return a feasible random problem, feasible labels and centres."""
     rng = np.random.default_rng(seed)
     feasible_labels = None
     while feasible_labels is None:
@@ -36,7 +36,7 @@ def draw(seed, shape, shift=0.0, scale=1.0):
         points = rng.integers(-3, 4, size=(n, 2)) if seed % 2 else rng.normal(size=(n, 2))
         weights = rng.integers(1, 4, size=n) if seed % 3 else rng.uniform(0.01, 3.0, size=n)
         problem = build_problem(shift + scale * points, weights, edges, n_clusters)
-        feasible_labels = any_proper_labelling(problem.graph, n_clusters, seed)
+        feasible_labels = any_feasible_labels(problem.graph, n_clusters, seed)
     centers = shift + scale * rng.normal(scale=0.5, size=(n_clusters, 2))
     if seed % 5 == 0:
         centers[1] = centers[0]
@@ -44,19 +44,19 @@ def draw(seed, shape, shift=0.0, scale=1.0):
 
 
 def check_against_oracle(problem, answer, costs):
-    """Optimal up to rounding, proper, and never a lower bound above the optimum."""
+    """Labels are feasible and optimal up to rounding, and the bound is at most the optimum."""
     best = oracle(problem.graph, costs)
-    assert is_proper(problem.graph, answer.labels)
+    assert is_feasible(problem.graph, answer.labels)
     assert answer.exact
     if best is None:
         assert answer.cost == np.inf
-        assert answer.lower == np.inf
+        assert answer.lower_bound == np.inf
     else:
         own = sum(Fraction(costs[i][k]) for i, k in enumerate(answer.labels))
         assert own - best <= best * Fraction(1, 10**12)
         assert math.isclose(answer.cost, own, rel_tol=1e-12)
-        assert Fraction(answer.lower) <= best
-        assert answer.lower >= answer.cost * (1 - 1e-10)
+        assert Fraction(answer.lower_bound) <= best
+        assert answer.lower_bound >= answer.cost * (1 - 1e-10)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -71,7 +71,7 @@ def test_assign_is_optimal(shape, seed, shift, scale):
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds, forbidden=st.sampled_from([0.0, 0.2, 0.5]))
-def test_assign_costs_is_optimal_or_proven_impossible(shape, seed, forbidden):
+def test_assign_costs_is_optimal_or_infeasible(shape, seed, forbidden):
     problem, feasible_labels, _ = draw(seed, shape)
     rng = np.random.default_rng(seed)
     size = (problem.n_groups, problem.n_clusters)
@@ -81,19 +81,19 @@ def test_assign_costs_is_optimal_or_proven_impossible(shape, seed, forbidden):
     check_against_oracle(problem, answer, costs)
 
 
-def test_impossible_instances_do_occur_above():
+def test_infeasible_costs():
     # Two linked groups that may both use one label only.
     problem = build_problem(np.zeros((3, 1)), np.ones(3), [(0, 1)], 2)
     costs = np.array([[0.0, np.inf], [1.0, np.inf], [1.0, 1.0]])
     answer = CannotLinkAssigner(problem, [0, 1, 0]).assign_costs(costs)
-    assert (answer.cost, answer.lower, answer.exact) == (np.inf, np.inf, True)
-    assert is_proper(problem.graph, answer.labels)
+    assert (answer.cost, answer.lower_bound, answer.exact) == (np.inf, np.inf, True)
+    assert is_feasible(problem.graph, answer.labels)
 
 
-def test_a_free_group_without_any_label_is_impossible():
+def test_free_group_without_label_is_infeasible():
     problem = build_problem(np.zeros((2, 1)), np.ones(2), [], 2)
     answer = CannotLinkAssigner(problem, [0, 0]).assign_costs([[1.0, 2.0], [np.inf, np.inf]])
-    assert answer.lower == np.inf
+    assert answer.lower_bound == np.inf
     assert answer.exact
 
 
@@ -101,11 +101,11 @@ def test_lower_bound_survives_underflow():
     problem = build_problem([[1e-170], [3e-170]], [1.0, 1.0], [(0, 1)], 2)
     centers = np.array([[0.0], [2e-170]])
     answer = CannotLinkAssigner(problem, [0, 1]).assign(centers)
-    assert Fraction(answer.lower) <= oracle(problem.graph, exact_costs(problem, centers))
+    assert Fraction(answer.lower_bound) <= oracle(problem.graph, exact_costs(problem, centers))
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_cliques_of_groups_with_tails(seed):
+def test_clique_with_tails(seed):
     # Partial labels give cliques; a matching solves them where tables would be too large.
     rng = np.random.default_rng(seed)
     n_clusters, n = 6, 8
@@ -113,38 +113,36 @@ def test_cliques_of_groups_with_tails(seed):
     problem = build_problem(np.zeros((n, 1)), np.ones(n), edges, n_clusters)
     costs = rng.random((n, n_clusters))
     answer = CannotLinkAssigner(
-        problem, any_proper_labelling(problem.graph, n_clusters)
+        problem, any_feasible_labels(problem.graph, n_clusters)
     ).assign_costs(costs)
     check_against_oracle(problem, answer, costs)
 
 
 @pytest.mark.parametrize("shape", ["cycle", "wheel"])
 @pytest.mark.parametrize("seed", range(10))
-def test_large_cores_are_laid_out_without_sets_and_solved_alike(seed, shape, monkeypatch):
+def test_layout_of_large_cores(seed, shape):
     problem, feasible_labels, centers = draw(seed, shape)
-    monkeypatch.setattr(layout, "_LARGE_CORE_SIZE", 2)
-    monkeypatch.setattr(layout, "_SPARSE_EDGES_PER_VERTEX", 0.0)
-    large = CannotLinkAssigner(problem, feasible_labels)
+    params = AssignmentParams(large_core_size=2, sparse_edges_per_vertex=0.0)
+    large = CannotLinkAssigner(problem, feasible_labels, params=params)
     assert large._layout.cores.method.tolist() == [SEARCH]
     check_against_oracle(problem, large.assign(centers), exact_costs(problem, centers))
 
 
-def test_cores_of_many_links_are_laid_out_without_a_cover_by_cliques(monkeypatch):
+def test_many_links_need_no_clique_cover(monkeypatch):
     problem, feasible_labels, centers = draw(0, "cycle")
-    monkeypatch.setattr(layout, "_MANY_LINKS", 2)
-    monkeypatch.setattr(layout, "_SPARSE_EDGES_PER_VERTEX", 0.0)
+    params = AssignmentParams(many_links=2, sparse_edges_per_vertex=0.0)
     monkeypatch.setattr(layout, "clique_cover", None)  # not to be called
-    large = CannotLinkAssigner(problem, feasible_labels)
+    large = CannotLinkAssigner(problem, feasible_labels, params=params)
     assert large._layout.cores.method.tolist() == [SEARCH]
     check_against_oracle(problem, large.assign(centers), exact_costs(problem, centers))
 
 
-def test_a_complete_core_is_matched_however_many_links_it_has(monkeypatch):
-    monkeypatch.setattr(layout, "_MANY_LINKS", 2)
+def test_complete_core_is_matched():
     edges = [(i, j) for i in range(5) for j in range(i)]
     problem = build_problem(np.zeros((5, 1)), np.ones(5), edges, 6)
-    large = CannotLinkAssigner(problem, any_proper_labelling(problem.graph, 6))._layout
-    assert large.cores.method.tolist() == [MATCH]
+    feasible_labels = any_feasible_labels(problem.graph, 6)
+    large = CannotLinkAssigner(problem, feasible_labels, params=AssignmentParams(many_links=2))
+    assert large._layout.cores.method.tolist() == [MATCH]
 
 
 def near(graph, v):
@@ -168,17 +166,17 @@ def large():
     for v in range(problem.n_groups):
         taken = {int(feasible_labels[u]) for u in near(problem.graph, v) if u < v}
         feasible_labels[v] = next((k for k in range(problem.n_clusters) if k not in taken), 0)
-    assert is_proper(problem.graph, feasible_labels)
+    assert is_feasible(problem.graph, feasible_labels)
     return CannotLinkAssigner(problem, feasible_labels), problem, centers
 
 
-def test_step_adds_up_its_labels(large):
+def test_step_sums(large):
     assigner, problem, centers = large
     labels = np.full(problem.n_groups, -7)
     labels[:100] = 3
     before = labels.copy()
     step = assigner.step(centers, labels)
-    assert is_proper(problem.graph, labels)
+    assert is_feasible(problem.graph, labels)
     member = labels[:, None] == np.arange(problem.n_clusters)
     weights = problem.weights[:, None] * member
     np.testing.assert_allclose(step.masses, weights.sum(axis=0), rtol=1e-12)
@@ -187,23 +185,23 @@ def test_step_adds_up_its_labels(large):
     assert math.isclose(step.cost, problem.weights @ distances, rel_tol=1e-12)
     assert step.changed == np.count_nonzero(labels != before)
     assert assigner.step(centers, labels).changed == 0
-    assert step.cost * (1 - 1e-8) <= step.lower <= step.cost
+    assert step.cost * (1 - 1e-8) <= step.lower_bound <= step.cost
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_threads_change_nothing(large, n_threads):
+def test_step_independent_of_threads(large, n_threads):
     assigner, problem, centers = large
     alone, together = np.zeros((2, problem.n_groups), dtype=np.int64)
     expected = assigner.step(centers, alone)
     with ThreadPoolExecutor(n_threads) as executor:
         found = assigner.step(centers, together, executor=executor)
-        assert len(assigner._tasks) > 2
+        assert len(assigner._chunk_ranges) > 2
         run = assigner.lloyd(centers, together, 20, executor=executor)
     assert found.sums.tobytes() == expected.sums.tobytes()
     assert found.masses.tobytes() == expected.masses.tobytes()
-    assert (found.cost, found.lower, found.changed) == (
+    assert (found.cost, found.lower_bound, found.changed) == (
         expected.cost,
-        expected.lower,
+        expected.lower_bound,
         expected.changed,
     )
     again = assigner.lloyd(centers, alone, 20)
@@ -212,7 +210,7 @@ def test_threads_change_nothing(large, n_threads):
     assert run.cost == again.cost
 
 
-def test_threads_may_share_an_assigner(large):
+def test_assigner_is_thread_safe(large):
     assigner, _, centers = large
     shifted = [centers + 0.1 * i for i in range(6)]
     expected = [assigner.assign(c).labels for c in shifted]
@@ -222,7 +220,7 @@ def test_threads_may_share_an_assigner(large):
         np.testing.assert_array_equal(one, other)
 
 
-def test_wrong_shapes_are_refused():
+def test_wrong_shapes_are_rejected():
     problem = build_problem(np.zeros((2, 1)), np.ones(2), [], 2)
     assigner = CannotLinkAssigner(problem, [0, 0])
     with pytest.raises(ValueError, match="centers: expected shape"):
@@ -238,7 +236,7 @@ def test_one_cluster_and_one_group():
     assert answer.cost == 8.0
 
 
-def test_read_only_and_other_dtypes_are_fine():
+def test_read_only_and_other_dtypes():
     problem = build_problem([[0.0], [1.0]], [1.0, 1.0], [(0, 1)], 2)
     centers = np.array([[0], [1]])
     centers.flags.writeable = False

@@ -1,4 +1,4 @@
-"""Whole Lloyd runs: fixed points, empty clusters, hard components."""
+"""Lloyd runs: fixed points, empty clusters, dense components."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from certikmeans.assignment import CannotLinkAssigner
 from certikmeans.stop import StopSignal
 from tests.assignment.helpers import (
     SHAPES,
-    any_proper_labelling,
+    any_feasible_labels,
     build_problem,
-    is_proper,
+    is_feasible,
     random_edges,
 )
 from tests.assignment.test_dense_components import dense_problem
@@ -30,7 +30,7 @@ def draw(seed, shape, n=30):
         edges = random_edges(shape, 8, n_clusters, rng)
         points = rng.normal(size=(n, 2))
         problem = build_problem(points, rng.uniform(0.5, 2.0, n), edges, n_clusters)
-        feasible_labels = any_proper_labelling(problem.graph, n_clusters, seed)
+        feasible_labels = any_feasible_labels(problem.graph, n_clusters, seed)
     return problem, feasible_labels, points[rng.choice(n, n_clusters, replace=False)]
 
 
@@ -45,7 +45,7 @@ def means(problem, labels, centers):
 
 
 def check_run(problem, run):
-    assert is_proper(problem.graph, run.labels)
+    assert is_feasible(problem.graph, run.labels)
     assert np.isfinite(run.centers).all()
     np.testing.assert_allclose(
         run.centers, means(problem, run.labels, run.centers), rtol=1e-9, atol=1e-12
@@ -57,7 +57,7 @@ def check_run(problem, run):
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_run_ends_in_a_fixed_point(shape, seed):
+def test_run_ends_in_fixed_point(shape, seed):
     problem, feasible_labels, start = draw(seed, shape)
     assigner = CannotLinkAssigner(problem, feasible_labels)
     labels = np.empty(problem.n_groups, dtype=np.int64)
@@ -73,13 +73,13 @@ def test_run_ends_in_a_fixed_point(shape, seed):
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), shape=st.sampled_from(SHAPES))
-def test_compiled_and_stepwise_runs_are_the_same(seed, shape):
+def test_compiled_run_equals_stepwise(seed, shape):
     problem, feasible_labels, start = draw(seed, shape)
     compiled, stepwise = (
         CannotLinkAssigner(problem, feasible_labels),
         CannotLinkAssigner(problem, feasible_labels),
     )
-    stepwise._searches = True
+    stepwise._needs_search = True
     one, other = np.zeros((2, problem.n_groups), dtype=np.int64)
     for limit in (1, 2, 100):
         first, second = compiled.lloyd(start, one, limit), stepwise.lloyd(start, other, limit)
@@ -89,7 +89,7 @@ def test_compiled_and_stepwise_runs_are_the_same(seed, shape):
         check_run(problem, first)
 
 
-def test_cost_never_rises_with_more_iterations():
+def test_cost_decreases_with_iterations():
     problem, feasible_labels, start = draw(3, "tree", n=200)
     assigner = CannotLinkAssigner(problem, feasible_labels)
     labels = np.empty(problem.n_groups, dtype=np.int64)
@@ -106,7 +106,7 @@ def test_tolerance_stops_earlier():
     check_run(problem, rough)
 
 
-def test_empty_cluster_gets_the_worst_placed_group():
+def test_empty_cluster_gets_farthest_group():
     points = np.array([[0.0], [1.0], [10.0], [11.0], [30.0]])
     problem = build_problem(points, np.ones(5), [], 3)
     labels = np.empty(5, dtype=np.int64)
@@ -115,7 +115,7 @@ def test_empty_cluster_gets_the_worst_placed_group():
     assert run.cost == 1.0
 
 
-def test_empty_cluster_prefers_weight_and_then_the_lowest_number():
+def test_empty_cluster_ties():
     points = np.array([[-1.0], [1.0], [-1.0], [1.0]])
     problem = build_problem(points, [1.0, 1.0, 1.0, 1.0], [], 2)
     labels = np.empty(4, dtype=np.int64)
@@ -123,10 +123,10 @@ def test_empty_cluster_prefers_weight_and_then_the_lowest_number():
     assert once.labels.tolist() == [1, 0, 0, 0]
 
 
-def test_several_empty_clusters_are_filled_one_by_one():
+def test_several_empty_clusters():
     rng = np.random.default_rng(0)
     problem = build_problem(rng.normal(size=(12, 2)), np.ones(12), [(0, 1), (1, 2)], 5)
-    feasible_labels = any_proper_labelling(problem.graph, 5)
+    feasible_labels = any_feasible_labels(problem.graph, 5)
     labels = np.empty(12, dtype=np.int64)
     start = np.full((5, 2), 100.0) + np.arange(5)[:, None]
     run = CannotLinkAssigner(problem, feasible_labels).lloyd(start, labels)
@@ -134,7 +134,7 @@ def test_several_empty_clusters_are_filled_one_by_one():
     check_run(problem, run)
 
 
-def test_more_clusters_than_places_leaves_them_empty():
+def test_more_clusters_than_distinct_points():
     problem = build_problem(np.zeros((4, 2)), np.ones(4), [], 3)
     labels = np.empty(4, dtype=np.int64)
     run = CannotLinkAssigner(problem, np.zeros(4)).lloyd(
@@ -145,7 +145,7 @@ def test_more_clusters_than_places_leaves_them_empty():
     np.testing.assert_array_equal(run.centers, [[0.0, 0.0], [5.0, 5.0], [6.0, 6.0]])
 
 
-def test_a_lone_group_does_not_wander_because_its_mean_is_rounded():
+def test_single_group_keeps_cluster_despite_rounding():
     weight, place = next(
         (w, x) for w in (3.0, 5.0, 7.0) for x in np.arange(1, 50) / 10 if w * x / w != x
     )
@@ -156,8 +156,8 @@ def test_a_lone_group_does_not_wander_because_its_mean_is_rounded():
     assert run.centers[1, 0] == 9.0
 
 
-def test_linked_twins_fill_a_cluster_at_no_cost():
-    # Two groups on one spot that may not be together need two clusters.
+def test_linked_duplicates_use_two_clusters():
+    # Two cannot-linked groups at the same point.
     problem = build_problem(np.zeros((2, 1)), np.ones(2), [(0, 1)], 2)
     labels = np.empty(2, dtype=np.int64)
     run = CannotLinkAssigner(problem, [0, 1]).lloyd([[0.0], [9.0]], labels)
@@ -165,7 +165,7 @@ def test_linked_twins_fill_a_cluster_at_no_cost():
     assert run.cost == 0.0
 
 
-def test_hard_components_never_make_a_run_worse():
+def test_exact_time_limit_does_not_raise_cost():
     problem, feasible_labels, start = dense_problem(60, 5, 300, 2)
     labels = feasible_labels.copy()
     quick = CannotLinkAssigner(problem, feasible_labels, exact_time_limit=0.0).lloyd(start, labels)
@@ -178,7 +178,7 @@ def test_hard_components_never_make_a_run_worse():
     assert thorough.cost <= quick.cost * (1 + 1e-9)
 
 
-def test_stopped_run_returns_what_it_has():
+def test_stopped_run_is_consistent():
     problem, feasible_labels, start = dense_problem(60, 5, 300, 3)
     stop = StopSignal()
     stop.interrupt()

@@ -121,7 +121,7 @@ def test_lemma_1_with_the_largest_distance_of_the_incumbent(points, incumbent, o
     for use_dominance in (False, True):
         found = ours(points, boxes, cost, use_dominance=use_dominance)
         assert found.allowed[range(len(points)), optimum].all()
-        assert found.lower <= best
+        assert found.lower_bound <= best
 
 
 def test_lemma_1_with_the_cost_of_the_incumbent_is_the_weak_special_case():
@@ -170,7 +170,7 @@ def test_forbidden_forced_move_prunes_the_node_of_the_optimum():
     found = ours(
         [0, 1, 10], LINKED_BOXES, 41, pairs=[(0, 1)], feasible_labels=[0, 1, 1], use_dominance=True
     )
-    assert found.lower == pytest.approx(40.5)
+    assert found.lower_bound == pytest.approx(40.5)
 
 
 def test_cannot_link_elimination_yields_no_unconstrained_problem():

@@ -31,7 +31,7 @@ from certikmeans.kernels.dense_assignment.solve import search_core
 from certikmeans.kernels.graph import peel_component
 from certikmeans.kernels.lloyd import iteration
 from tests.assignment.helpers import (
-    any_proper_labelling,
+    any_feasible_labels,
     build_graph,
     build_problem,
     random_edges,
@@ -111,7 +111,7 @@ def draw_core(seed):
     while feasible_labels is None:
         n, n_labels = int(rng.integers(3, 7)), int(rng.integers(2, 5))
         graph, _ = build_graph(n, random_edges("dense", n, n_labels, rng))
-        feasible_labels = any_proper_labelling(graph, n_labels, seed)
+        feasible_labels = any_feasible_labels(graph, n_labels, seed)
     costs = rng.integers(0, 5, size=(n, n_labels)).astype(float)
     if seed % 2:
         costs = rng.random((n, n_labels))
@@ -152,7 +152,7 @@ def test_barred_labels_hold_no_better_labelling(seed):
     places, allowed = feasible_labels.copy(), np.ones(costs.shape, dtype=bool)
     prices = np.zeros((len(core.member_start) - 1, costs.shape[1]))
     found = search_core(core, feasible_labels, 0, 0.0, prices, places, allowed)
-    assert Fraction(found.lower) <= best
+    assert Fraction(found.lower_bound) <= best
     assert found.value == core_value(core, places)
     for labels in proper:
         if sum(costs[v, k] for v, k in enumerate(labels)) < found.value - 1e-9:

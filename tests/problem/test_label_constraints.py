@@ -91,7 +91,7 @@ class ByEnumeration(AbstractAssigner):
         changed = int((labels_out != found.labels).sum())
         labels_out[:] = found.labels
         sums, masses = self._problem.cluster_sums(found.labels)
-        return StepSums(sums, masses, found.cost, found.lower, True, changed)
+        return StepSums(sums, masses, found.cost, found.lower_bound, True, changed)
 
     def lloyd(
         self, centers, labels_out, max_iterations=300, *, tolerance=0.0, executor=None, stop=None

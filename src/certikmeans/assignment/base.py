@@ -16,78 +16,75 @@ from certikmeans.stop import StopSignal
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
-    """Proper labels for fixed costs, and what is proven about them.
+    """Feasible labels for fixed costs, with a lower bound.
 
     Attributes
     ----------
     labels : ndarray of shape (n_groups,)
-        Proper, always.
+        Always feasible.
     cost : float
-        Of these labels. Infinite if every proper labelling uses a forbidden label
-        (``exact``), or if none that does not was found (not ``exact``).
-    lower : float
-        At most the cost of every proper labelling: rounded down by a proven error term. When
-        ``exact`` it equals ``cost`` up to that term; infinite proves that no labelling is finite.
+        Of these labels. Infinite if every feasible labelling uses a forbidden label
+        (``exact``), or if none without one was found (not ``exact``).
+    lower_bound : float
+        On the cost of every feasible labelling: rounded down by a proven error term. When
+        ``exact`` it equals ``cost`` up to that term; infinite proves that no labelling has finite
+        cost.
     exact : bool
-        The labels are optimal up to rounding, by our own arithmetic. False if a component was too
-        hard for its limits; the labels are then the best found.
+        The labels are optimal up to rounding, by rigorous arithmetic. False if a component
+        exceeded its limits; the labels are then the best found.
     """
 
     labels: NDArray[np.int64]
     cost: float
-    lower: float
+    lower_bound: float
     exact: bool
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class StepSums:
-    """What one Lloyd step adds up."""
+    """Cluster sums and cost of one Lloyd step."""
 
-    sums: NDArray[np.float64]  # (n_clusters, n_axes) weighted sums of the members
+    sums: NDArray[np.float64]  # (n_clusters, n_dims) weighted sums of the members
     masses: NDArray[np.float64]  # (n_clusters,) total weights
     cost: float  # of the new labels about the centres they were assigned to
-    lower: float  # at most the cost of every proper labelling about these centres
+    lower_bound: float  # on the cost of every feasible labelling about these centres
     exact: bool  # as in `Assignment`
-    changed: int  # labels that differ from those before
+    changed: int  # labels that differ from the previous ones
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LloydRun:
-    """The end of a Lloyd run: ``centers`` are the means of ``labels``, ``cost`` is about them."""
+    """Result of a Lloyd run: ``centers`` are the means of ``labels``, ``cost`` is about them."""
 
     labels: NDArray[np.int64]
     centers: NDArray[np.float64]
     cost: float
     iterations: int
-    exact: bool  # the labels are an optimal answer to the centres before the last update
-
-
-# The first question to the rules of a problem: the cheapest admissible labels.
+    exact: bool  # the labels are optimal for the centres before the last update
 
 
 class AbstractAssigner(ABC):
-    """Cheapest admissible labels of a problem for one set of centres or costs after another.
+    """Cheapest feasible labels of a problem for given centres or costs.
 
-    One class per kind of rules, listed in `certikmeans.assignment.make_assigner`. Prepared once;
-    holds no state that changes, so threads may share it. Answers are the same bit for bit with
-    any number of threads.
+    One class per kind of constraints, registered in `certikmeans.assignment.cannot_link`. Immutable
+    after construction, so threads may share it. Results do not depend on the number of threads.
     """
 
     @property
     @abstractmethod
     def step_work(self) -> float:
-        """About how many multiplications a step takes: for budgets that do not use a clock."""
+        """Estimated multiplications of a step: for repeatable budgets."""
 
     @property
     @abstractmethod
     def needs_search(self) -> bool:
-        """Whether a step may have to search, which takes milliseconds or more."""
+        """Whether a step may need a search, which takes milliseconds or more."""
 
     @abstractmethod
     def with_exact_time_limit(self, exact_time_limit: float) -> AbstractAssigner:
-        """Return an assigner for the same problem, prepared already, with another patience."""
+        """Copy with another time limit per component."""
 
     @abstractmethod
     def assign(
@@ -97,14 +94,14 @@ class AbstractAssigner(ABC):
         executor: Executor | None = None,
         stop: StopSignal | None = None,
     ) -> Assignment:
-        """Cheapest admissible labels for ``centers``, of shape (n_clusters, n_axes)."""
+        """Cheapest feasible labels for ``centers``, of shape (n_clusters, n_dims)."""
 
     @abstractmethod
     def assign_costs(self, costs: ArrayLike, *, stop: StopSignal | None = None) -> Assignment:
-        """Cheapest admissible labels for any costs >= 0 of shape (n_groups, n_clusters).
+        """Cheapest feasible labels for any costs >= 0 of shape (n_groups, n_clusters).
 
-        An infinite cost forbids the label. If ``lower`` is infinite, every admissible labelling
-        uses a forbidden label: that is proven without arithmetic.
+        An infinite cost forbids the label. If ``lower_bound`` is infinite, every feasible
+        labelling uses a forbidden label: that is proven without arithmetic.
         """
 
     @abstractmethod
@@ -116,7 +113,7 @@ class AbstractAssigner(ABC):
         executor: Executor | None = None,
         stop: StopSignal | None = None,
     ) -> StepSums:
-        """Write the cheapest admissible labels into ``labels_out`` and add up the clusters."""
+        """Write the cheapest feasible labels into ``labels_out`` and sum the clusters."""
 
     @abstractmethod
     def lloyd(
@@ -129,4 +126,4 @@ class AbstractAssigner(ABC):
         executor: Executor | None = None,
         stop: StopSignal | None = None,
     ) -> LloydRun:
-        """Alternate cheapest admissible labels and means until the labels settle."""
+        """Alternate cheapest feasible labels and means until the labels converge."""

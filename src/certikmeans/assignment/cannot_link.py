@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from certikmeans.assignment.base import AbstractAssigner, Assignment, LloydRun, StepSums
 from certikmeans.assignment.dense_components import ComponentSolution, solve_dense_component
 from certikmeans.assignment.layout import build_geometry, build_layout
+from certikmeans.assignment.params import DEFAULT_PARAMS, AssignmentParams
 from certikmeans.kernels.assignment import SEARCH, SUM_BLOCK, assign_table
 from certikmeans.kernels.lloyd.iteration import (
     CONTINUE,
@@ -32,70 +33,78 @@ from certikmeans.problem.label_constraints import raise_unsupported
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
 
-# Distances per task of an executor: about half a millisecond.
-_TASK_WORK = 200_000
-# Multiplications that take about as long as a short search in a component.
-_SEARCH_WORK = 5e6
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
 @final
 class CannotLinkAssigner(AbstractAssigner):
-    """Cheapest proper labels of a problem whose rules are cannot-links.
+    """Cheapest feasible labels of a problem with cannot-links only.
 
     Given the centres, components of the cannot-link graph are independent, and a component whose
-    nearest labels are proper is solved by them. One that clashes is solved exactly: a tree by
-    dynamic programming; a component with cycles by peeling its trees, then its core by bucket
+    nearest labels are feasible is solved by them. One with a conflict is solved exactly: a tree
+    by dynamic programming; a component with cycles by peeling its trees, then its core by bucket
     elimination, by matching (a complete graph), or by branch and bound.
 
     Parameters
     ----------
     problem : ReducedProblem
-    witness : array-like of shape (n_groups,)
-        Any proper labelling.
+    feasible_labels : array-like of shape (n_groups,)
+        Any feasible labelling.
     exact_time_limit : float
-        Time for one component that a short search does not finish. With 0 the best labels of the
-        short search are returned at once.
+        Seconds for one component that a short search does not finish. With 0 the best labels of
+        the short search are returned.
+    params : AssignmentParams
+        Limits that decide which method solves a component.
 
     Notes
     -----
-    Prepared once; holds no state that changes, so threads may share it.
+    Immutable after construction, so threads may share it.
 
-    ``lower`` is computed from ``cost`` so that it is proven. Costs are sums of nonnegative terms,
-    and labels come from minima over such sums, computed in floating point. Rounding is monotone:
+    ``lower_bound`` is computed from ``cost`` so that it is proven. Costs are sums of nonnegative
+    terms, and labels come from minima over such sums, computed in floating point. Rounding is monotone:
     what the program minimised is at most the rounded cost of any other labelling, and a rounded
     sum of nonnegative terms differs from the exact one by a factor of at most ``1 + m eps``, where
-    no term passes through more than ``m`` operations. Matching and search subtract prices;
+    no term passes through more than ``m`` operations. Matching and search subtract multipliers;
     they return how far their labels may be from the optimum of the costs they were given.
 
     Examples
     --------
     >>> from certikmeans.problem import CannotLinkGraph, CannotLinks
-    >>> graph = CannotLinkGraph(  # two points that may not share a cluster
+    >>> graph = CannotLinkGraph(  # two points with a cannot-link
     ...     2, np.array([0, 1, 2]), np.array([1, 0]), np.array([0, 2]), np.array([-1, 0]),
     ...     np.array([0]))
     >>> problem = ReducedProblem(np.array([[0.0], [1.0]]), np.ones(2), CannotLinks(graph), 2, 0.0)
-    >>> answer = CannotLinkAssigner(problem, feasible_labels=[0, 1]).assign([[0.25], [5.0]])
-    >>> answer.labels, answer.cost, answer.exact
+    >>> found = CannotLinkAssigner(problem, feasible_labels=[0, 1]).assign([[0.25], [5.0]])
+    >>> found.labels, found.cost, found.exact
     (array([0, 1]), 16.0625, True)
     """
 
     def __init__(
-        self, problem: ReducedProblem, feasible_labels: ArrayLike, *, exact_time_limit: float = 2.0
+        self,
+        problem: ReducedProblem,
+        feasible_labels: ArrayLike,
+        *,
+        exact_time_limit: float = 2.0,
+        params: AssignmentParams = DEFAULT_PARAMS,
+        method: int | None = None,
     ) -> None:
+        self._params = params
         self._shape = (problem.n_clusters, problem.n_dims)
         self._n_groups = problem.n_groups
         self._layout = build_layout(
-            problem.graph, problem.n_clusters, np.asarray(feasible_labels, dtype=np.int64)
+            problem.graph,
+            problem.n_clusters,
+            np.asarray(feasible_labels, dtype=np.int64),
+            method=method,
+            params=params,
         )
         self._geometry = build_geometry(problem, self._layout)
-        # Without links, kernels are compiled without what solves them.
+        # Without links, kernels are compiled without the solvers for components.
         self._links: Any = self._layout if problem.graph.n_linked else None
         self._exact_time_limit = exact_time_limit
         self._n_chunks = len(self._geometry.chunk_vertex) - 1
-        self._chunk_ranges = _chunk_ranges(self._n_chunks, problem)
+        self._chunk_ranges = _chunk_ranges(self._n_chunks, problem, params.task_work)
         cyclic = np.flatnonzero(self._layout.graph.cyclic_component >= 0)
         starts = problem.graph.starts
         self._cyclic_ranges = [(int(starts[c]), int(starts[c + 1])) for c in cyclic]
@@ -103,17 +112,18 @@ class CannotLinkAssigner(AbstractAssigner):
         deepest = 2 * self._geometry.largest_component + 2 * problem.n_dims + 16
         self._step_error = (deepest + self._geometry.longest_chunk + self._n_chunks) * EPS
         self._table_error = (deepest + SUM_BLOCK + self._n_groups / SUM_BLOCK) * EPS
-        # Squares can underflow: an error that is not relative.
+        # Squares can underflow: an absolute error.
         heaviest = 1.0 + float(problem.weights.max())
         self._underflow = self._n_groups * problem.n_dims * heaviest * 1e-320
 
     @property
     def step_work(self) -> float:
-        """About how many multiplications a step takes: for budgets that do not use a clock."""
+        """Estimated multiplications of a step: for repeatable budgets."""
         n_clusters, n_dims = self._shape
-        needs_search = np.count_nonzero(self._layout.cores.method == SEARCH)
-        tables = float(self._layout.tables.size.sum())
-        return self._n_groups * n_clusters * n_dims + 2.0 * tables + _SEARCH_WORK * needs_search
+        n_searched = np.count_nonzero(self._layout.cores.method == SEARCH)
+        n_entries = float(self._layout.tables.size.sum())
+        search_work = self._params.search_work * n_searched
+        return self._n_groups * n_clusters * n_dims + 2.0 * n_entries + search_work
 
     @property
     def needs_search(self) -> bool:
@@ -121,7 +131,7 @@ class CannotLinkAssigner(AbstractAssigner):
         return self._needs_search
 
     def with_exact_time_limit(self, exact_time_limit: float) -> CannotLinkAssigner:
-        """Return an assigner for the same problem, prepared already, with another patience."""
+        """Copy with another time limit; the layout is shared."""
         other = copy(self)
         other._exact_time_limit = exact_time_limit
         return other
@@ -133,16 +143,16 @@ class CannotLinkAssigner(AbstractAssigner):
         executor: Executor | None = None,
         stop: StopSignal | None = None,
     ) -> Assignment:
-        """Cheapest proper labels for ``centers``, of shape (n_clusters, n_axes)."""
+        """Cheapest feasible labels for ``centers``, of shape (n_clusters, n_dims)."""
         labels = np.full(self._n_groups, -1)
         step = self.step(centers, labels, executor=executor, stop=stop)
-        return Assignment(labels, step.cost, step.lower, step.exact)
+        return Assignment(labels, step.cost, step.lower_bound, step.exact)
 
     def assign_costs(self, costs: ArrayLike, *, stop: StopSignal | None = None) -> Assignment:
-        """Cheapest proper labels for any costs >= 0 of shape (n_groups, n_clusters).
+        """Cheapest feasible labels for any costs >= 0 of shape (n_groups, n_clusters).
 
-        An infinite cost forbids the label. If ``lower`` is infinite, every proper labelling uses
-        a forbidden label: that is proven without arithmetic.
+        An infinite cost forbids the label. If ``lower_bound`` is infinite, every feasible
+        labelling uses a forbidden label: that is proven without arithmetic.
         """
         table = np.array(costs, dtype=np.float64, order="C")
         if table.shape != (self._n_groups, self._shape[0]):
@@ -157,14 +167,14 @@ class CannotLinkAssigner(AbstractAssigner):
         exact = True
         for cyclic_component in np.flatnonzero(pending).tolist():
             first, last = self._cyclic_ranges[cyclic_component]
-            # Proven impossible elsewhere: any proper labels will do here.
+            # Proven infeasible elsewhere: any feasible labels of this component will do.
             seconds = self._exact_time_limit if lower < np.inf else 0.0
-            answer = self._search(
+            found = self._search(
                 cyclic_component, table[first:last], labels[first:last], seconds, stop
             )
-            labels[first:last] = answer.labels
-            cost, lower = cost + answer.value, lower + answer.lower
-            exact = exact and answer.exact
+            labels[first:last] = found.labels
+            cost, lower = cost + found.value, lower + found.lower_bound
+            exact = exact and found.exact
         proven = _proven_lower_bound(lower, self._table_error)
         return Assignment(labels, float(cost), proven, exact or proven == np.inf)
 
@@ -176,15 +186,15 @@ class CannotLinkAssigner(AbstractAssigner):
         executor: Executor | None = None,
         stop: StopSignal | None = None,
     ) -> StepSums:
-        """Write the cheapest proper labels into ``labels_out`` and add up the clusters.
+        """Write the cheapest feasible labels into ``labels_out`` and sum the clusters.
 
         Parameters
         ----------
-        centers : array-like of shape (n_clusters, n_axes)
+        centers : array-like of shape (n_clusters, n_dims)
         labels_out : ndarray of shape (n_groups,) of int64
-            May hold anything. The labels of the step before make a search easier.
+            Any values. Labels of the previous step speed up searches.
         executor : Executor, optional
-            Of threads. The result is the same bit for bit with any number of them or none.
+            Of threads. The result does not depend on it, bit for bit.
         """
         means = self._checked_centers(centers)
         rows, unproven, exact = self._run(means, labels_out, executor, self._exact_time_limit, stop)
@@ -199,7 +209,7 @@ class CannotLinkAssigner(AbstractAssigner):
             sums=total[:masses].reshape(n_clusters, n_dims),
             masses=total[masses:-EXTRAS],
             cost=cost,
-            lower=_proven_lower_bound(
+            lower_bound=_proven_lower_bound(
                 cost, self._step_error, shortfall + unproven, self._underflow
             ),
             exact=exact,
@@ -216,26 +226,26 @@ class CannotLinkAssigner(AbstractAssigner):
         executor: Executor | None = None,
         stop: StopSignal | None = None,
     ) -> LloydRun:
-        """Alternate cheapest proper labels and means until the labels settle.
+        """Alternate cheapest feasible labels and means until the labels converge.
 
         An empty cluster is given the group that lies farthest from its centre (weighted squared
         distance, lowest number on a tie) among clusters of two or more, which always lowers the
-        cost; if every group sits on its centre, the cluster stays empty where it was.
+        cost; if every group coincides with its centre, the cluster stays empty.
 
         Parameters
         ----------
-        centers : array-like of shape (n_clusters, n_axes)
+        centers : array-like of shape (n_clusters, n_dims)
         labels_out : ndarray of shape (n_groups,) of int64
-            Gets the final labels. May hold anything.
+            Receives the final labels; any values before.
         max_iterations : int
             At least 1.
         tolerance : float
-            Stop when the cost falls by less than this part of it.
+            Stop when the relative decrease of the cost is smaller than this.
 
         Notes
         -----
-        A component too hard for a short search is given its ``exact_time_limit`` only when
-        everything else has settled; the run goes on if that lowers the cost.
+        A component that a short search does not solve gets its ``exact_time_limit`` only after
+        convergence of everything else; the run continues if that lowers the cost.
         """
         means, iterations = self._checked_centers(centers), 0
         while True:
@@ -297,7 +307,7 @@ class CannotLinkAssigner(AbstractAssigner):
         exact_time_limit: float,
         stop: StopSignal | None,
     ) -> tuple[FloatArray, float, bool]:
-        """Assign all chunks: ``(their sums, what needs_search left unproven, exact)``."""
+        """Assign all chunks: ``(their sums, unproven cost of searched components, exact)``."""
         n_clusters, n_dims = self._shape
         rows = np.empty((self._n_chunks, n_clusters * (n_dims + 1) + EXTRAS))
         pending = np.zeros(len(self._cyclic_ranges), dtype=np.bool_)
@@ -325,19 +335,19 @@ class CannotLinkAssigner(AbstractAssigner):
         exact_time_limit: float,
         stop: StopSignal | None,
     ) -> tuple[float, bool]:
-        """Search the components that compiled steps left: ``(what is unproven, exact)``."""
+        """Search the components that compiled steps deferred: ``(unproven cost, exact)``."""
         unproven, exact = 0.0, True
         chunks = set()
         for cyclic_component in np.flatnonzero(pending).tolist():
             first, last = self._cyclic_ranges[cyclic_component]
             unary = np.empty((last - first, self._shape[0]))
             fill_unary(self._geometry, first, centers, unary)
-            answer = self._search(
+            found = self._search(
                 cyclic_component, unary, before[first:last], exact_time_limit, stop
             )
-            labels[first:last] = answer.labels
-            unproven += max(0.0, answer.value - answer.lower)
-            exact = exact and answer.exact
+            labels[first:last] = found.labels
+            unproven += max(0.0, found.value - found.lower_bound)
+            exact = exact and found.exact
             chunks.add(int(np.searchsorted(self._geometry.chunk_vertex, first, side="right")) - 1)
         for chunk in chunks:
             known = rows[chunk, SHORTFALL - EXTRAS]
@@ -356,45 +366,50 @@ class CannotLinkAssigner(AbstractAssigner):
         first, last = self._cyclic_ranges[cyclic_component]
         feasible_labels = self._layout.graph.feasible_labels[first:last]
         return solve_dense_component(
-            self._layout, cyclic_component, unary, guess, feasible_labels, seconds, stop
+            self._layout,
+            cyclic_component,
+            unary,
+            guess,
+            feasible_labels,
+            seconds,
+            stop,
+            self._params,
         )
 
     def _checked_centers(self, centers: ArrayLike) -> FloatArray:
-        """Return a writable copy: compiled code is built for one kind of array only."""
+        """Return a writable copy, so that kernels are compiled for one array type only."""
         means: FloatArray = np.array(centers, dtype=np.float64, order="C")
         if means.shape != self._shape:
             raise ValueError(f"centers: expected shape {self._shape}, got {means.shape}")
         return means
 
 
-def _chunk_ranges(n_chunks: int, problem: ReducedProblem) -> list[tuple[int, int]]:
-    """Runs of chunks that are worth handing to another thread."""
+def _chunk_ranges(n_chunks: int, problem: ReducedProblem, task_work: int) -> list[tuple[int, int]]:
+    """Ranges of chunks large enough for a task of their own."""
     per_chunk = problem.n_groups * problem.n_clusters * problem.n_dims / n_chunks
-    length = max(1, round(_TASK_WORK / per_chunk))
+    length = max(1, round(task_work / per_chunk))
     return [(a, min(a + length, n_chunks)) for a in range(0, n_chunks, length)]
 
 
 def _proven_lower_bound(
     cost: float, error: float, shortfall: float = 0.0, underflow: float = 0.0
 ) -> float:
-    """Return a number that is at most the optimum, given a computed cost and what it may hide."""
+    """Lower bound on the optimum from a computed cost, its relative error and its shortfall."""
     if cost == np.inf:
         return cost
     return max(0.0, cost * (1.0 - error) - shortfall * (1.0 + error) - underflow)
 
 
-# Which assigner answers for which rules. A new kind of rules is a line here.
-
-# By the kind of rules: called with the problem, a witness and ``exact_time_limit``.
+# Assigner of every kind of constraints; called with the problem, feasible labels and settings.
 ASSIGNERS: dict[str, Callable[..., AbstractAssigner]] = {CannotLinks.kind: CannotLinkAssigner}
 
 
 def make_assigner(
     problem: ReducedProblem, feasible_labels: ArrayLike, **settings: Any
 ) -> AbstractAssigner:
-    """Return what answers "the cheapest admissible labels" for the rules of a problem.
+    """Make the assigner for the constraints of a problem.
 
-    ``feasible_labels`` is any admissible labelling; ``settings`` are those of the assigner.
+    ``feasible_labels`` is any feasible labelling; ``settings`` are those of the assigner.
     """
     make = ASSIGNERS.get(problem.label_constraints.kind)
     if make is None:

@@ -1,4 +1,4 @@
-"""Exact assignment of components too dense for a short search, within a time limit."""
+"""Exact assignment of dense components: search, elimination, LP and MILP within limits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.assignment.params import DEFAULT_PARAMS, AssignmentParams
 from certikmeans.kernels.assignment import (
     AssignmentLayout,
     component_tables,
@@ -21,16 +22,16 @@ from certikmeans.kernels.dense_assignment.heuristics import permute_classes
 from certikmeans.kernels.dense_assignment.solve import UNFINISHED, search_core
 from certikmeans.stop import StopSignal
 
-# The solver's tolerances are absolute: costs are scaled so that the dearest label costs this.
+# HiGHS has absolute tolerances: costs are scaled so that the most expensive label costs this.
 _COST_SCALE = 1e4
 
 
 @final
 class LabelMilp:
-    """One variable per vertex and allowed label; labels of least cost.
+    """Integer program for the cheapest labels of a core.
 
-    Every vertex has one label, and the members of a clique use a label at most once. Costs count
-    from the cheapest label of each vertex, which changes all labellings by the same amount.
+    One binary variable per vertex and allowed label: every vertex has one label, and the members of
+    a clique use a label at most once. Costs are relative to the cheapest label of each vertex.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class LabelMilp:
         self._objective = objective * self._scale
 
     def _matrices(self) -> tuple[Any, Any]:
-        """Return the rows of the vertices and those of the cliques."""
+        """Constraint matrices of the vertices and of the cliques."""
         from scipy.sparse import coo_array
 
         n = len(self._vertex)
@@ -75,7 +76,7 @@ class LabelMilp:
         return one_each.tocsr(), at_most.tocsr()
 
     def clique_multipliers(self, seconds: float) -> NDArray[np.float64] | None:
-        """Dual values of the cliques in the linear relaxation, or None if there was no time."""
+        """Dual values of the cliques in the linear relaxation, or None at the time limit."""
         from scipy.optimize import linprog
 
         one_each, at_most = self._matrices()
@@ -98,7 +99,7 @@ class LabelMilp:
         return multipliers
 
     def labels(self, seconds: float) -> NDArray[np.int64] | None:
-        """Labels by branch and cut, or None if it found none in time. To be checked."""
+        """Labels by branch and cut, not verified, or None if none were found in time."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         one_each, at_most = self._matrices()
@@ -120,15 +121,6 @@ class LabelMilp:
         return core_labels
 
 
-# Components too dense for a short search: everything else we have, within a time limit.
-
-# Vertices that a search may look at: first some milliseconds, then about a second, then more.
-_SHORT_SEARCH_WORK = 100_000
-_LONG_SEARCH_WORK = 1_000_000
-_MAX_SEARCH_WORK = 64_000_000
-# Prices of a core with more cliques times labels take longer than a short search may.
-_MAX_MULTIPLIERS = 1_000_000
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
@@ -136,17 +128,17 @@ FloatArray = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ComponentSolution:
-    """The best labels of a component, and what is proven about them."""
+    """Best labels of a component and their lower bound."""
 
-    labels: IntArray  # (n_vertices,), proper
+    labels: IntArray  # (n_vertices,), feasible
     value: float  # inf: no labelling of finite cost is known
-    lower: float  # at most the cost of every proper labelling, up to the rounding of sums
+    lower_bound: float  # on every feasible labelling, up to the rounding of sums
     exact: bool
 
 
 @final
 class DenseComponent:
-    """The core of one component with its costs, and the best answer so far."""
+    """Core of one component with its costs, best labels and bound so far."""
 
     def __init__(
         self,
@@ -155,6 +147,7 @@ class DenseComponent:
         costs: FloatArray,
         guess: IntArray,
         feasible_labels: IntArray,
+        params: AssignmentParams = DEFAULT_PARAMS,
     ) -> None:
         cores = layout.cores
         first, last = int(cores.start[cyclic_component]), int(cores.start[cyclic_component + 1])
@@ -164,6 +157,7 @@ class DenseComponent:
         )
         vertices = cores.vertex[first:last]
         self.layout, self.cyclic_component = layout, cyclic_component
+        self.params = params
         self.core = CoreProblem(
             link_start=cores.link_start[first : last + 1],
             link=cores.link,
@@ -176,15 +170,15 @@ class DenseComponent:
         self.multipliers: FloatArray = np.zeros((len(self.core.member_start) - 1, costs.shape[1]))
         self.allowed: NDArray[np.bool_] = np.isfinite(costs)
         self.margin = 0.0
-        self.value, self.lower, self.exact = np.inf, 0.0, False
+        self.value, self.lower_bound, self.exact = np.inf, 0.0, False
 
     @property
     def too_large_to_search(self) -> bool:
-        """Whether it is too large for prices, and so for every search."""
-        return self.multipliers.size > _MAX_MULTIPLIERS
+        """Whether it has too many multipliers for any search."""
+        return self.multipliers.size > self.params.max_multipliers
 
     def use_initial_labels(self) -> None:
-        """The better one of the labels at hand; moves of single groups do more, at less cost."""
+        """Take the better of guess and renamed feasible labels; chain moves improve them later."""
         core_labels, renamed = self.core_labels.copy(), np.empty_like(self.core_labels)
         value = core_value(self.core, core_labels)
         if permute_classes(self.core.costs, self.feasible_labels, renamed):
@@ -206,7 +200,7 @@ class DenseComponent:
             self.allowed,
         )
         self.margin = found.margin
-        self.lower = max(self.lower, found.lower)
+        self.lower_bound = max(self.lower_bound, found.lower_bound)
         self.exact = found.status != UNFINISHED
         if found.value < self.value:
             self.core_labels, self.value = core_labels, found.value
@@ -219,19 +213,19 @@ class DenseComponent:
         core_labels = np.empty_like(self.core_labels)
         tables = component_tables(self.layout.tables, self.layout.cores, self.cyclic_component)
         value = eliminate(tables, self.core.costs, np.empty(n_entries), core_labels)
-        self.lower, self.exact = value, True
+        self.lower_bound, self.exact = value, True
         if value < np.inf:
             self.core_labels, self.value = core_labels, value
 
     def linear_program(self, seconds: float) -> None:
-        """Better prices from a linear program. Whatever it returns, they are valid prices."""
+        """Take multipliers from the linear relaxation; any nonnegative ones are valid."""
         program = self._program()
         multipliers = program.clique_multipliers(seconds)
         if multipliers is not None:
             self.multipliers = multipliers
 
     def integer_program(self, seconds: float) -> None:
-        """Better labels from an integer program; its bound is not used, as it is not rigorous."""
+        """Take labels from the integer program; its bound is not rigorous and not used."""
         program = self._program()
         core_labels = program.labels(seconds)
         if core_labels is not None:
@@ -252,13 +246,14 @@ def solve_dense_component(
     feasible_labels: IntArray,
     seconds: float,
     stop: StopSignal | None = None,
+    params: AssignmentParams = DEFAULT_PARAMS,
 ) -> ComponentSolution:
-    """Cheapest proper labels of the component with cycles ``cyclic_component``, or the best found in time.
+    """Cheapest feasible labels of a component with cycles, or the best found in time.
 
-    Of a huge component the better ones of guess and renamed witness. Else a short search;
-    elimination with large tables; then longer searches, with better prices from
-    a linear program, from better labels of an integer program, and with more and more work,
-    until one of them proves its labels optimal or the time is over.
+    A huge component gets the better of guess and renamed feasible labels. Else a short search;
+    elimination with large tables; then longer searches: with multipliers of a linear program, from
+    labels of an integer program, and with increasing work, until one of them proves its labels
+    optimal or the time is over.
 
     Parameters
     ----------
@@ -266,40 +261,42 @@ def solve_dense_component(
         Costs >= 0, infinite = forbidden. Overwritten.
     guess : ndarray of shape (n_vertices,)
         Labels to start from; any numbers.
-    witness : ndarray of shape (n_vertices,)
-        Any proper labels.
+    feasible_labels : ndarray of shape (n_vertices,)
+        Any feasible labels.
     seconds : float
-        0: one short search only.
+        With 0, one short search only.
     """
     n_core = int(layout.cores.start[cyclic_component + 1] - layout.cores.start[cyclic_component])
     costs = np.empty((n_core, unary.shape[1]))
     gather_core(layout.cores, cyclic_component, unary, costs)
-    core = DenseComponent(layout, cyclic_component, costs, guess, feasible_labels)
+    core = DenseComponent(layout, cyclic_component, costs, guess, feasible_labels, params)
     if core.too_large_to_search:
         core.use_initial_labels()
     else:
-        core.search(_SHORT_SEARCH_WORK)
+        core.search(params.short_search_work)
     if not core.exact and not core.too_large_to_search and seconds > 0:
         limited_stop = StopSignal(seconds) if stop is None else stop.with_time_limit(seconds)
         _run_exact_methods(core, limited_stop)
     if core.value == np.inf:
-        lower = np.inf if core.exact else core.lower
-        return ComponentSolution(feasible_labels.copy(), np.inf, lower, core.exact)
+        lower_bound = np.inf if core.exact else core.lower_bound
+        return ComponentSolution(feasible_labels.copy(), np.inf, lower_bound, core.exact)
     labels = np.empty(len(unary), dtype=np.int64)
     scatter_core(layout.cores, cyclic_component, unary, core.core_labels, labels)
-    return ComponentSolution(labels, float(core.value), min(core.lower, core.value), core.exact)
+    lower_bound = min(core.lower_bound, core.value)
+    return ComponentSolution(labels, float(core.value), lower_bound, core.exact)
 
 
 def _run_exact_methods(core: DenseComponent, limited_stop: StopSignal) -> None:
-    """Everything, in the order of what it takes, until the labels are proven or time is up."""
+    """Run the exact methods, cheapest first, until the labels are proven optimal or time is up."""
     core.eliminate()
     for prepare in (None, core.linear_program, core.integer_program):
         if core.exact or limited_stop.reason() is not None:
             return
         if prepare is not None:
             prepare(0.5 * limited_stop.remaining)
-        core.search(_LONG_SEARCH_WORK)
-    work = 2 * _LONG_SEARCH_WORK
-    while not core.exact and limited_stop.reason() is None and work <= _MAX_SEARCH_WORK:
+        core.search(core.params.long_search_work)
+    work = 2 * core.params.long_search_work
+    max_work = core.params.max_search_work
+    while not core.exact and limited_stop.reason() is None and work <= max_work:
         core.search(work)
         work *= 2

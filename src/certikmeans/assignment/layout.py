@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.assignment.params import DEFAULT_PARAMS, AssignmentParams
 from certikmeans.kernels.assignment import (
     ELIMINATE,
     MATCH,
@@ -26,14 +27,11 @@ from certikmeans.problem import CannotLinkGraph, ReducedProblem
 
 Adjacency = Sequence[set[int]]
 
-# Minimum fill gives smaller tables than minimum degree but takes cubic time.
-_MIN_FILL_SIZE = 150
-
 
 @final
 @dataclass(frozen=True, slots=True)
 class EliminationOrder:
-    """A core's vertices in the order they are eliminated, each with what its table depends on."""
+    """Vertices of a core in elimination order, and the scopes of their tables."""
 
     vertices: tuple[int, ...]
     scopes: tuple[tuple[int, ...], ...]  # later positions, ascending
@@ -48,7 +46,9 @@ def max_scope_size(n_labels: int, max_entries: int) -> int:
     return int(math.log(max_entries) / math.log(n_labels) + 1e-9) - 1
 
 
-def elimination_order(adjacency: Adjacency, max_scope: int) -> EliminationOrder | None:
+def elimination_order(
+    adjacency: Adjacency, max_scope: int, min_fill_size: int = DEFAULT_PARAMS.min_fill_size
+) -> EliminationOrder | None:
     """Eliminate vertices one by one, joining the neighbours of each; cheapest first.
 
     Parameters
@@ -56,8 +56,10 @@ def elimination_order(adjacency: Adjacency, max_scope: int) -> EliminationOrder 
     adjacency : sequence of set
         Neighbours of vertices ``0 .. n - 1``. Not modified.
     max_scope : int
-        Give up (None) as soon as every vertex left has more neighbours than this: the order is
-        greedy, so None says that no small tables were found, not that there are none.
+        Return None as soon as every remaining vertex has more neighbours than this. The order is
+        greedy, so None does not prove that there are no small tables.
+    min_fill_size : int
+        Up to this many vertices the order is by fill, above by degree.
 
     Examples
     --------
@@ -68,7 +70,7 @@ def elimination_order(adjacency: Adjacency, max_scope: int) -> EliminationOrder 
     True
     """
     left = {v: set(adjacent) for v, adjacent in enumerate(adjacency)}
-    by_fill = len(left) <= _MIN_FILL_SIZE
+    by_fill = len(left) <= min_fill_size
 
     def priority(v: int) -> tuple[int, int, int]:
         adjacent = left[v]
@@ -86,7 +88,7 @@ def elimination_order(adjacency: Adjacency, max_scope: int) -> EliminationOrder 
         if v not in left:
             continue
         current = priority(v)
-        if current != rank:  # an entry from before its neighbourhood changed
+        if current != rank:  # outdated entry
             if current > rank:
                 heapq.heappush(queue, (current, v))
             continue
@@ -109,7 +111,7 @@ def elimination_order(adjacency: Adjacency, max_scope: int) -> EliminationOrder 
 
 
 def clique_cover(adjacency: Adjacency) -> list[list[int]]:
-    """Cliques that together hold every edge, each grown greedily around an uncovered edge.
+    """Cover every edge by cliques, each grown greedily around an uncovered edge.
 
     >>> clique_cover([{1, 2}, {0, 2}, {0, 1, 3}, {2}])
     [[0, 1, 2], [2, 3]]
@@ -131,27 +133,15 @@ def clique_cover(adjacency: Adjacency) -> list[list[int]]:
     return cliques
 
 
-# What an assigner knows about its problem before it sees any centres.
+# The layout of a problem, computed before any centres are known.
 
-CHUNK = 4096
-
-# Above this many additions a search is tried before elimination.
-_MAX_CHEAP_ADDITIONS = 30_000
-# The largest table that elimination may use, with its vertex: 8 MB.
-_MAX_TABLE_ENTRIES = 1_000_000
-_MAX_TOTAL_ENTRIES = 4_000_000
-# Larger cores are laid out without sets: they are searched, and edges do for a cover by cliques.
-# Unless they are hardly more than trees: then elimination is worth the time that its order takes.
-_LARGE_CORE_SIZE = 20_000
-_SPARSE_EDGES_PER_VERTEX = 1.2  # edges per vertex
-# With more links, a cover by cliques takes seconds: every link is a clique of its own.
-_MANY_LINKS = 20_000
+CHUNK = 4096  # groups per chunk of an assignment step
 
 IntArray = NDArray[np.int64]
 
 
 def _read_only(values: Any, dtype: Any = np.int64) -> NDArray[Any]:
-    """Read-only and contiguous: compiled code is then built for one kind of array only."""
+    """Read-only and contiguous, so that kernels are compiled for one array type only."""
     array: NDArray[Any] = np.ascontiguousarray(values, dtype=dtype).view()
     array.flags.writeable = False
     return array
@@ -178,9 +168,10 @@ class _RaggedRows:
 @final
 @dataclass(slots=True)
 class _CoreLayoutBuilder:
-    """The part of `AssignmentLayout` that describes components with cycles, while it is being built."""
+    """Builder of the layout of components with cycles."""
 
     n_labels: int
+    params: AssignmentParams
     method: list[int] = field(default_factory=list)
     peel: _RaggedRows = field(default_factory=_RaggedRows)
     anchor: list[int] = field(default_factory=list)
@@ -203,11 +194,12 @@ class _CoreLayoutBuilder:
         self.peel.add(removed.tolist())
         self.anchor.extend(anchors.tolist())
         vertices = np.setdiff1d(np.arange(last - first), removed)
-        many = indptr[last] - indptr[first] > 2 * _MANY_LINKS
-        if (many or len(vertices) > _LARGE_CORE_SIZE) and method is None:
+        params = self.params
+        many = indptr[last] - indptr[first] > 2 * params.many_links
+        if (many or len(vertices) > params.large_core_size) and method is None:
             links = _links_inside(indptr, neighbors, first, last, vertices)
-            large = len(vertices) > _LARGE_CORE_SIZE or not _is_complete(links)
-            if large and len(links) > 2 * _SPARSE_EDGES_PER_VERTEX * len(vertices):
+            large = len(vertices) > params.large_core_size or not _is_complete(links)
+            if large and len(links) > 2 * params.sparse_edges_per_vertex * len(vertices):
                 self._add_large(vertices, links)
                 return
         name = {int(v): i for i, v in enumerate(vertices)}
@@ -215,7 +207,8 @@ class _CoreLayoutBuilder:
         for v in vertices + first:
             near = neighbors[indptr[v] : indptr[v + 1]] - first
             adjacency.append({name[u] for u in near.tolist() if u in name})
-        order = elimination_order(adjacency, max_scope_size(self.n_labels, _MAX_TABLE_ENTRIES))
+        max_scope = max_scope_size(self.n_labels, params.max_table_entries)
+        order = elimination_order(adjacency, max_scope, params.min_fill_size)
         chosen = self._choose(adjacency, order) if method is None else method
         if order is None:
             sequence = sorted(range(len(vertices)), key=lambda v: (-len(adjacency[v]), v))
@@ -233,7 +226,7 @@ class _CoreLayoutBuilder:
         self._add_cliques(linked if chosen == SEARCH else [])
 
     def _add_large(self, vertices: IntArray, links: IntArray) -> None:
-        """Add a core that is searched, given its edges in both directions as places in it."""
+        """Add a core that is searched, given its edges in both directions as positions in it."""
         n = len(vertices)
         order = np.lexsort((np.arange(n), -np.bincount(links[:, 0], minlength=n)))
         position = np.empty(n, dtype=np.int64)
@@ -258,14 +251,14 @@ class _CoreLayoutBuilder:
         additions = np.inf
         if order is not None:
             additions = sum(self.n_labels ** (len(scope) + 1) for scope in order.scopes)
-        cheap = additions <= _MAX_CHEAP_ADDITIONS
+        cheap = additions <= self.params.max_cheap_additions
         if complete and not (cheap and n_core == 3):
             return MATCH
         return ELIMINATE if cheap else SEARCH
 
     def _add_tables(self, linked: list[set[int]], order: EliminationOrder, entries: int) -> None:
-        """Lay out one table per vertex; ``entries`` 0 leaves the slot without tables."""
-        usable = 0 < entries <= _MAX_TOTAL_ENTRIES
+        """Lay out one table per vertex; none if ``entries`` is 0 or too large."""
+        usable = 0 < entries <= self.params.max_total_entries
         self.table_size.append(entries if usable else 0)
         scopes, n_labels = order.scopes, self.n_labels
         children: list[list[int]] = [[] for _ in scopes]
@@ -282,7 +275,7 @@ class _CoreLayoutBuilder:
             self.scope_linked.extend(int(u in linked[i]) for u in scope if usable)
             self.child.add(children[i])
             for c in children[i]:
-                # The last place of a scope runs fastest; a place outside it does not matter.
+                # The last position of a scope runs fastest; positions outside have stride 0.
                 weight = {u: n_labels**e for e, u in enumerate(reversed(scopes[c]))}
                 self.stride.add(weight.get(u, 0) for u in (*scope, i))
 
@@ -292,7 +285,7 @@ class _CoreLayoutBuilder:
         self.cliques.append(len(self.member.starts) - 1)
 
     def close(self) -> tuple[CoreLayout, EliminationTables]:
-        """Return what was collected, as arrays."""
+        """Return the layout as arrays."""
         cores = CoreLayout(
             method=_read_only(self.method),
             peel_start=_read_only(self.peel.starts),
@@ -323,7 +316,7 @@ class _CoreLayoutBuilder:
 def _links_inside(
     indptr: IntArray, neighbors: IntArray, first: int, last: int, vertices: IntArray
 ) -> IntArray:
-    """Links between some vertices of a component, in both directions, as places among them."""
+    """Links between some vertices of a component, in both directions, as positions among them."""
     position = np.full(last - first, -1)
     position[vertices] = np.arange(len(vertices))
     degrees = np.diff(indptr[first : last + 1])
@@ -334,13 +327,18 @@ def _links_inside(
 
 
 def _is_complete(links: IntArray) -> bool:
-    """Whether every vertex is linked to every other: matched, however many links there are."""
+    """Whether every vertex is linked to every other."""
     n = int(links.max()) + 1
     return len(links) == n * (n - 1)
 
 
 def build_layout(
-    graph: CannotLinkGraph, n_labels: int, feasible_labels: IntArray, *, method: int | None = None
+    graph: CannotLinkGraph,
+    n_labels: int,
+    feasible_labels: IntArray,
+    *,
+    method: int | None = None,
+    params: AssignmentParams = DEFAULT_PARAMS,
 ) -> AssignmentLayout:
     """Lay out the graph for compiled code.
 
@@ -348,13 +346,13 @@ def build_layout(
     ----------
     graph : CannotLinkGraph
     n_labels : int
-    witness : ndarray of shape (n_vertices,)
-        Any proper labelling.
+    feasible_labels : ndarray of shape (n_vertices,)
+        Any feasible labelling.
     method : int, optional
-        Solve every core with this method, whatever it costs, instead of choosing. For tests.
+        Solve every core with this method instead of choosing one. For tests.
     """
     n_linked = graph.n_linked
-    cores = _CoreLayoutBuilder(n_labels)
+    cores = _CoreLayoutBuilder(n_labels, params)
     cyclic_component = np.full(graph.n_components, -1)
     indptr, neighbors = _read_only(graph.indptr[: n_linked + 1]), _read_only(graph.neighbors)
     for number, component in enumerate(np.flatnonzero(graph.n_extra_edges)):
@@ -377,9 +375,9 @@ def build_layout(
 def build_geometry(
     problem: ReducedProblem, layout: AssignmentLayout, chunk: int = CHUNK
 ) -> Geometry:
-    """Cut the groups into chunks of about ``chunk`` rows that end where a component ends.
+    """Partition the groups into chunks of about ``chunk`` rows that split no component.
 
-    The cut depends on the problem alone, never on the number of threads.
+    The partition depends on the problem alone, never on the number of threads.
     """
     starts, n_groups = problem.graph.starts, problem.n_groups
     vertex, component = [0], [0]

@@ -58,7 +58,7 @@ class FixingResult:
     """
 
     allowed: NDArray[np.bool_]
-    lower: float
+    lower_bound: float
     n_removed: int
     n_fixed: int
 
@@ -145,7 +145,7 @@ class AssignmentFixing:
     array([[1, 0],
            [0, 1],
            [0, 1]])
-    >>> round(left.lower, 6), left.n_fixed
+    >>> round(left.lower_bound, 6), left.n_fixed
     (40.5, 3)
     """
 
@@ -201,19 +201,19 @@ class AssignmentFixing:
         least = np.empty(graph.n_components)
         stale = np.ones(graph.n_components, dtype=np.bool_)
         known_bound, labels, labels_cost = -np.inf, np.zeros(0, dtype=np.int64), 0.0
-        total = lower = 0.0
+        total = lower_bound = 0.0
         relaxed = not self._components.exact.all()
         for number in range(_MAX_ROUNDS):
             self._update(stale, costs, marginals, least)
             total = float(total_least(least, costs, graph.n_linked))
             if number == 0 and relaxed and _ASSIGNER_BOUND_RATIO * cutoff <= total < np.inf:
                 found = self._assigner.assign_costs(costs, stop=stop)
-                lower = found.lower
+                lower_bound = found.lower_bound
                 if found.cost < np.inf:
-                    known_bound, labels, labels_cost = found.lower, found.labels, found.cost
-            lower = max(lower, total if total == np.inf else self._rounded_down(total))
-            if lower >= cutoff:
-                costs[:] = lower = np.inf
+                    known_bound, labels, labels_cost = found.lower_bound, found.labels, found.cost
+            lower_bound = max(lower_bound, total if total == np.inf else self._rounded_down(total))
+            if lower_bound >= cutoff:
+                costs[:] = lower_bound = np.inf
                 break
             totals = ComponentCosts(
                 marginals, least, total, known_bound, labels, total + labels_cost
@@ -228,7 +228,7 @@ class AssignmentFixing:
         left = costs < np.inf
         per_group = np.count_nonzero(left, axis=1)
         n_fixed = int(np.count_nonzero(per_group == 1))
-        return FixingResult(left, lower, int(before - per_group.sum()), n_fixed)
+        return FixingResult(left, lower_bound, int(before - per_group.sum()), n_fixed)
 
     def _costs(self, domain: Domain, *, farthest: bool) -> FloatArray:
         """Costs at ``d_min`` or ``d_max``; inf where a pair is not viable."""

@@ -30,7 +30,7 @@ class BoxBoundState:
 
     problem: ReducedProblem
     assigner: AbstractAssigner
-    determination: AssignmentFixing
+    fixing: AssignmentFixing
     keep_proof: bool
     checkable: bool  # whether the checker colours every component as we do
 
@@ -89,18 +89,18 @@ class BoxBound(LowerBound[BoxBoundState]):
             costs[~domain.allowed] = np.inf
         if not state.checkable:
             return bound_without_links(costs)
-        return float(state.assigner.assign_costs(costs, stop=stop).lower)
+        return float(state.assigner.assign_costs(costs, stop=stop).lower_bound)
 
     def _bound_with_fixing(
         self, state: BoxBoundState, domain: Domain, cutoff: float, stop: StopSignal
     ) -> tuple[float, NDArray[np.bool_]]:
         """The value, and who may still be where in labellings below the cutoff."""
-        determined = state.determination.apply(domain, cutoff, stop)
-        value = determined.lower
-        if determined.n_fixed > 0 and value < cutoff:
-            left = Domain(domain.lower, domain.upper, determined.allowed)
+        result = state.fixing.apply(domain, cutoff, stop)
+        value = result.lower_bound
+        if result.n_fixed > 0 and value < cutoff:
+            left = Domain(domain.lower, domain.upper, result.allowed)
             value = max(value, fixed_groups_bound(state.problem, state.assigner, left, stop))
-        return min(cutoff, value), determined.allowed
+        return min(cutoff, value), result.allowed
 
 
 def min_box_costs(problem: ReducedProblem, domain: Domain) -> NDArray[np.float64]:
@@ -157,7 +157,7 @@ def fixed_groups_bound(
     fixed = domain.allowed.sum(axis=1) == 1
     costs = np.where(domain.allowed, min_box_costs(problem, domain), np.inf)
     costs[fixed] = np.where(domain.allowed[fixed], 0.0, np.inf)
-    rest = assigner.assign_costs(costs, stop=stop).lower
+    rest = assigner.assign_costs(costs, stop=stop).lower_bound
     total = 0.0
     cluster = np.argmax(domain.allowed, axis=1)
     for k in range(problem.n_clusters):

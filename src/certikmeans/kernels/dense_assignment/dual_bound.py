@@ -32,7 +32,7 @@ class CoreSolution(NamedTuple):
 
     status: int  # SOLVED, UNFINISHED or IMPOSSIBLE
     value: float  # cost of the labelling; inf if none was found
-    lower: float  # no labelling costs less
+    lower_bound: float  # of every labelling
     margin: float  # what rounding may have hidden when labels were barred
 
 
