@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certikmeans.report.numbers import duration, percent, rounded_down, rounded_up
+from certikmeans._numbers import duration, percent, rounded_down, rounded_up
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

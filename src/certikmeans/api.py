@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, final
 
-from certikmeans._jit.compile_events import KernelCompilation, watch_compilation
+from certikmeans._jit.compile_events import KernelCompilation
 from certikmeans._numbers import whole_number
 from certikmeans.checkpoint.writer import DEFAULT_INTERVAL
 from certikmeans.errors import CompilingWarning, warn_caller
@@ -112,10 +112,7 @@ def solve(
     array([0, 0, 0, 1])
     """
     quiet = verbosity(verbose) == 0
-    with (
-        make_progress(sys.stderr, quiet=quiet) as progress,
-        watch_compilation(_warn_once if quiet else progress.compiling),
-    ):
+    with make_progress(sys.stderr, quiet=quiet, on_compile=_warn_once) as progress:
         return run.solve(
             problem,
             options=options,

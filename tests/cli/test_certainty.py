@@ -105,4 +105,4 @@ def test_the_check_of_a_certificate_tells_what_is_certain(line, tmp_path):
 def test_pairs_are_explained_beside_standard_output(line, tmp_path):
     done = run("ask", line, "-k", 2, "--slack", 0.05, cwd=tmp_path)
     assert done.stdout == "3 4\n"
-    assert "does point 3 belong with 4, which stands for cluster 1?" in done.stderr
+    assert "does point 3 belong with 4, a representative of cluster 1?" in done.stderr

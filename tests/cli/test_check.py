@@ -33,7 +33,7 @@ def solved(tmp_path_factory):
 
 def test_accepted(solved, capsys):
     code = check_command(
-        solved / "proof", solved / "points.csv", constraints=[solved / "pairs.txt"]
+        certificate=solved / "proof", data=solved / "points.csv", constraints=[solved / "pairs.txt"]
     )
     assert code == ExitCode.GAP_REACHED
     text = capsys.readouterr().out
@@ -44,7 +44,9 @@ def test_accepted(solved, capsys):
 
 
 def test_json(solved, capsys):
-    assert check_command(solved / "proof", solved / "points.csv", as_json=True) == 0
+    assert (
+        check_command(certificate=solved / "proof", data=solved / "points.csv", as_json=True) == 0
+    )
     document = json.loads(capsys.readouterr().out)
     assert document["accepted"] is True
     assert document["proven"] is True
@@ -55,29 +57,38 @@ def test_json(solved, capsys):
 
 def test_refused_with_exit_code_4(solved, capsys):
     assert (
-        check_command(solved / "proof", solved / "points.csv", constraints=[solved / "other.txt"])
+        check_command(
+            certificate=solved / "proof",
+            data=solved / "points.csv",
+            constraints=[solved / "other.txt"],
+        )
         == 4
     )
     assert capsys.readouterr().out.startswith("REFUSED (pairs)")
     moved = np.loadtxt(solved / "points.csv", delimiter=",")
     moved[0, 0] += 1e-9
     np.savetxt(solved / "moved.csv", moved, delimiter=",", fmt="%.17g")
-    assert check_command(solved / "proof", solved / "moved.csv", as_json=True) == 4
+    assert check_command(certificate=solved / "proof", data=solved / "moved.csv", as_json=True) == 4
     assert json.loads(capsys.readouterr().out)["reason"] == "other data"
     (solved / "spoilt").write_bytes((solved / "proof").read_bytes()[:-3])
-    assert check_command(solved / "spoilt", solved / "points.csv") == 4
+    assert check_command(certificate=solved / "spoilt", data=solved / "points.csv") == 4
     assert capsys.readouterr().out.startswith("REFUSED (damaged file)")
 
 
 def test_a_refused_claim_is_not_called_proven(solved, capsys):
-    code = check_command(solved / "proof", solved / "points.csv", n_clusters=3, as_json=True)
+    code = check_command(
+        certificate=solved / "proof", data=solved / "points.csv", n_clusters=3, as_json=True
+    )
     assert code == ExitCode.REFUSED
     document = json.loads(capsys.readouterr().out)
     assert (document["accepted"], document["proven"]) == (False, False)
     assert document["reason"] == "another problem"
     (solved / "weights.txt").write_text("1\n" * 11 + "2\n")
     weights = solved / "weights.txt"
-    assert check_command(solved / "proof", solved / "points.csv", weights=weights) == 4
+    assert (
+        check_command(certificate=solved / "proof", data=solved / "points.csv", weights=weights)
+        == 4
+    )
     assert capsys.readouterr().out.startswith("REFUSED (another problem)")
 
 
@@ -94,9 +105,9 @@ def test_pairs_of_several_files_are_compared_together(solved, capsys):
 
 def test_missing_files(solved):
     with pytest.raises(InputError, match="cannot be read"):
-        check_command(solved / "absent", solved / "points.csv")
+        check_command(certificate=solved / "absent", data=solved / "points.csv")
     with pytest.raises(InputError):
-        check_command(solved / "proof", solved / "absent.csv")
+        check_command(certificate=solved / "proof", data=solved / "absent.csv")
 
 
 @pytest.mark.parametrize("seconds", ["nan", "-1", "soon"])
@@ -112,15 +123,21 @@ def test_a_time_limit_that_is_none_is_refused(solved, seconds):
 
 def test_a_time_limit_that_is_too_short_refuses_the_certificate(solved, capsys):
     long, short = "60", "1e-9"
-    assert check_command(solved / "proof", solved / "points.csv", time_limit=long) == 0
-    assert check_command(solved / "proof", solved / "points.csv", time_limit=short) == 4
+    assert (
+        check_command(certificate=solved / "proof", data=solved / "points.csv", time_limit=long)
+        == 0
+    )
+    assert (
+        check_command(certificate=solved / "proof", data=solved / "points.csv", time_limit=short)
+        == 4
+    )
     assert "REFUSED (limit" in capsys.readouterr().out
 
 
 def test_values_no_solver_takes_are_refused_by_the_checker_itself(solved, capsys):
     points = np.loadtxt(solved / "points.csv", delimiter=",")
     np.savetxt(solved / "huge.csv", points * 1e70, delimiter=",", fmt="%.17g")
-    assert check_command(solved / "proof", solved / "huge.csv") == ExitCode.REFUSED
+    assert check_command(certificate=solved / "proof", data=solved / "huge.csv") == ExitCode.REFUSED
     assert capsys.readouterr().out.startswith("REFUSED (other data)")
 
 
@@ -147,7 +164,7 @@ def test_a_pipe_without_a_writer_does_not_block(solved):
     os.mkfifo(solved / "silent")
     done = run("check", "silent", "--data", "points.csv", "--time-limit", 0.5, cwd=solved)
     assert done.returncode == 2
-    assert "nothing came through this pipe" in done.stderr
+    assert "no data arrived through this pipe" in done.stderr
 
 
 def test_a_pipe_with_a_writer_is_read(solved):
@@ -165,8 +182,8 @@ def test_a_pipe_with_a_writer_is_read(solved):
 
 def test_a_device_that_never_ends_is_refused(solved, monkeypatch):
     monkeypatch.setattr("certikmeans.cli.check.MAX_STREAM_BYTES", 1 << 22)
-    with pytest.raises(InputError, match="is no file"):
-        check_command(Path("/dev/zero"), solved / "points.csv")
+    with pytest.raises(InputError, match="is not a file"):
+        check_command(certificate=Path("/dev/zero"), data=solved / "points.csv")
 
 
 def test_there_is_a_time_limit_unless_it_is_switched_off(solved):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certikmeans.cli.inputs import Inputs, PairFiles, load
+from certikmeans.cli.inputs import Inputs, load
 from certikmeans.errors import InputError
 
 
@@ -25,12 +25,10 @@ def test_pairs_of_all_files_are_joined(tmp_path, data):
         Inputs(
             data=data,
             n_clusters=2,
-            pairs=PairFiles(
-                must_link=[tmp_path / "ml.txt"],
-                cannot_link=[tmp_path / "cl.txt"],
-                constraints=[tmp_path / "both.txt"],
-                partial_labels=tmp_path / "labels.txt",
-            ),
+            must_link=(tmp_path / "ml.txt",),
+            cannot_link=(tmp_path / "cl.txt",),
+            constraints=(tmp_path / "both.txt",),
+            partial_labels=tmp_path / "labels.txt",
             labels_column="kind",
         )
     )
@@ -51,12 +49,16 @@ def test_several_files_of_each_kind_are_joined(tmp_path, data):
         (tmp_path / name).write_text(text)
     (tmp_path / "e").write_text("ML 3 4\n")
     (tmp_path / "f").write_text("CL 1 4\n")
-    pairs = PairFiles(
-        must_link=[tmp_path / "a", tmp_path / "b"],
-        cannot_link=[tmp_path / "c", tmp_path / "d"],
-        constraints=[tmp_path / "e", tmp_path / "f"],
+    loaded = load(
+        Inputs(
+            data=data,
+            n_clusters=2,
+            must_link=(tmp_path / "a", tmp_path / "b"),
+            cannot_link=(tmp_path / "c", tmp_path / "d"),
+            constraints=(tmp_path / "e", tmp_path / "f"),
+            labels_column="kind",
+        )
     )
-    loaded = load(Inputs(data=data, n_clusters=2, pairs=pairs, labels_column="kind"))
     assert loaded.problem.must_link.tolist() == [[0, 1], [2, 3], [3, 4]]
     assert loaded.problem.cannot_link.tolist() == [[0, 2], [1, 3], [1, 4]]
     assert "3 must-links and 3 cannot-links" in loaded.describe()
@@ -69,9 +71,11 @@ def test_weights(tmp_path, data):
     loaded = load(inputs)
     assert loaded.problem.weights.tolist() == [1.0, 2.5, 1.0, 1.0, 3.0]
     assert loaded.describe().startswith("read 5 weighted points with 2 features")
-    assert weights in inputs.named()
+    assert weights in inputs.paths()
     np.save(tmp_path / "weights.npy", np.ones(5))
-    loaded = load(Inputs(data, 2, labels_column="kind", weights=tmp_path / "weights.npy"))
+    loaded = load(
+        Inputs(data=data, n_clusters=2, labels_column="kind", weights=tmp_path / "weights.npy")
+    )
     assert loaded.describe().startswith("read 5 points")
 
 
@@ -89,7 +93,9 @@ def test_weights(tmp_path, data):
 def test_bad_weights(tmp_path, data, content, message):
     (tmp_path / "weights.txt").write_text(content)
     with pytest.raises(InputError, match=message) as caught:
-        load(Inputs(data, 2, labels_column="kind", weights=tmp_path / "weights.txt"))
+        load(
+            Inputs(data=data, n_clusters=2, labels_column="kind", weights=tmp_path / "weights.txt")
+        )
     assert caught.value.hint
 
 
@@ -100,7 +106,9 @@ def test_a_guess_about_the_first_line_is_told_in_options(tmp_path):
     assert note.startswith(f"note: {path}, line 1: '3 2' is read as the sizes")
     assert note.endswith("pass --header none")
     assert read.startswith("read 3 points")
-    assert load(Inputs(path, 2, header="none")).describe().startswith("read 4 points")
+    assert (
+        load(Inputs(data=path, n_clusters=2, header="none")).describe().startswith("read 4 points")
+    )
 
 
 def test_counting_from_one(tmp_path, data):
@@ -108,7 +116,8 @@ def test_counting_from_one(tmp_path, data):
     inputs = Inputs(
         data=data,
         n_clusters=2,
-        pairs=PairFiles(must_link=[tmp_path / "ml.txt"], one_based=True),
+        must_link=(tmp_path / "ml.txt",),
+        one_based=True,
         labels_column="kind",
     )
     assert load(inputs).problem.must_link.tolist() == [[0, 4]]
@@ -122,7 +131,8 @@ def test_an_index_out_of_range_is_found_in_its_own_file(tmp_path, data):
             Inputs(
                 data=data,
                 n_clusters=2,
-                pairs=PairFiles(constraints=[tmp_path / "a.txt"], cannot_link=[tmp_path / "b.txt"]),
+                constraints=(tmp_path / "a.txt",),
+                cannot_link=(tmp_path / "b.txt",),
                 labels_column="kind",
             )
         )

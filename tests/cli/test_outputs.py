@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from certikmeans._atomic import write_atomically
-from certikmeans.cli.parameters import check_outputs
+from certikmeans.cli.outputs import check_outputs
 from certikmeans.errors import InputError
 from tests.cli.process import run
 

@@ -147,7 +147,7 @@ def test_infeasible(instance):
         (["small.csv", "-k", 2, "--bound", "best"], "--bound: 'best' is unknown", "auto"),
         (
             ["small.csv", "-k", 2, "--certificate", "c.cert", "--bound", "grouped"],
-            "the grouped bound has no leaf",
+            "the verifier cannot check the grouped bound",
             "use --bound auto",
         ),
         (

@@ -1,11 +1,12 @@
-"""The command line: parse, call, print, exit code.
+"""Command line: commands, their options and exit codes.
 
-Nothing heavy is imported here, so that ``certikmeans --help`` answers at once; each command
-imports what it needs when it runs.
+Nothing heavy is imported here, so that ``certikmeans --help`` is fast; each command imports what
+it needs when it runs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -17,10 +18,10 @@ from certikmeans.cli.check import check_command
 from certikmeans.cli.diagnose import diagnose_command
 from certikmeans.cli.parameters import StrictCommand
 from certikmeans.cli.process import (
+    ExitCode,
     install_sigterm_handler,
     install_warning_format,
     redirect_closed_streams,
-    use_one_thread_if_memory_limited,
     with_exit_codes,
 )
 from certikmeans.cli.solve import solve_command
@@ -48,57 +49,32 @@ _DIAGNOSE_EPILOG = (
     "Exit codes: 0 the pairs can all hold; 1 not known; 2 bad usage or input; 3 they cannot."
 )
 
-app.command(
-    "solve",
-    cls=StrictCommand,
-    short_help="Cluster points under pairs, with a proven bound.",
-    epilog=_SOLVE_EPILOG,
-    no_args_is_help=True,
-)(with_exit_codes(solve_command))
-app.command(
-    "check",
-    cls=StrictCommand,
-    short_help="Check a certificate against the points.",
-    epilog=_CHECK_EPILOG,
-    no_args_is_help=True,
-)(with_exit_codes(check_command))
-app.command(
-    "certainty",
-    cls=StrictCommand,
-    short_help="Which labels can be trusted, proven.",
-    epilog=_SOLVE_EPILOG,
-    no_args_is_help=True,
-)(with_exit_codes(certainty_command))
-app.command(
-    "ask",
-    cls=StrictCommand,
-    short_help="Which pairs to ask an expert for.",
-    epilog=_SOLVE_EPILOG,
-    no_args_is_help=True,
-)(with_exit_codes(ask_command))
-app.command(
-    "diagnose",
-    cls=StrictCommand,
-    short_help="Find contradictions among pairs, and which to remove.",
-    epilog=_DIAGNOSE_EPILOG,
-    no_args_is_help=True,
-)(with_exit_codes(diagnose_command))
-app.command(
-    "generate",
-    cls=StrictCommand,
-    short_help="Write a random instance to files.",
-    no_args_is_help=True,
-)(with_exit_codes(generate_command))
-app.command("demo", cls=StrictCommand, short_help="Solve a bundled example and draw a picture.")(
-    with_exit_codes(demo_command)
-)
-app.command("warm-up", cls=StrictCommand, short_help="Compile everything now.")(
-    with_exit_codes(warm_up_command)
-)
+_COMMANDS: dict[str, tuple[Callable[..., ExitCode], str, str | None]] = {
+    "solve": (solve_command, "Cluster points under pairs, with a proven bound.", _SOLVE_EPILOG),
+    "check": (check_command, "Check a certificate against the points.", _CHECK_EPILOG),
+    "certainty": (certainty_command, "Which labels can be trusted, proven.", _SOLVE_EPILOG),
+    "ask": (ask_command, "Which pairs an expert should label next.", _SOLVE_EPILOG),
+    "diagnose": (
+        diagnose_command,
+        "Find contradictions among pairs, and which to remove.",
+        _DIAGNOSE_EPILOG,
+    ),
+    "generate": (generate_command, "Write a random instance to files.", None),
+    "demo": (demo_command, "Solve a bundled example and draw a figure.", None),
+    "warm-up": (warm_up_command, "Compile all kernels.", None),
+}
+for _name, (_command, _short_help, _epilog) in _COMMANDS.items():
+    app.command(
+        _name,
+        cls=StrictCommand,
+        short_help=_short_help,
+        epilog=_epilog,
+        no_args_is_help=_name not in ("demo", "warm-up"),
+    )(with_exit_codes(_command))
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"certikmeans {__version__}")
         raise typer.Exit
 
@@ -120,5 +96,4 @@ def main() -> None:
     redirect_closed_streams()
     install_sigterm_handler()
     install_warning_format()
-    use_one_thread_if_memory_limited()
     app(prog_name="certikmeans")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from certikmeans.cli.parameters import check_outputs
+from certikmeans.cli.inputs import LoadedInputs
+from certikmeans.cli.outputs import OutputOptions, check_outputs
 from certikmeans.cli.process import ExitCode, to_stderr, to_stdout
 from certikmeans.errors import InputError, MissingExtraError
 from certikmeans.options import Options
@@ -22,17 +23,17 @@ if TYPE_CHECKING:
 _INTRODUCTION = """\
 certikmeans demo: 150 iris flowers, 50 of each of 3 species, described by 4 measurements.
 {must} pairs of flowers are known to be of the same species (must-link), {cannot} pairs to be of
-different ones (cannot-link). Wanted: the 3 clusters with the least total squared distance to
-their centres among those that respect every pair, and a proof of how good they are.
+different ones (cannot-link). Find the 3 clusters that respect every pair with the smallest sum
+of squared distances to their centres, and prove how good they are.
 """
 
 
 def demo_command(
     output_dir: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the result and the picture go.")
+        Path, typer.Option(metavar="DIR", help="Directory for result, figure and certificate.")
     ] = Path("demo-output"),
 ) -> ExitCode:
-    """Solve a bundled example, iris with 80 pairs: result, picture and certificate."""
+    """Solve a bundled example, iris with 80 pairs: result, figure and certificate."""
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -44,38 +45,33 @@ def demo_command(
     certificate_file = output_dir / "iris.certificate"
     check_outputs([json_file, picture_file, certificate_file])
 
-    from certikmeans.cli.run import OutputOptions, solve_and_write
+    from certikmeans.cli.run import solve_and_write
 
     problem, species = iris_with_pairs()
     to_stderr(
         _INTRODUCTION.format(must=len(problem.must_link), cannot=len(problem.cannot_link)) + "\n"
     )
-    can_draw = _can_draw()
+    files = {"output": json_file, "certificate": certificate_file}
+    if _can_draw():
+        files["plot"] = picture_file
     code = solve_and_write(
-        problem,
+        LoadedInputs(problem, classes=species, start_labels=None),
         Options(keep_proof=True),
-        OutputOptions(
-            json_file=json_file,
-            picture_file=picture_file if can_draw else None,
-            json_to_stdout=False,
-            quiet=False,
-            certificate_file=certificate_file,
-        ),
-        classes=species,
+        OutputOptions(files=files),
     )
     if code is not ExitCode.BAD_INPUT:
-        _check(problem, certificate_file)
-    # A demo that ran is a success, whatever it could prove.
+        _verify(problem, certificate_file)
+    # A demo that ran is a success, whatever gap it reached.
     return code if code is ExitCode.BAD_INPUT else ExitCode.GAP_REACHED
 
 
-def _check(problem: Problem, certificate_file: Path) -> None:
-    """Let the independent checker have the last word."""
+def _verify(problem: Problem, certificate_file: Path) -> None:
+    """Verify the certificate of the demo."""
     from certikmeans.certificate import check_certificate
     from certikmeans.cli.check import describe
 
     verdict = check_certificate(problem.points, certificate_file.read_bytes())
-    to_stdout(f"\nThe independent checker says {describe(verdict)}")
+    to_stdout(f"\nIndependent verifier: {describe(verdict)}")
 
 
 def iris_with_pairs() -> tuple[Problem, NDArray[np.int64]]:
@@ -102,12 +98,12 @@ def _can_draw() -> bool:
     try:
         require_matplotlib()
     except MissingExtraError as error:
-        to_stderr(f"no picture will be drawn: {error.message}\nhint: {error.hint}\n")
+        to_stderr(f"no figure will be drawn: {error.message}\nhint: {error.hint}\n")
         return False
     return True
 
 
-# ``certikmeans generate``: random instances, to try things out and to repeat experiments.
+# ``certikmeans generate``: random instances.
 
 
 def generate_command(
@@ -130,10 +126,10 @@ def generate_command(
         typer.Option(metavar="S", help="Standard deviation; centres are within -10 and 10."),
     ] = 1.0,
     must_link: Annotated[
-        int, typer.Option(metavar="M", help="How many pairs inside clusters to draw.")
+        int, typer.Option(metavar="M", help="Number of pairs inside clusters.")
     ] = 0,
     cannot_link: Annotated[
-        int, typer.Option(metavar="C", help="How many pairs across clusters to draw.")
+        int, typer.Option(metavar="C", help="Number of pairs across clusters.")
     ] = 0,
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Equal seeds give equal files.")
@@ -153,12 +149,12 @@ def generate_command(
         ) from error
     to_stdout(f"{files.points}\n{files.labels}\n{files.pairs}\n")
     to_stderr(
-        f"now: certikmeans solve {files.points} -k {n_clusters} --constraints {files.pairs}\n"
+        f"next: certikmeans solve {files.points} -k {n_clusters} --constraints {files.pairs}\n"
     )
     return ExitCode.GAP_REACHED
 
 
-# ``certikmeans warm-up``: compile the kernels now, for images, clusters and impatient users.
+# ``certikmeans warm-up``: compile the kernels, for container images and clusters.
 
 
 def warm_up_command(
@@ -166,13 +162,13 @@ def warm_up_command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Compile this bound alone; may be given several times. By default, all of them.",
+            help="Compile only this bound; may be given several times. By default, all bounds.",
             show_default=False,
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No messages.")] = False,
 ) -> ExitCode:
-    """Compile everything now, so that no later run has to."""
+    """Compile all kernels, so that no later run has to."""
     from certikmeans._jit.clock import CLOCK
     from certikmeans._jit.compile_events import (
         KernelCompilation,
@@ -181,9 +177,9 @@ def warm_up_command(
     )
     from certikmeans.warmup import warm_up
 
-    def show(progress_event: KernelCompilation) -> None:
+    def show(event: KernelCompilation) -> None:
         if not quiet:
-            to_stderr(f"compiling kernel {progress_event.number}: {progress_event.kernel}\n")
+            to_stderr(f"compiling kernel {event.number}: {event.kernel}\n")
 
     with watch_compilation(show):
         warm_up(bound)

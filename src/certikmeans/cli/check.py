@@ -1,7 +1,8 @@
-"""``certikmeans check``: is what a certificate claims about these points true?"""
+"""``certikmeans check``: verify a certificate against the points."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -12,23 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from certikmeans._numbers import percent_in_full
+from certikmeans._numbers import count, percent_in_full
+from certikmeans.cli.inputs import (
+    Inputs,
+    format_notes,
+    read_pairs,
+    read_table,
+    reject_standard_input,
+)
 from certikmeans.cli.parameters import (
     INPUT,
     LIMITS,
     AsJson,
-    CannotLink,
-    Columns,
-    ConstraintFile,
-    Drop,
-    HeaderKind,
-    LabelsColumn,
-    MustLink,
-    OneBased,
-    PartialLabels,
-    Weights,
+    FieldOptions,
+    expand_groups,
     parse_seconds,
-    reject_standard_input,
 )
 from certikmeans.cli.process import ExitCode, to_stderr, to_stdout
 from certikmeans.errors import InputError
@@ -36,83 +35,74 @@ from certikmeans.errors import InputError
 if TYPE_CHECKING:
     from certikmeans.certificate import Verdict
 
+DEFAULT_SECONDS = "600"
+MAX_STREAM_BYTES = 1 << 30  # limit for what is not a regular file
+
 CertificatePath = Annotated[
     Path,
     typer.Argument(metavar="CERTIFICATE", help="Written by solve --certificate."),
 ]
-DataPath = Annotated[
-    Path,
-    typer.Option(
-        "--data",
-        metavar="DATA",
-        rich_help_panel=INPUT,
-        help="The points: the file that was solved.",
+CheckedInputs = Annotated[
+    Inputs,
+    FieldOptions(
+        Inputs,
+        only=[field.name for field in dataclasses.fields(Inputs) if field.name != "start_labels"],
+        overrides={
+            "data": typer.Option(
+                "--data",
+                metavar="DATA",
+                rich_help_panel=INPUT,
+                help="The points: the file that was solved.",
+            ),
+            "n_clusters": typer.Option(
+                "-k",
+                "--n-clusters",
+                metavar="K",
+                rich_help_panel=INPUT,
+                help="Number of clusters that the certificate has to be about.",
+            ),
+        },
     ),
 ]
-Clusters = Annotated[
-    int | None,
-    typer.Option(
-        "-k",
-        "--n-clusters",
-        metavar="K",
-        rich_help_panel=INPUT,
-        help="K the certificate has to be about.",
-    ),
-]
-DEFAULT_SECONDS = "600"
-MAX_STREAM_BYTES = 1 << 30  # bytes read from what is no regular file
-
 TimeLimit = Annotated[
     str,
     typer.Option(
         metavar="S",
         rich_help_panel=LIMITS,
-        help="Refuse if it takes longer than this many seconds: a small file can ask for a lot "
+        help="Refuse if it takes longer than this many seconds: a small file can require a lot "
         "of work. 0 or none: no limit.",
     ),
 ]
 
 
+@expand_groups
 def check_command(
     certificate: CertificatePath,
-    data: DataPath,
-    labels_column: LabelsColumn = None,
-    must_link: MustLink = None,
-    cannot_link: CannotLink = None,
-    constraints: ConstraintFile = None,
-    partial_labels: PartialLabels = None,
-    one_based: OneBased = False,
-    n_clusters: Clusters = None,
-    weights: Weights = None,
-    header: HeaderKind = "auto",
-    columns: Columns = None,
-    drop: Drop = None,
+    inputs: CheckedInputs,
     time_limit: TimeLimit = DEFAULT_SECONDS,
     as_json: AsJson = False,
 ) -> ExitCode:
     """Check a certificate against the points, with code that shares nothing with the solver.
 
     Prints ACCEPTED (exit code 0) or REFUSED and the reason (exit code 4). Without files of pairs
-    the answer is about the pairs in the certificate; with them, these must be the same.
+    the verdict is about the pairs in the certificate; with them, these must be the same.
     """
     seconds = parse_seconds(time_limit)
-    reject_standard_input([certificate, data, *([] if weights is None else [weights])])
+    reject_standard_input([certificate, *inputs.paths()])
     content = _read(certificate, time.monotonic() + seconds)
 
     from certikmeans.certificate import Limits, check_certificate
-    from certikmeans.cli.inputs import PairFiles, format_notes, read_pairs, read_table
 
-    table = read_table(data, labels_column, header, columns, drop)
+    table = read_table(inputs)
     to_stderr(format_notes(table.notes))
     points = table.points
-    files = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
-    reject_standard_input(files.named())
-    pairs = read_pairs(files, len(points)) if files.named() else None
+    named = [*inputs.must_link, *inputs.cannot_link, *inputs.constraints, inputs.partial_labels]
+    pairs = read_pairs(inputs, len(points)) if any(named) else None
     verdict = check_certificate(
         points,
         content,
-        n_clusters=n_clusters,
-        weights=_read_weights(weights, len(points)),
+        n_clusters=inputs.n_clusters,
+        weights=_read_weights(inputs.weights, len(points)),
         limits=Limits(deadline=time.monotonic() + seconds),
         must_link=None if pairs is None else pairs.must_link,
         cannot_link=None if pairs is None else pairs.cannot_link,
@@ -122,7 +112,7 @@ def check_command(
 
 
 def _read_weights(path: Path | None, n_points: int) -> Any:
-    """Weights from a file; all 1 without one: the file to be checked does not choose them."""
+    """Read the weights; without a file all are 1: the certificate does not choose them."""
     import numpy as np
 
     from certikmeans.problem.io import read_weights
@@ -131,7 +121,7 @@ def _read_weights(path: Path | None, n_points: int) -> Any:
 
 
 def _read(path: Path, deadline: float) -> bytes:
-    """Read the file; a pipe or device only until the deadline, and only so much of it."""
+    """Read the file; a pipe or device only until the deadline, and up to a limited size."""
     try:
         if path.is_file():
             return path.read_bytes()
@@ -153,8 +143,8 @@ def _read_stream(path: Path, deadline: float) -> bytes:
             wait = None if math.isinf(deadline) else max(0.0, deadline - time.monotonic())
             if not select.select([stream], [], [], wait)[0]:
                 raise InputError(
-                    f"{path}: nothing came through this pipe within the time limit",
-                    hint="name a file, or start what writes to the pipe first",
+                    f"{path}: no data arrived through this pipe within the time limit",
+                    hint="name a file, or start the program that writes to the pipe first",
                 )
             piece = os.read(stream, 1 << 20)
             if not piece:
@@ -164,7 +154,7 @@ def _read_stream(path: Path, deadline: float) -> bytes:
     finally:
         os.close(stream)
     raise InputError(
-        f"{path}: is no file, and more than {MAX_STREAM_BYTES:,} bytes came out of it",
+        f"{path}: is not a file, and yields more than {MAX_STREAM_BYTES:,} bytes",
         hint="name a file written by certikmeans solve --certificate",
     )
 
@@ -172,7 +162,7 @@ def _read_stream(path: Path, deadline: float) -> bytes:
 def _document(verdict: Verdict) -> str:
     document: dict[str, Any] = {
         "accepted": verdict.accepted,
-        "proven": verdict.accepted,  # else the numbers below are claims of the certificate
+        "proven": verdict.accepted,  # if False, the numbers below are claims of the certificate
         "reason": str(verdict.reason),
         "message": verdict.message,
         "cost": _finite(verdict.cost),
@@ -188,9 +178,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def describe(verdict: Verdict) -> str:
-    """Say it in a few lines."""
-    from certikmeans.report.numbers import count
-
+    """Describe the verdict in a few lines."""
     if not verdict.accepted:
         return f"REFUSED ({verdict.reason}): {verdict.message}\n"
     details = verdict.details
@@ -216,7 +204,7 @@ def describe(verdict: Verdict) -> str:
 
 
 def _certain(details: dict[str, Any]) -> str:
-    """What is claimed of every labelling that is nearly as good, where anything is."""
+    """Describe the claim about every labelling that is nearly as good, if there is one."""
     claim = details.get("certainty")
     if claim is None:
         return ""

@@ -13,25 +13,20 @@ import typer
 
 from certikmeans._atomic import write_atomically
 from certikmeans._numbers import count
+from certikmeans.cli.inputs import Inputs, PairFiles, PairOptions, read_table, reject_standard_input
+from certikmeans.cli.outputs import check_outputs
 from certikmeans.cli.parameters import (
     INPUT,
     LIMITS,
     OUTPUT,
     AsJson,
-    CannotLink,
-    ConstraintFile,
-    MustLink,
-    OneBased,
-    PartialLabels,
-    check_outputs,
+    expand_groups,
     parse_seconds,
-    reject_standard_input,
 )
 from certikmeans.cli.process import ExitCode, to_stderr, to_stdout
 from certikmeans.errors import InputError
 
 if TYPE_CHECKING:
-    from certikmeans.cli.inputs import PairFiles
     from certikmeans.problem.conflicts import Diagnosis
     from certikmeans.problem.constraints import Constraints
     from certikmeans.problem.links import Links
@@ -90,15 +85,12 @@ TimeLimit = Annotated[
 ]
 
 
+@expand_groups
 def diagnose_command(
+    n_clusters: Clusters,
+    files: PairOptions,
     data: DataPath = None,
-    n_clusters: Clusters = ...,  # type: ignore[assignment]
     n_points: PointCount = None,
-    must_link: MustLink = None,
-    cannot_link: CannotLink = None,
-    constraints: ConstraintFile = None,
-    partial_labels: PartialLabels = None,
-    one_based: OneBased = False,
     time_limit: TimeLimit = "30",
     output: Output = None,
     as_json: AsJson = False,
@@ -110,17 +102,14 @@ def diagnose_command(
     between all of them; with two clusters, odd cycles. Nothing is clustered.
     """
     seconds = parse_seconds(time_limit)
-    from certikmeans.cli.inputs import PairFiles, read_table
-
-    files = PairFiles.of(must_link, cannot_link, constraints, partial_labels, one_based)
-    inputs = files.named() + ([] if data is None else [data])
+    inputs = files.paths() + ([] if data is None else [data])
     reject_standard_input(inputs)
-    if not files.named():
+    if not files.paths():
         raise InputError("no file of pairs was given", hint="add --constraints F")
     if output is not None:
         check_outputs([output], inputs)
     if data is not None:
-        n_points = len(read_table(data, None, "auto").points)
+        n_points = len(read_table(Inputs(data=data)).points)
     locations = _PairLocations()
     pairs = locations.read(files, n_points)
     to_stderr(
@@ -128,11 +117,11 @@ def diagnose_command(
     )
     found = pairs.conflicts(n_clusters, time_limit=None if math.isinf(seconds) else seconds)
     if output is not None:
-        _write(output, found.cleaned(pairs), int(one_based))
+        _write(output, found.cleaned(pairs), files.base)
     to_stdout(
         json.dumps(_document(found, locations), allow_nan=False) + "\n"
         if as_json
-        else _describe(found, locations, int(one_based), None if show_all else _MAX_SHOWN)
+        else _describe(found, locations, files.base, None if show_all else _MAX_SHOWN)
     )
     if found.feasible:
         return ExitCode.GAP_REACHED

@@ -1,109 +1,137 @@
-"""From the files named on the command line to a `Problem`."""
+"""Input files named on the command line, and the `Problem` that they state."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 
-import numpy as np
-from numpy.typing import NDArray
-
+from certikmeans._numbers import count
+from certikmeans.cli.parameters import INPUT, PAIRS, FieldOptions
 from certikmeans.cli.process import with_option_names
 from certikmeans.errors import InputError
-from certikmeans.problem import Problem
-from certikmeans.problem.constraints import Constraints
-from certikmeans.problem.io import (
-    PointTable,
-    read_links,
-    read_partial_labels,
-    read_points,
-    read_weights,
-)
-from certikmeans.problem.io.text import format_list, quote
-from certikmeans.report.numbers import count
+
+# Nothing heavy is imported above: this module is loaded before every command, also for --help.
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from certikmeans.problem import Problem
+    from certikmeans.problem.constraints import Constraints
+    from certikmeans.problem.io import PointTable
+
+STANDARD_STREAM = Path("-")
 
 
-@final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class PairFiles:
-    """The files of pairs that were named on the command line."""
+    """Files of pairs.
 
-    must_link: Sequence[Path] = ()
-    cannot_link: Sequence[Path] = ()
-    constraints: Sequence[Path] = ()
-    partial_labels: Path | None = None
-    one_based: bool = False
+    Parameters
+    ----------
+    must_link : tuple of Path
+        Pairs that share a cluster: two indices per line; or groups, 'i j k ...' per line. May be
+        given several times.
+    cannot_link : tuple of Path
+        Pairs in different clusters: two indices per line. May be given several times.
+    constraints : tuple of Path
+        Pairs of both kinds: 'ML i j' and 'CL i j'; 'i j 1' and 'i j -1'; or JSON,
+        {"ml": [[0, 1]], "cl": [[1, 2]], "groups": [[3, 4, 5]]}, every key optional. May be
+        given several times.
+    partial_labels : Path or None
+        Labels known for some points, one per line, empty or -1 if unknown: points with equal
+        labels must link, points with different labels cannot link.
+    one_based : bool
+        Pair files count points from 1. Results count from 0.
+    """
 
-    @classmethod
-    def of(
-        cls,
-        must_link: Sequence[Path] | None,
-        cannot_link: Sequence[Path] | None,
-        constraints: Sequence[Path] | None,
-        partial_labels: Path | None,
-        one_based: bool,
-    ) -> PairFiles:
-        """From the options: None for one that was not given."""
-        return cls(must_link or (), cannot_link or (), constraints or (), partial_labels, one_based)
+    must_link: tuple[Path, ...] = field(default=(), metadata={"metavar": "F", "panel": PAIRS})
+    cannot_link: tuple[Path, ...] = field(default=(), metadata={"metavar": "F", "panel": PAIRS})
+    constraints: tuple[Path, ...] = field(default=(), metadata={"metavar": "F", "panel": PAIRS})
+    partial_labels: Path | None = field(default=None, metadata={"metavar": "F", "panel": PAIRS})
+    one_based: bool = field(default=False, metadata={"flags": ("--one-based",), "panel": PAIRS})
 
-    def named(self) -> list[Path]:
-        """Return those that were named."""
+    @property
+    def base(self) -> int:
+        """The number of the first point in messages."""
+        return int(self.one_based)
+
+    def paths(self) -> list[Path]:
+        """Return every file that was named."""
         labels = [] if self.partial_labels is None else [self.partial_labels]
         return [*self.must_link, *self.cannot_link, *self.constraints, *labels]
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """What was named on the command line."""
+@dataclass(frozen=True, kw_only=True)
+class Inputs(PairFiles):
+    """All input files, and how to read them.
 
-    data: Path
-    n_clusters: int | None = None
-    pairs: PairFiles = PairFiles()
-    start_labels: Path | None = None
-    labels_column: str | None = None
-    weights: Path | None = None
-    header: str = "auto"
-    columns: Sequence[str] = ()
-    drop: Sequence[str] = ()
+    Parameters
+    ----------
+    data : Path
+        The points: CSV or other text, .npy, .npz, .parquet.
+    n_clusters : int or None
+        Number of clusters. May be left out if DATA states it.
+    labels_column : str or None
+        A column of DATA that holds known classes: not a feature; `solve` compares it with the
+        clusters.
+    start_labels : Path or None
+        A labelling to start from, one cluster number per line.
+    weights : Path or None
+        Weights of the points, one per line; by default all are 1.
+    header : str
+        What the first line of DATA is: none (a point), names, sizes ('n d' or 'n d k' as in
+        PC-SOS-SDP); auto decides by the lines that follow.
+    columns : tuple of str
+        The columns of DATA that are features, by name or by number from 0, separated by commas.
+        Others may hold anything.
+    drop : tuple of str
+        The columns of DATA that are not features, likewise.
+    """
+
+    data: Path = field(metadata={"metavar": "DATA", "argument": True})
+    n_clusters: int | None = field(
+        default=None,
+        metadata={"flags": ("-k", "--n-clusters"), "metavar": "K", "panel": INPUT},
+    )
+    labels_column: str | None = field(default=None, metadata={"metavar": "NAME", "panel": INPUT})
+    start_labels: Path | None = field(default=None, metadata={"metavar": "F", "panel": INPUT})
+    weights: Path | None = field(default=None, metadata={"metavar": "F", "panel": INPUT})
+    header: str = field(default="auto", metadata={"metavar": "KIND", "panel": INPUT})
+    columns: tuple[str, ...] = field(default=(), metadata={"metavar": "NAMES", "panel": INPUT})
+    drop: tuple[str, ...] = field(default=(), metadata={"metavar": "NAMES", "panel": INPUT})
 
     def check_command(self, certificate: Path) -> str:
         """Return the command that checks a certificate about these inputs."""
         words = ["certikmeans", "check", str(certificate), "--data", str(self.data)]
         if self.n_clusters is not None:
             words += ["-k", str(self.n_clusters)]
-        for option, values in (
-            ("--must-link", self.pairs.must_link),
-            ("--cannot-link", self.pairs.cannot_link),
-            ("--constraints", self.pairs.constraints),
-            ("--columns", self.columns),
-            ("--drop", self.drop),
-        ):
-            for value in values:
-                words += [option, str(value)]
-        for option, one in (
-            ("--partial-labels", self.pairs.partial_labels),
-            ("--labels-column", self.labels_column),
-            ("--weights", self.weights),
-            ("--header", None if self.header == "auto" else self.header),
-        ):
-            if one is not None:
-                words += [option, str(one)]
-        return shlex.join(words + ["--one-based"] * self.pairs.one_based)
+        several = ("must_link", "cannot_link", "constraints", "columns", "drop")
+        for name in (*several, "partial_labels", "labels_column", "weights", "header"):
+            value = getattr(self, name)
+            if name == "header" and value == "auto":
+                continue
+            for one in value if name in several else [value] * (value is not None):
+                words += [f"--{name.replace('_', '-')}", str(one)]
+        return shlex.join(words + ["--one-based"] * self.one_based)
 
-    def named(self) -> list[Path]:
-        """Return every file."""
-        others = (self.start_labels, self.weights)
-        return [self.data, *self.pairs.named(), *(path for path in others if path is not None)]
+    def paths(self) -> list[Path]:
+        """Return every file that was named."""
+        others = [path for path in (self.start_labels, self.weights) if path is not None]
+        return [self.data, *super().paths(), *others]
+
+
+InputOptions = Annotated[Inputs, FieldOptions(Inputs)]
+PairOptions = Annotated[PairFiles, FieldOptions(PairFiles)]
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedInputs:
-    """What the files contain."""
+    """Contents of the input files."""
 
     problem: Problem
     classes: NDArray[Any] | None  # as PointTable.labels
@@ -112,13 +140,15 @@ class LoadedInputs:
     notes: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        """Say in one line what was read, after a line for everything that was a guess."""
+        """Describe in one line what was read, after the notes of the readers."""
+        from certikmeans.problem.io.text import format_list
+
         problem = self.problem
-        named = f" ({format_list(self.feature_names, limit=8)})" if self.feature_names else ""
-        weighted = "" if np.all(problem.weights == 1.0) else "weighted "
+        names = f" ({format_list(self.feature_names, limit=8)})" if self.feature_names else ""
+        weighted = "" if (problem.weights == 1.0).all() else "weighted "
         return (
             f"{format_notes(self.notes)}read {count(problem.n_points, f'{weighted}point')} with "
-            f"{count(problem.n_features, 'feature')}{named}, "
+            f"{count(problem.n_features, 'feature')}{names}, "
             f"{count(len(problem.must_link), 'must-link')} and "
             f"{count(len(problem.cannot_link), 'cannot-link')}; "
             f"looking for {count(problem.n_clusters, 'cluster')}"
@@ -126,17 +156,27 @@ class LoadedInputs:
 
 
 def format_notes(notes: Sequence[str]) -> str:
-    """A line for everything that was a guess."""
+    """Format notes about assumptions of the readers, one per line."""
     return "".join(f"note: {with_option_names(note)}\n" for note in notes)
+
+
+def reject_standard_input(paths: Iterable[Path]) -> None:
+    """Reject ``-`` as the name of an input."""
+    if STANDARD_STREAM in paths:
+        raise InputError(
+            "-: standard input is not read",
+            hint="name a file; /dev/stdin is one on most systems",
+        )
 
 
 def load(inputs: Inputs) -> LoadedInputs:
     """Read every file and check them against each other."""
-    table = read_table(
-        inputs.data, inputs.labels_column, inputs.header, inputs.columns, inputs.drop
-    )
+    from certikmeans.problem import Problem
+    from certikmeans.problem.io import read_weights
+
+    table = read_table(inputs)
     n_points = len(table.points)
-    pairs = read_pairs(inputs.pairs, n_points)
+    pairs = read_pairs(inputs, n_points)
     n_clusters = inputs.n_clusters if inputs.n_clusters is not None else table.n_clusters_hint
     if n_clusters is None:
         raise InputError(
@@ -155,24 +195,29 @@ def load(inputs: Inputs) -> LoadedInputs:
     )
     start = None
     if inputs.start_labels is not None:
-        start = _start_labels(inputs.start_labels, n_points)
+        start = _read_start_labels(inputs.start_labels, n_points)
     return LoadedInputs(problem, table.labels, start, table.feature_names, table.notes)
 
 
-def read_table(
-    data: Path,
-    labels_column: str | None,
-    header: str,
-    columns: Sequence[str] | None = None,
-    drop: Sequence[str] | None = None,
-) -> PointTable:
+def read_table(inputs: Inputs) -> PointTable:
     """Read the points."""
-    kind: Any = header  # the reader says what is wrong with it
-    return read_points(data, label_column=labels_column, header=kind, columns=columns, drop=drop)
+    from certikmeans.problem.io import read_points
+
+    kind: Any = inputs.header  # checked by the reader
+    return read_points(
+        inputs.data,
+        label_column=inputs.labels_column,
+        header=kind,
+        columns=inputs.columns,
+        drop=inputs.drop,
+    )
 
 
 def read_pairs(files: PairFiles, n_points: int) -> Constraints:
     """Collect the pairs of all files; each file is checked alone, so that errors name its lines."""
+    from certikmeans.problem.constraints import Constraints
+    from certikmeans.problem.io import read_links, read_partial_labels
+
     kinds: tuple[tuple[Sequence[Path], Literal["must", "cannot"] | None], ...] = (
         (files.must_link, "must"),
         (files.cannot_link, "cannot"),
@@ -189,8 +234,11 @@ def read_pairs(files: PairFiles, n_points: int) -> Constraints:
     return pairs
 
 
-def _start_labels(path: Path, n_points: int) -> NDArray[np.int64]:
+def _read_start_labels(path: Path, n_points: int) -> NDArray[np.int64]:
     """Read a complete labelling; whether it respects the pairs is checked by the solver."""
+    from certikmeans.problem.io import read_partial_labels
+    from certikmeans.problem.io.text import quote
+
     labels = read_partial_labels(path)
     if len(labels) != n_points:
         raise InputError(

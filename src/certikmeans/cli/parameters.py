@@ -1,123 +1,174 @@
-"""Command-line options shared by several commands, their parsing and validation."""
+"""Command-line parameters: options generated from dataclasses, their parsing, the help page."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
 import math
-import os
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
-from typing import Annotated, Any, final
+from typing import Annotated, Any, TypeVar, final, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from certikmeans._atomic import is_special, open_beside
 from certikmeans.errors import Argument, InputError, Message
+from certikmeans.options import Options
+
+T = TypeVar("T")
 
 # Options are listed under these titles, in this order.
 INPUT, PAIRS, PROOF, LIMITS, OUTPUT = "Input", "Pairs", "Proof", "Limits", "Output"
 PANELS = (INPUT, PAIRS, PROOF, LIMITS, OUTPUT)
 
-MustLink = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="F",
-        rich_help_panel=PAIRS,
-        help="Pairs that share a cluster: two indices per line; or groups, 'i j k ...' per line. "
-        "May be given several times.",
-    ),
-]
-CannotLink = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="F",
-        rich_help_panel=PAIRS,
-        help="Pairs in different clusters: two indices per line. May be given several times.",
-    ),
-]
-ConstraintFile = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--constraints",
-        metavar="F",
-        rich_help_panel=PAIRS,
-        help="Pairs of both kinds: 'ML i j' and 'CL i j'; 'i j 1' and 'i j -1'; or JSON, "
-        '{"ml": [[0, 1]], "cl": [[1, 2]], "groups": [[3, 4, 5]]}, every key optional. '
-        "May be given several times.",
-    ),
-]
-PartialLabels = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="F",
-        rich_help_panel=PAIRS,
-        help="Labels known for some points, one per line, empty or -1 if unknown: "
-        "equal ones must, different ones cannot link.",
-    ),
-]
-OneBased = Annotated[
-    bool,
-    typer.Option(
-        "--one-based",
-        rich_help_panel=PAIRS,
-        help="Pair files count points from 1. Results count from 0.",
-    ),
-]
-Weights = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="F",
-        rich_help_panel=INPUT,
-        help="Weights of the points, one per line; without, all are 1.",
-    ),
-]
-HeaderKind = Annotated[
-    str,
-    typer.Option(
-        "--header",
-        metavar="KIND",
-        rich_help_panel=INPUT,
-        help="What the first line of DATA is: none (a point), names, sizes ('n d' or 'n d k' as "
-        "in PC-SOS-SDP); auto tells from what follows.",
-    ),
-]
-LabelsColumn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        rich_help_panel=INPUT,
-        help="A column of DATA that holds known classes: not a feature; `solve` compares "
-        "it with the clusters.",
-    ),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAMES",
-        rich_help_panel=INPUT,
-        help="The columns of DATA that are features, by name or by number from 0, separated by "
-        "commas. Others may hold anything.",
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAMES",
-        rich_help_panel=INPUT,
-        help="The columns of DATA that are not features, likewise.",
-    ),
-]
 AsJson = Annotated[
     bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print the result as JSON.")
 ]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", rich_help_panel=OUTPUT, help="No progress, no summary.")
+]
 
-STANDARD_STREAM = Path("-")
+
+class OptionGroup(ABC):
+    """Several options that a command takes as one argument; see `expand_groups`."""
+
+    @abstractmethod
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield a keyword parameter for every option, with its annotation for typer."""
+
+    @abstractmethod
+    def build(self, values: Mapping[str, Any]) -> Any:
+        """Return the argument of the command from the values of all options."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FieldOptions(OptionGroup):
+    """The fields of a dataclass as options; help texts come from its docstring.
+
+    The metadata of a field may hold ``flags``, ``metavar``, ``panel``, ``choices`` and ``more``, a
+    sentence for the command line alone. A field without metadata is no option.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+    only : sequence of str
+        Names of the fields to use; by default all with metadata.
+    parsers : mapping
+        Functions that turn the text of an option into the value of its field.
+    overrides : mapping
+        Parameters of typer for fields that a command declares differently.
+    """
+
+    kind: type
+    only: Sequence[str] = ()
+    parsers: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+    def _fields(self) -> list[dataclasses.Field[Any]]:
+        every = dataclasses.fields(self.kind)
+        return [one for one in every if one.metadata and (not self.only or one.name in self.only)]
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield a keyword parameter for every field."""
+        types = get_type_hints(self.kind)
+        descriptions: dict[str, str] = {}
+        for base in reversed(self.kind.__mro__[:-1]):
+            descriptions |= parameter_descriptions(base)
+        for one in self._fields():
+            annotation, default = types[one.name], one.default
+            if get_origin(annotation) is tuple:  # typer collects repeated options in a list
+                annotation, default = list[get_args(annotation)[0]] | None, None  # type: ignore[misc]
+            elif one.name in self.parsers:
+                annotation = str | None if default is None else str
+                default = None if default is None else str(default)
+            info = self.overrides.get(one.name) or _typer_info(one, descriptions[one.name])
+            yield inspect.Parameter(
+                one.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if default is dataclasses.MISSING else default,
+                annotation=Annotated[annotation, info],
+            )
+
+    def build(self, values: Mapping[str, Any]) -> Any:
+        """Return an instance of the dataclass."""
+        arguments = {}
+        for one in self._fields():
+            value = values[one.name]
+            if isinstance(one.default, tuple):
+                value = tuple(value or ())
+            elif one.name in self.parsers and value is not None:
+                value = self.parsers[one.name](value)
+            arguments[one.name] = value
+        return self.kind(**arguments)
+
+
+def _typer_info(one: dataclasses.Field[Any], description: str) -> Any:
+    known = one.metadata
+    choices = f"One of {', '.join(known['choices'])}." if "choices" in known else ""
+    text = " ".join(filter(None, (description, choices, known.get("more"))))
+    shared: dict[str, Any] = {"help": text, "metavar": known.get("metavar")}
+    if known.get("argument"):
+        return typer.Argument(**shared, show_default=False)
+    return typer.Option(*known.get("flags", ()), **shared, rich_help_panel=known.get("panel"))
+
+
+def parameter_descriptions(documented: Any) -> dict[str, str]:
+    """Return the descriptions in the section of parameters of a numpydoc docstring.
+
+    >>> parameter_descriptions(Options)["seed"]
+    'Seed of all random choices.'
+    """
+    lines = (inspect.getdoc(documented) or "").splitlines()
+    found: dict[str, str] = {}
+    for line in lines[lines.index("Parameters") + 2 :]:
+        if not line:
+            break
+        if line.startswith(" "):
+            name = next(reversed(found))
+            found[name] = f"{found[name]} {line.strip()}".strip().replace("``", "")
+        else:
+            found[line.split(" : ")[0]] = ""
+    return found
+
+
+def expand_groups(command: Callable[..., T]) -> Callable[..., T]:
+    """Replace every parameter annotated with an `OptionGroup` by the options of the group."""
+    hints = get_type_hints(command, include_extras=True)
+    names = list(inspect.signature(command).parameters)
+    groups: dict[str, OptionGroup] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        extras = getattr(hints[name], "__metadata__", ())
+        group = next((one for one in extras if isinstance(one, OptionGroup)), None)
+        if group is None:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(parameter.replace(annotation=hints[name], kind=kind))
+        else:
+            groups[name] = group
+            parameters.extend(group.parameters())
+    expanded = inspect.Signature(parameters)
+
+    @functools.wraps(command)
+    def run(**given: Any) -> T:
+        bound = expanded.bind(**given)
+        bound.apply_defaults()
+        values = dict(bound.arguments)
+        values |= {name: group.build(values) for name, group in groups.items()}
+        return command(**{name: values[name] for name in names})
+
+    run.__signature__ = expanded  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
 
 
 def parse_seconds(text: str) -> float:
-    """Read a time limit; infinite if it is switched off.
+    """Parse a time limit; infinite if it is switched off.
 
     >>> parse_seconds("90"), parse_seconds("none"), parse_seconds("0")
     (90.0, inf, inf)
@@ -135,7 +186,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_fraction(text: str, name: str = "gap") -> float:
-    """Read a gap or a slack, a share or with a percent sign; others say which are too large.
+    """Parse a fraction, which may be given in per cent; the range is checked elsewhere.
 
     >>> parse_fraction("0.01"), parse_fraction("1%"), parse_fraction("0.1 %")
     (0.01, 0.01, 0.001)
@@ -152,34 +203,48 @@ def parse_fraction(text: str, name: str = "gap") -> float:
 
 
 def parse_slack(text: str) -> float:
-    """Read a slack, before anything takes long."""
+    """Parse a slack and check its range."""
     from certikmeans.certainty.report import validate_slack
 
     return validate_slack(parse_fraction(text, "slack"))
 
 
-def reject_standard_input(paths: list[Path]) -> None:
-    """Refuse ``-`` as the name of an input."""
-    if STANDARD_STREAM in paths:
-        raise InputError(
-            "-: standard input is not read",
-            hint="name a file; /dev/stdin is one on most systems",
-        )
+def _parse_jobs(text: str) -> Any:
+    """Parse a number of threads; the range is checked by `Options`."""
+    try:
+        return None if int(text) == -1 else int(text)
+    except ValueError:
+        return text
 
 
-# How commands are parsed and described, where typer's own way does not do.
+_PARSERS: dict[str, Callable[[str], Any]] = {"gap": parse_fraction, "jobs": _parse_jobs}
+SolverOptions = Annotated[Options, FieldOptions(Options, parsers=_PARSERS)]
+# Commands that analyse a solution take fewer options than the one that finds it.
+BasicSolverOptions = Annotated[
+    Options, FieldOptions(Options, only=("gap", "time_limit", "jobs", "seed"), parsers=_PARSERS)
+]
+DEFAULT_SLACK = "0.001"
+Slack = Annotated[
+    str,
+    typer.Option(
+        metavar="S",
+        rich_help_panel=PROOF,
+        help="Certainty covers all labellings that cost at most this fraction more than the one "
+        "found: 0.001, or with a percent sign, 0.1%.",
+    ),
+]
 
 
 @final
 class StrictCommand(TyperCommand):
-    """A command that refuses a second value for the same option, and lists options by topic.
+    """A command that rejects a second value for the same option, and lists options by topic.
 
     Of two values for one option, one would be lost silently. The topics are typer's panels,
-    written as plain text: that needs no library which takes longer to load than the page to read.
+    written as plain text, since rich takes long to import.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Look at the order of the options first, then parse as usual."""
+        """Reject repeated options, then parse as usual."""
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for option, times in Counter(order).items():
             if not isinstance(option, TyperOption) or option.is_flag or option.multiple:
@@ -204,56 +269,3 @@ class StrictCommand(TyperCommand):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
-
-
-# Output files: refused before the run if they cannot be written.
-
-
-def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = ()) -> None:
-    """Raise unless every output can be written without destroying something.
-
-    Asked before the run starts: a typing error in a path must not cost an hour's result.
-    """
-    taken = {_identity(path): f"{path}: is an input of this run" for path in inputs}
-    for path in outputs:
-        if _identity(path) in taken:
-            raise InputError(taken[_identity(path)], hint="choose another name for the output")
-        taken[_identity(path)] = f"{path}: is named twice as an output"
-        _check_output(path)
-
-
-def _identity(path: Path) -> str:
-    return os.path.realpath(path)
-
-
-def _check_output(path: Path) -> None:
-    try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        pass  # said below, or to be created
-    except OSError as error:
-        name = str(path) if len(str(path)) <= 60 else str(path)[:60] + "..."
-        raise InputError(
-            f"{name}: cannot be written ({error.strerror})", hint="choose another name"
-        ) from error
-    if path.is_dir():
-        raise InputError(f"{path}: is a directory", hint="name a file inside it")
-    folder = path.parent
-    if not folder.is_dir():
-        raise InputError(
-            f"{path}: the directory {str(folder)!r} does not exist",
-            hint="create it first, or correct the path",
-        )
-    if path.exists() and not os.access(path, os.W_OK):
-        raise InputError(f"{path}: is write-protected", hint="choose another name")
-    if is_special(path):
-        return
-    try:
-        beside, descriptor = open_beside(path)
-        os.close(descriptor)
-        beside.unlink()
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror})",
-            hint=f"choose a directory in which files can be created, not {str(folder)!r}",
-        ) from error

@@ -1,10 +1,10 @@
-"""Exit codes, error messages, standard streams, signals and memory limits of the process."""
+"""Exit codes, error messages, standard streams and signals of the process."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import mmap
+import inspect
 import os
 import signal
 import sys
@@ -25,7 +25,7 @@ P = ParamSpec("P")
 
 
 class ExitCode(IntEnum):
-    """What the exit code of the process means."""
+    """Exit codes of the process."""
 
     GAP_REACHED = 0
     STOPPED_EARLY = 1
@@ -38,7 +38,7 @@ class ExitCode(IntEnum):
 
 
 def exit_code_for(status: Status) -> ExitCode:
-    """Return the code for what was proven.
+    """Return the exit code for a status.
 
     >>> exit_code_for(Status.FEASIBLE)
     <ExitCode.STOPPED_EARLY: 1>
@@ -55,7 +55,7 @@ def exit_code_for(status: Status) -> ExitCode:
 
 
 def install_warning_format() -> None:
-    """Have our own warnings look like everything else on standard error."""
+    """Print warnings of this package in the format of the other messages on standard error."""
     usual = warnings.showwarning
 
     def show(message: Any, category: type[Warning], *more: Any, **others: Any) -> None:
@@ -68,7 +68,7 @@ def install_warning_format() -> None:
 
 
 def with_exit_codes(command: Callable[P, ExitCode]) -> Callable[P, None]:
-    """Wrap a command: its return value and its errors become exit codes."""
+    """Wrap a command so that its return value and its errors become exit codes."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -78,26 +78,22 @@ def with_exit_codes(command: Callable[P, ExitCode]) -> Callable[P, None]:
             show_error(error.message, error.hint)
             code = ExitCode.BAD_INPUT
         except MemoryError as error:
-            code = _report_out_of_memory(error)
+            detail = f" ({error})" if str(error) else ""
+            show_error(f"not enough memory{detail}", "try a smaller input or a larger machine")
+            code = ExitCode.BAD_INPUT
         except KeyboardInterrupt:
             show_error("interrupted before there was a result")
             code = ExitCode.ABORTED
-        except Exception as error:
-            if isinstance(error, ImportError | OSError) and memory_is_limited():
-                # A library that does not fit under a limit (ulimit -v) cannot be loaded.
-                raise typer.Exit(int(_report_out_of_memory(error))) from error
+        except Exception:
             to_stderr(traceback.format_exc())
             show_error("this is a bug in certikmeans", "please report it with the lines above")
             code = ExitCode.BUG
         raise typer.Exit(int(code))
 
+    # Not all versions of Python copy these.
+    run.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
+    run.__annotations__ = command.__annotations__
     return run
-
-
-def _report_out_of_memory(error: Exception) -> ExitCode:
-    said = f" ({error})" if str(error) else ""
-    show_error(f"not enough memory{said}", "try a smaller input, a larger machine or limit")
-    return ExitCode.BAD_INPUT
 
 
 def show_error(message: str, hint: str | None = None) -> None:
@@ -108,12 +104,12 @@ def show_error(message: str, hint: str | None = None) -> None:
 
 
 def _truncate(text: str, limit: int = 4000) -> str:
-    """Whatever a file holds, a message stays readable."""
+    """Limit the length of a message, which may quote a file."""
     return text if len(text) <= limit else text[:limit] + " ..."
 
 
 def to_stderr(text: str) -> None:
-    """Write to stderr; if nobody listens any more, that is no reason to fail."""
+    """Write to stderr; a closed stream is no error."""
     if sys.stderr is None:
         return
     try:
@@ -124,7 +120,7 @@ def to_stderr(text: str) -> None:
 
 
 def to_stdout(text: str) -> None:
-    """Write to stdout. A reader that went away (``| head``) has had enough: no error."""
+    """Write to stdout; a reader that has closed the pipe (``| head``) is no error."""
     if sys.stdout is None:
         raise _stdout_error("it is closed")
     try:
@@ -140,14 +136,14 @@ def to_stdout(text: str) -> None:
 def _stdout_error(why: str) -> InputError:
     return InputError(
         f"standard output could not be written ({why})",
-        hint="files that were asked for are written all the same",
+        hint="output files are not affected",
     )
 
 
 def install_sigterm_handler() -> None:
-    """Say so if the process is told to end before a command takes care of that itself.
+    """Report SIGTERM until a command installs its own handler.
 
-    Not by an exception: libraries that are being imported may swallow it.
+    Without raising an exception, which libraries that are being imported may suppress.
     """
     if threading.current_thread() is threading.main_thread() and (
         signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
@@ -162,10 +158,10 @@ def _terminated(number: int, frame: FrameType | None) -> None:
 
 
 def redirect_closed_streams() -> None:
-    """Point closed standard streams at nothing.
+    """Redirect closed standard streams to the null device.
 
-    Otherwise the next file to be opened gets their number, and what a C library prints goes
-    into it. Python's own ``sys.stdout`` stays None.
+    Otherwise the next file that is opened gets their number, and output of C libraries goes
+    into it. ``sys.stdout`` stays None.
     """
     for number in range(3):
         try:
@@ -177,55 +173,6 @@ def redirect_closed_streams() -> None:
 def _redirect_to_devnull(descriptor: int) -> None:
     # Otherwise the interpreter complains when it flushes the stream at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-
-
-# Memory limits (``ulimit -v``), under which linear algebra may wait for ever.
-#
-# OpenBLAS takes buffers of its own when it is first used, and more with every thread. Where they are
-# not to be had it tries again without end, inside a call that no signal interrupts. So under a limit
-# it gets one thread, and its buffers before anything else is taken. LLVM, without which no kernel
-# runs, ends the process where it finds no room. If there is too little for both and for a small
-# problem, the run ends before it begins.
-
-# Two copies of OpenBLAS, that of numpy and that of scipy; LLVM; kernels; a small problem. Address
-# space, not memory: with a limit of 550 MB a run of 400 points is aborted, with 620 MB it ends.
-_ROOM = 512 << 20
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-
-
-def memory_is_limited() -> bool:
-    """Whether the address space of this process has a limit."""
-    try:
-        import resource
-    except ImportError:  # not on this system
-        return False
-    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
-
-
-def use_one_thread_if_memory_limited() -> None:
-    """Ask for one thread of linear algebra, before it is loaded."""
-    if memory_is_limited():
-        for name in _THREADS:
-            os.environ.setdefault(name, "1")
-
-
-def reserve_buffers_if_memory_limited() -> None:
-    """Have linear algebra take its buffers now; an `InputError` if there is no room."""
-    if not memory_is_limited():
-        return
-    try:
-        mmap.mmap(-1, _ROOM).close()
-    except (OSError, ValueError) as error:
-        raise InputError(
-            "there is not enough memory to begin with",
-            hint=f"raise the limit (ulimit -v) by {_ROOM >> 10} kilobytes, or lift it",
-        ) from error
-    import numpy as np
-    from scipy.linalg import eigh
-
-    matrix = np.eye(64)
-    np.linalg.eigh(matrix @ matrix)
-    eigh(matrix, subset_by_index=(0, 3))
 
 
 # Messages of the library mention arguments of Python; the command line prints its options instead.

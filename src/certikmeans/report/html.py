@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._numbers import count, duration, percent, rounded_down, rounded_up
 from certikmeans.certainty import Certainty
 from certikmeans.problem import Problem
 from certikmeans.report import svg
 from certikmeans.report.certainty import certainty_html
-from certikmeans.report.numbers import count, duration, percent, rounded_down, rounded_up
 from certikmeans.report.plot_data import CANNOT_LINK_COLOR, MUST_LINK_COLOR, cluster_color
 from certikmeans.report.summary import proven_statement
 from certikmeans.report.trace import Trace

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._numbers import count, percent, rounded_down, rounded_up
 from certikmeans.errors import InputError, MissingExtraError
 from certikmeans.problem import Problem
 from certikmeans.report.certainty import draw_certainty
-from certikmeans.report.numbers import count, percent, rounded_down, rounded_up
 from certikmeans.report.plot_data import (
     BOUND_COLOR,
     CANNOT_LINK_COLOR,

@@ -1,4 +1,4 @@
-"""Live progress on a terminal, occasional plain lines elsewhere. Listeners, nothing more."""
+"""Progress displays: live on a terminal, occasional plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import contextlib
 import math
 import os
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO, final
 
-from certikmeans._jit.compile_events import KernelCompilation
+from certikmeans._jit.compile_events import KernelCompilation, watch_compilation
+from certikmeans._numbers import count, duration, percent, rounded_down, rounded_up
 from certikmeans.events import (
     BoundImproved,
     BoundProgress,
@@ -24,7 +24,6 @@ from certikmeans.events import (
     StageStarted,
     TreeProgress,
 )
-from certikmeans.report.numbers import count, duration, percent, rounded_down, rounded_up
 from certikmeans.tolerances import relative_gap
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ _REFRESHES_PER_SECOND = 8
 
 @final
 class ProgressState:
-    """What the events so far amount to.
+    """State of a run according to its events so far.
 
     Examples
     --------
@@ -62,7 +61,7 @@ class ProgressState:
         self.finished: Finished | None = None
 
     def update(self, event: Event) -> None:
-        """Take ``event`` into account."""
+        """Update the state by ``event``."""
         match event:
             case StageStarted():
                 self.stage = event.stage
@@ -87,7 +86,7 @@ class ProgressState:
                 pass
 
     def activity(self) -> str:
-        """Return the stage and how far it is."""
+        """Return the stage and its progress."""
         if self.finished is not None:
             return f"finished, {self.finished.result.status}"
         if self.stage == "heuristics" and self.heuristic is not None:
@@ -103,7 +102,7 @@ class ProgressState:
         return self.stage
 
     def sizes(self) -> str:
-        """Return the size of the reduced problem; empty until presolve is done."""
+        """Return the size of the reduced problem; empty before presolve is done."""
         if self.presolve is None:
             return ""
         text = f"{count(self.presolve.n_points, 'point')}, {count(self.presolve.n_groups, 'group')}"
@@ -115,7 +114,7 @@ class ProgressState:
         return text
 
     def values(self) -> str:
-        """Return incumbent, bound and gap as far as they are known."""
+        """Return the known ones of incumbent, bound and gap."""
         parts = []
         if math.isfinite(self.cost):
             parts.append(f"cost {rounded_up(self.cost, _DIGITS)}")
@@ -126,43 +125,53 @@ class ProgressState:
         return ", ".join(parts)
 
 
-class ProgressDisplay(ABC):
-    """A listener that is also a context: whatever it draws is cleared up on leaving.
+class ProgressDisplay:
+    """A listener for the events of a run that is also a context; this base class shows nothing.
 
-    Losing the terminal must not lose the run: an output error makes it fall silent.
+    While entered, it is notified of kernels being compiled. An output error silences a display and
+    never ends the run.
     """
 
-    @abstractmethod
-    def __call__(self, event: Event) -> None: ...
+    def __init__(self) -> None:
+        self._watch = contextlib.ExitStack()
 
-    @abstractmethod
+    def __call__(self, event: Event) -> None:
+        """Show ``event``."""
+
     def announce(self, message: str) -> None:
         """Show ``message`` soon. Called from a signal handler: must not wait for a lock."""
 
-    @abstractmethod
-    def compiling(self, progress_event: KernelCompilation) -> None:
-        """Say that a kernel is being compiled. Called from any thread: must not wait for a lock."""
+    def compiling(self, event: KernelCompilation) -> None:
+        """Show that a kernel is being compiled. Called from any thread: must not wait for a lock."""
 
-    @abstractmethod
     def restore_terminal(self) -> None:
         """Undo what would outlive an abrupt end of the process."""
 
     def __enter__(self) -> Self:
+        self._watch.enter_context(watch_compilation(self.compiling))
         return self
 
-    @abstractmethod
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        self._watch.close()
 
 
-def make_progress(stream: TextIO | None, *, quiet: bool = False) -> ProgressDisplay:
-    """Choose how to show progress on ``stream``: silent, live, or as plain lines."""
+def make_progress(
+    stream: TextIO | None,
+    *,
+    quiet: bool = False,
+    on_compile: Callable[[KernelCompilation], None] | None = None,
+) -> ProgressDisplay:
+    """Return a display for ``stream``: silent, live on a terminal, or plain lines.
+
+    A silent display calls ``on_compile`` when a kernel is compiled.
+    """
     if quiet or stream is None:
-        return SilentProgress()
+        return SilentProgress(on_compile)
     if stream.isatty():
         from rich.console import Console
 
@@ -174,42 +183,31 @@ def make_progress(stream: TextIO | None, *, quiet: bool = False) -> ProgressDisp
 
 @final
 class SilentProgress(ProgressDisplay):
-    """Shows nothing."""
+    """Shows nothing; may report compilation to a callback."""
 
-    def __call__(self, event: Event) -> None:
-        pass
+    def __init__(self, on_compile: Callable[[KernelCompilation], None] | None = None) -> None:
+        super().__init__()
+        self._on_compile = on_compile
 
-    def announce(self, message: str) -> None:
-        pass
-
-    def compiling(self, progress_event: KernelCompilation) -> None:
-        pass
-
-    def restore_terminal(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        pass
+    def compiling(self, event: KernelCompilation) -> None:
+        if self._on_compile is not None:
+            self._on_compile(event)
 
 
 @final
 class PlainProgress(ProgressDisplay):
-    """One line per stage and per second at most: for log files and pipes.
+    """One line per stage, at most one per second within a stage: for log files and pipes.
 
     Parameters
     ----------
     stream : text file
-        Where to write.
+        Output stream.
     clock : callable
-        Seconds; replaced in tests.
+        Returns seconds.
     """
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
         self._stream: TextIO | None = stream
         self._clock = clock
         self._last_line = -math.inf
@@ -218,7 +216,7 @@ class PlainProgress(ProgressDisplay):
 
     def __call__(self, event: Event) -> None:
         self._state.update(event)
-        if isinstance(event, StageFinished):  # the next line says what came of it
+        if isinstance(event, StageFinished):  # the next line shows its result
             return
         now = self._clock()
         always = isinstance(event, StageStarted | Finished | PresolveDone)
@@ -237,26 +235,15 @@ class PlainProgress(ProgressDisplay):
             except (OSError, ValueError):
                 self._stream = None
 
-    def compiling(self, progress_event: KernelCompilation) -> None:
+    def compiling(self, event: KernelCompilation) -> None:
         now = self._clock()
         if self._last_kernel is None:
             self.announce(FIRST_RUN_MESSAGE)
         elif now - self._last_kernel < _SECONDS_BETWEEN_KERNELS:
             return
         else:
-            self.announce(f"compiling kernel {progress_event.number} ({progress_event.kernel})")
+            self.announce(f"compiling kernel {event.number} ({event.kernel})")
         self._last_kernel = now
-
-    def restore_terminal(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        pass
 
     def _write(self, text: str) -> None:
         if self._stream is None:
@@ -275,6 +262,7 @@ class LiveProgress(ProgressDisplay):
     def __init__(self, console: Console) -> None:
         from rich.live import Live
 
+        super().__init__()
         self._console = console
         self._state = ProgressState()
         self._message = ""
@@ -290,10 +278,10 @@ class LiveProgress(ProgressDisplay):
         )
 
     def render(self) -> Text:
-        """Draw the present state. Asked for by rich at every refresh."""
+        """Return the display of the present state; called by rich at every refresh."""
         from rich.text import Text
 
-        # A shallow read of the state: the worst a race can do is to mix two moments for 0.1 s.
+        # Not synchronised: a race can at worst mix two states for 0.1 s.
         elapsed = time.monotonic() - self._started
         turn = "-\\|/"[int(elapsed * _REFRESHES_PER_SECOND) % 4]
         text = Text(no_wrap=True, overflow="ellipsis")
@@ -311,7 +299,7 @@ class LiveProgress(ProgressDisplay):
     def __enter__(self) -> Self:
         self._started = time.monotonic()
         self._live.start()
-        return self
+        return super().__enter__()
 
     def __call__(self, event: Event) -> None:
         self._compiling = ""
@@ -320,8 +308,8 @@ class LiveProgress(ProgressDisplay):
     def announce(self, message: str) -> None:
         self._message = message
 
-    def compiling(self, progress_event: KernelCompilation) -> None:
-        self._compiling = str(progress_event)
+    def compiling(self, event: KernelCompilation) -> None:
+        self._compiling = str(event)
 
     def restore_terminal(self) -> None:
         # The live display hides the cursor.
@@ -336,6 +324,7 @@ class LiveProgress(ProgressDisplay):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        super().__exit__(kind, error, traceback)
         with contextlib.suppress(OSError):
             self._live.stop()
             self._print_final_line()

@@ -6,9 +6,9 @@ import textwrap
 
 import numpy as np
 
+from certikmeans._numbers import count, duration, percent, rounded_down, rounded_up
 from certikmeans.events import PresolveDone
 from certikmeans.problem import Problem
-from certikmeans.report.numbers import count, duration, percent, rounded_down, rounded_up
 from certikmeans.result import Result
 from certikmeans.status import Status
 from certikmeans.tolerances import relative_gap

@@ -11,6 +11,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._numbers import count, percent, rounded_down, rounded_up
 from certikmeans.certainty import Certainty
 from certikmeans.problem import Problem
 from certikmeans.report.certainty import (
@@ -19,7 +20,6 @@ from certikmeans.report.certainty import (
     uncertain_points,
     visible_boxes,
 )
-from certikmeans.report.numbers import count, percent, rounded_down, rounded_up
 from certikmeans.report.plot_data import (
     BOUND_COLOR,
     CANNOT_LINK_COLOR,
