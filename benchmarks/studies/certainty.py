@@ -68,7 +68,7 @@ def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
         f"{_within(found)} With many points no single one is certain at 0.1 %: to move any one of "
         "them costs less than that. How many can move at once is bounded all the same. Where the "
         "proof is by parts of the points nothing follows "
-        "([why](../concepts/certainty.md#what-parts-of-the-points-say)).\n",
+        "([why](../concepts/certainty.md#parts-of-the-points)).\n",
         "Why it is no more:\n\n" + "\n".join(f"- {line}" for line in reasons) + "\n",
         *[f"No answer: {row.instance}, {row.stop_reason} {row.note}\n" for row in lost],
     ]
