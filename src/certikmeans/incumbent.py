@@ -1,4 +1,4 @@
-"""News of a run, in terms of the groups: what heuristics and bounds tell each other."""
+"""View of the incumbent in terms of groups, shared by heuristics and bounds."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ Labels = NDArray[np.int64]
 
 
 class IncumbentView(Protocol):
-    """Where a better labelling and a better bound are told, and the best ones are read."""
+    """Read and improve the best labelling and the best bound."""
 
     def labels(self) -> Labels:
         """Return the best labelling known; there is one from the heuristics on."""
 
     def update_incumbent(self, labels: Labels, source: str, iterations: int = 0) -> None:
-        """Tell of a proper labelling, and of the assignment steps that led to it."""
+        """Offer a feasible labelling, found in ``iterations`` assignment steps."""
 
     def update_bound(self, value: float, source: str) -> None:
-        """Tell of a proven bound of the whole."""
+        """Offer a proven bound of the whole problem."""
 
     def gap_reached(self) -> bool:
-        """Whether enough is proven."""
+        """Whether the required gap is proven."""
 
 
 class CandidateCluster(Protocol):
-    """A cluster that a bound has come across: it may be part of a better labelling."""
+    """Cluster found by a bound, which may belong to a better labelling."""
 
     @property
     def center(self) -> NDArray[np.float64]:
@@ -35,7 +35,7 @@ class CandidateCluster(Protocol):
 
     @property
     def members(self) -> NDArray[np.uint8]:
-        """1 for every group it holds, of shape (n_groups,)."""
+        """1 for every group of the cluster, of shape (n_groups,)."""
 
     @property
     def cost(self) -> float:
@@ -43,18 +43,18 @@ class CandidateCluster(Protocol):
 
 
 class NullIncumbent:
-    """For whoever works alone: nothing is known, nothing is told, nothing is enough."""
+    """Null implementation: ignores updates and never reports convergence."""
 
     def labels(self) -> Labels:
         """Return an empty labelling."""
         return np.empty(0, dtype=np.int64)
 
     def update_incumbent(self, labels: Labels, source: str, iterations: int = 0) -> None:
-        """Tell nobody."""
+        """Ignore it."""
 
     def update_bound(self, value: float, source: str) -> None:
-        """Tell nobody."""
+        """Ignore it."""
 
     def gap_reached(self) -> bool:
-        """Go on."""
+        """Return False."""
         return False

@@ -230,11 +230,9 @@ def compute_root_bound(bound: LowerBound[Any], problem: Problem) -> None:
     """Compute a bound at the root, with any feasible labels as incumbent."""
     presolved = presolve_feasible(problem)
     assert presolved.feasible_labels is not None
-    whole, ctx = (
-        Domain.root(presolved.reduced),
-        BoundContext(_FixedIncumbent(presolved.feasible_labels)),
-    )
-    bound.compute(bound.setup(make_bound_input(presolved)), whole, np.inf, StopSignal(), None, ctx)
+    whole = Domain.root(presolved.reduced)
+    ctx = BoundContext(at_root=True, incumbent=_FixedIncumbent(presolved.feasible_labels))
+    bound.compute(bound.setup(make_bound_input(presolved)), whole, np.inf, ctx)
 
 
 @final

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +13,12 @@ from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.bounds.cluster import ClusterBound
 from certikmeans.bounds.cluster.initial_point import columns_of
 from certikmeans.incumbent import NullIncumbent
+from certikmeans.parallel import TaskPool
 from certikmeans.problem.domain import Domain
 
 
 class FixedIncumbent(NullIncumbent):
-    """News that begin with given labels."""
+    """Incumbent that begins with given labels."""
 
     def __init__(self, labels, on_bound):
         self._labels = labels
@@ -30,6 +33,16 @@ class FixedIncumbent(NullIncumbent):
     def update_bound(self, value, source):
         assert source == "cluster"
         self._on_bound(value)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RootBoundContext(BoundContext):
+    """Calls ``improve`` with the columns that the bound has found."""
+
+    improve: Callable[[Any], None]
+
+    def improve_incumbent(self, clusters):
+        self.improve(clusters)
 
 
 @dataclass
@@ -60,9 +73,16 @@ def cluster_bound(
 
     bound = ClusterBound()
     state = bound.setup(BoundInput(reduced, CannotLinkAssigner(reduced, labels), target_gap))
-    ctx = BoundContext(incumbent, executor, improve_incumbent)
+    ctx = RootBoundContext(
+        stop,
+        at_root=True,
+        incumbent=incumbent,
+        pool=TaskPool(executor),
+        name="cluster",
+        improve=improve_incumbent,
+    )
     whole = Domain.root(reduced)
-    found = bound.compute(state, whole, np.inf, stop, None, ctx)
+    found = bound.compute(state, whole, np.inf, ctx)
     cost = sum(column.cost for column in columns_of(reduced, incumbent.labels()))
     required = cost - target_gap * (cost + reduced.offset)
     evidence = found.leaf.evidence

@@ -10,7 +10,7 @@ import pytest
 from sklearn.cluster import KMeans
 
 from certikmeans.assignment import make_assigner
-from certikmeans.bounds.base import BoundInput
+from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.bounds.cluster import bundle as bundle_module
 from certikmeans.bounds.cluster.bound import ClusterBound
 from certikmeans.bounds.cluster.bundle import Bundle
@@ -142,6 +142,6 @@ def test_a_part_with_as_many_clusters_as_groups_costs_nothing():
     bound = ClusterBound()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = bound.compute(bound.setup(inputs), Domain.root(done.reduced), 1.0, StopSignal())
+        found = bound.compute(bound.setup(inputs), Domain.root(done.reduced), 1.0, BoundContext())
     assert found.value == 0.0
     assert np.isfinite(found.warm_start.multipliers).all()

@@ -17,7 +17,7 @@ from certikmeans.bounds.grouped.bound import GroupedWarmStart
 from certikmeans.bounds.grouped.bundle import LagrangianDual
 from certikmeans.errors import InputError
 from certikmeans.generate import gaussian_clusters, random_pairs
-from certikmeans.incumbent import NullIncumbent
+from certikmeans.parallel import TaskPool
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.domain import Domain
@@ -26,6 +26,7 @@ from certikmeans.testing.contracts import check_bound
 from certikmeans.testing.instances import feasible_problem
 from certikmeans.testing.oracle import feasible_labellings
 from tests.bounds.box_bound import box_bound_value
+from tests.bounds.contexts import RecordingContext
 from tests.clock import timed, within
 from tests.contract.test_bounds import box_around, exact_clusters, exact_cost_if_inside
 
@@ -36,9 +37,9 @@ def reduced_of(seed, largest=6):
     return problem, presolve(problem, StopSignal())
 
 
-def value_of(bound, reduced, domain, cutoff=np.inf, warm_start=None, root=None):
+def value_of(bound, reduced, domain, cutoff=np.inf, warm_start=None, ctx=None):
     state = bound.setup(BoundInput(reduced, None))
-    return bound.compute(state, domain, cutoff, StopSignal(), warm_start, root)
+    return bound.compute(state, domain, cutoff, ctx or BoundContext(), warm_start)
 
 
 def random_part(done, rng):
@@ -107,7 +108,7 @@ def test_any_multipliers_are_valid(seed):
     nu *= rng.choice([1e-2, 1.0, 1e6])
     nu -= nu.mean(axis=0)
     warm_start = GroupedWarmStart(nu, np.full(done.reduced.n_groups, -1))
-    value = bound.compute(groups, domain, np.inf, StopSignal(), warm_start).value
+    value = bound.compute(groups, domain, np.inf, BoundContext(), warm_start).value
     check_below(value, problem, done, domain)
 
 
@@ -184,8 +185,8 @@ def test_same_value_for_any_number_of_workers():
     alone = value_of(GroupedBound(max_evaluations=3), reduced, root)
     for workers in (1, 2):
         with ThreadPoolExecutor(workers) as executor:
-            shared = BoundContext(NullIncumbent(), executor)
-            found = value_of(GroupedBound(max_evaluations=3), reduced, root, root=shared)
+            shared = BoundContext(pool=TaskPool(executor, n_threads=workers))
+            found = value_of(GroupedBound(max_evaluations=3), reduced, root, ctx=shared)
         assert found.value == alone.value
         assert np.array_equal(found.warm_start.nu, alone.warm_start.nu)
 
@@ -207,8 +208,9 @@ def test_what_was_cut_short_is_not_kept(monkeypatch):
     reduced, compute = instance().reduced, LagrangianDual.compute
     bound = GroupedBound()
     state, whole = bound.setup(BoundInput(reduced, None)), Domain.root(reduced)
+    full = bound.compute(state, whole, np.inf, BoundContext(at_root=True))
     for number in (1, 2, 3):
-        stop, kept, done = StopSignal(), [], []
+        stop, done = StopSignal(), []
 
         def until(self, *given, stop=stop, done=done, number=number):
             done.append(compute(self, *given))
@@ -217,10 +219,20 @@ def test_what_was_cut_short_is_not_kept(monkeypatch):
             return done[-1]
 
         monkeypatch.setattr(LagrangianDual, "compute", until)
-        root = BoundContext(NullIncumbent(), keep=kept.append)
-        bound.compute(state, whole, np.inf, stop, None, root)
+        ctx = RecordingContext(stop, at_root=True)
+        found = bound.compute(state, whole, np.inf, ctx)
         assert len(done) >= number
-        assert len(kept) == number - 1
+        assert len(ctx.checkpoints) == number - 1
+        monkeypatch.setattr(LagrangianDual, "compute", compute)
+        again = bound.compute(
+            state,
+            whole,
+            np.inf,
+            BoundContext(at_root=True),
+            found.warm_start if number > 1 else None,
+        )
+        assert again.value == full.value
+        assert again.numbers["history"] == full.numbers["history"]
 
 
 def test_ends_at_the_cutoff_and_when_stopped():
@@ -234,7 +246,7 @@ def test_ends_at_the_cutoff_and_when_stopped():
     bound = GroupedBound()
     state = bound.setup(BoundInput(reduced, None))
     for warm_start in (None, full.warm_start):
-        stopped = bound.compute(state, root, np.inf, stop, warm_start)
+        stopped = bound.compute(state, root, np.inf, BoundContext(stop), warm_start)
         assert 0.0 <= stopped.value <= full.value
 
 
@@ -301,7 +313,7 @@ def test_scip_ends_with_the_time(seconds):
     bound = GroupedBound(solver="scip")
     state = bound.setup(BoundInput(reduced, None))
     with within(seconds):
-        found = bound.compute(state, Domain.root(reduced), np.inf, StopSignal(0.5))
+        found = bound.compute(state, Domain.root(reduced), np.inf, BoundContext(StopSignal(0.5)))
     full = value_of(GroupedBound(), reduced, Domain.root(reduced))
     assert 0.0 <= found.value <= full.value
 

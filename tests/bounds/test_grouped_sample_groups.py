@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from certikmeans import solve
+from certikmeans.bounds.base import BoundContext
 from certikmeans.bounds.grouped import GroupedBound
 from certikmeans.bounds.grouped.sample_groups import make_sample_groups, size_limit
 from certikmeans.presolve.pipeline import presolve
@@ -70,6 +71,6 @@ def test_a_giant_component_is_cut_and_the_bound_stays_valid():
                 groups.starts, j, "right"
             )
     bound = GroupedBound(max_evaluations=5)
-    value = bound.compute(groups, Domain.root(done.reduced), np.inf, StopSignal()).value
+    value = bound.compute(groups, Domain.root(done.reduced), np.inf, BoundContext()).value
     best = solve(Problem.from_data(points, 3, cannot_link=chain), time_limit=20)
     assert 0.0 < value <= best.cost

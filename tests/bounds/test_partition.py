@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem
+from certikmeans.bounds.base import BoundContext
 from certikmeans.bounds.partition import partition_bound, run, scheduler
 from certikmeans.bounds.partition.part_task import (
     CompactMultipliers,
@@ -29,7 +30,9 @@ from certikmeans.bounds.partition.parts import (
 from certikmeans.bounds.partition.sizing import MIN_COARSENING, first_size, next_size, part_size
 from certikmeans.bounds.sdp.dual_bound import safe_bound
 from certikmeans.bounds.sdp.model import SdpModel
+from certikmeans.parallel import TaskPool
 from certikmeans.stop import StopSignal
+from tests.bounds.contexts import RecordingContext
 from tests.bounds.partition_cases import least_cost, random_instance, some_labels, weights_add_up
 from tests.bounds.sdp_cases import reduced_of
 
@@ -47,14 +50,12 @@ def blobs(n=120, d=6, k=3, seed=0, spread=1.0, **pairs):
 def test_below_every_labelling(seed, size):
     _, done, least = random_instance(seed)
     labels = some_labels(done, np.random.default_rng(seed))
-    reported = []
-    found = partition_bound(
-        done.reduced, labels, np.inf, StopSignal(), size=size, seed=seed, on_bound=reported.append
-    )
+    ctx = RecordingContext()
+    found = partition_bound(done.reduced, labels, np.inf, ctx, size=size, seed=seed)
     assert found.value >= 0.0
     assert Fraction(found.value) <= least
-    assert reported == sorted(set(reported))
-    assert all(Fraction(value) <= least for value in reported)
+    assert ctx.values == sorted(set(ctx.values))
+    assert all(Fraction(value) <= least for value in ctx.values)
     assert found.failures == 0
 
 
@@ -173,7 +174,7 @@ def test_small_clusters_and_outliers_are_shared():
     assert not shared_groups(done.reduced, labels, 205).any()
     parts = split_into_parts(done.reduced, labels, 50)
     assert all(np.isin(few, part.rows).all() for part in parts)
-    found = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=50)
+    found = partition_bound(done.reduced, labels, np.inf, BoundContext(), size=50)
     clusters = [done.reduced.points[labels == k] for k in range(2)]
     cost = sum(float(np.sum((mine - mine.mean(axis=0)) ** 2)) for mine in clusters)
     assert 0.97 * cost <= found.value <= cost
@@ -186,7 +187,7 @@ def test_near_the_whole_on_separated_data(shift):
     points = 9.0 * np.eye(5)[truth] + rng.normal(size=(150, 5)) + shift
     done = reduced_of(Problem.from_data(points, 3, cannot_link=[(0, 60), (61, 120)]))
     labels = done.presolve_labels(truth)
-    found = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=50)
+    found = partition_bound(done.reduced, labels, np.inf, BoundContext(), size=50)
     assert found.n_parts > 1
     cost = sum(
         ((points[truth == k] - points[truth == k].mean(axis=0)) ** 2).sum() for k in range(3)
@@ -198,33 +199,33 @@ def test_near_the_whole_on_separated_data(shift):
 def test_one_cluster_and_as_many_as_groups():
     done, _ = blobs(30, k=1)
     zeros = np.zeros(30, dtype=np.int64)
-    whole = partition_bound(done.reduced, zeros, np.inf, StopSignal(), size=30)
+    whole = partition_bound(done.reduced, zeros, np.inf, BoundContext(), size=30)
     cost = float(np.sum((done.reduced.points - done.reduced.points.mean(axis=0)) ** 2))
     assert whole.value <= cost == pytest.approx(whole.value, rel=1e-9)
-    assert 0.0 < partition_bound(done.reduced, zeros, np.inf, StopSignal(), size=10).value <= cost
+    assert 0.0 < partition_bound(done.reduced, zeros, np.inf, BoundContext(), size=10).value <= cost
     many = reduced_of(Problem.from_data(np.eye(6), 6))
-    assert partition_bound(many.reduced, np.arange(6), np.inf, StopSignal(), size=3).value == 0.0
+    assert partition_bound(many.reduced, np.arange(6), np.inf, BoundContext(), size=3).value == 0.0
     # Parts with fewer groups than clusters cost nothing, and that is what they prove.
     few, labels = blobs(20, k=8)
-    assert partition_bound(few.reduced, labels, np.inf, StopSignal(), size=5).value >= 0.0
+    assert partition_bound(few.reduced, labels, np.inf, BoundContext(), size=5).value >= 0.0
 
 
 def test_points_in_one_place_and_more_axes_than_points():
     same = reduced_of(Problem.from_data(np.ones((9, 2)), 2))
     assert (
-        partition_bound(same.reduced, np.arange(9) % 2, np.inf, StopSignal(), size=4).value == 0.0
+        partition_bound(same.reduced, np.arange(9) % 2, np.inf, BoundContext(), size=4).value == 0.0
     )
     done, labels = blobs(24, d=60)
-    found = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=12)
+    found = partition_bound(done.reduced, labels, np.inf, BoundContext(), size=12)
     assert found.value > 0.0
 
 
 def test_an_executor_gives_what_this_thread_gives():
     done, labels = blobs(90, spread=2.0)
-    alone = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=30)
+    alone = partition_bound(done.reduced, labels, np.inf, BoundContext(), size=30)
     with ThreadPoolExecutor(2) as pool:
         shared = partition_bound(
-            done.reduced, labels, np.inf, StopSignal(), size=30, executor=pool, n_threads=2
+            done.reduced, labels, np.inf, BoundContext(pool=TaskPool(pool, n_threads=2)), size=30
         )
     assert shared.value == pytest.approx(alone.value, rel=1e-3)
 
@@ -252,7 +253,7 @@ def test_what_travels_names_its_points():
 
 def test_parts_that_fail_or_are_cut_short_count_with_what_was_proven(monkeypatch):
     done, labels = blobs(90, spread=2.0)
-    full = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=30)
+    full = partition_bound(done.reduced, labels, np.inf, BoundContext(), size=30)
     calls = []
 
     def fails_now_and_then(task):
@@ -262,30 +263,24 @@ def test_parts_that_fail_or_are_cut_short_count_with_what_was_proven(monkeypatch
         return solve_part(task)
 
     monkeypatch.setattr(scheduler, "solve_part", fails_now_and_then)
-    partial = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=30)
+    partial = partition_bound(done.reduced, labels, np.inf, BoundContext(), size=30)
     assert partial.failures >= 1
     assert 0.0 < partial.value < full.value
     monkeypatch.undo()
     stop = StopSignal()
     stop.interrupt()
-    assert partition_bound(done.reduced, labels, np.inf, stop, size=30).value == 0.0
-    reported_early = []
-
-    def ends(value):
-        reported_early.append(value)
-        stop_soon.interrupt()
-
-    stop_soon = StopSignal()
-    early = partition_bound(done.reduced, labels, np.inf, stop_soon, size=30, on_bound=ends)
-    assert early.value == reported_early[-1] < full.value
+    assert partition_bound(done.reduced, labels, np.inf, BoundContext(stop), size=30).value == 0.0
+    ctx = RecordingContext(StopSignal().with_work_limit(1.0))
+    early = partition_bound(done.reduced, labels, np.inf, ctx, size=30)
+    assert early.value == ctx.values[-1] < full.value
 
 
 @pytest.mark.parametrize("at", [3, 8, 11, 14])
 def test_parts_that_were_cut_short_go_on(monkeypatch, at):
     """A task that is told to stop before it has begun does not say that its part is done."""
     done, labels = blobs(90, spread=2.0)
-    problem, stop, calls, kept = done.reduced, StopSignal(), [], []
-    full = partition_bound(problem, labels, np.inf, StopSignal(), size=15)
+    problem, stop, calls = done.reduced, StopSignal(), []
+    full = partition_bound(problem, labels, np.inf, BoundContext(), size=15)
 
     def told_to_stop(task):
         calls.append(task)
@@ -294,24 +289,24 @@ def test_parts_that_were_cut_short_go_on(monkeypatch, at):
         return solve_part(task)
 
     monkeypatch.setattr(scheduler, "solve_part", told_to_stop)
-    partition_bound(problem, labels, np.inf, stop, size=15, keep=kept.append)
+    stopped = partition_bound(problem, labels, np.inf, BoundContext(stop), size=15)
     monkeypatch.undo()
     assert len(calls) == at
-    state, parts = kept[-1](), split_into_parts(problem, labels, 15)
+    state, parts = stopped.state, split_into_parts(problem, labels, 15)
     points = calls[-1].problem.points
     number = next(i for i, part in enumerate(parts) if np.array_equal(part.problem.points, points))
     left = state.part_states[number]
     assert left["start"] is calls[-1].start
     assert (left["ended"], left["failures"]) == (False, 0)
     assert left["tasks"] == sum(task.problem is calls[-1].problem for task in calls[:-1])
-    again = partition_bound(problem, labels, np.inf, StopSignal(), size=15, kept=state)
+    again = partition_bound(problem, labels, np.inf, BoundContext(), size=15, warm_start=state)
     assert again.value == full.value
 
 
 def test_ends_at_the_cutoff():
     done, labels = blobs(90, spread=2.0)
-    full = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=30)
-    early = partition_bound(done.reduced, labels, 0.9 * full.value, StopSignal(), size=30)
+    full = partition_bound(done.reduced, labels, np.inf, BoundContext(), size=30)
+    early = partition_bound(done.reduced, labels, 0.9 * full.value, BoundContext(), size=30)
     assert early.value >= 0.9 * full.value
     assert early.iterations < full.iterations
 
@@ -361,13 +356,13 @@ def test_sizes_are_chosen_and_grow_where_time_is_left(monkeypatch):
     chosen = iter([30, 30])
     monkeypatch.setattr(run, "first_size", lambda *_: 15)
     monkeypatch.setattr(run, "part_size", lambda *_: next(chosen))
-    reported = []
-    found = partition_bound(done.reduced, labels, np.inf, StopSignal(), on_bound=reported.append)
-    assert reported == sorted(reported)
-    assert found.value == reported[-1]
+    ctx = RecordingContext()
+    found = partition_bound(done.reduced, labels, np.inf, ctx)
+    assert ctx.values == sorted(ctx.values)
+    assert found.value == ctx.values[-1]
     assert next(chosen, None) is None
     monkeypatch.undo()
-    whole = partition_bound(done.reduced, labels, np.inf, StopSignal())
+    whole = partition_bound(done.reduced, labels, np.inf, BoundContext())
     assert whole.n_parts == 1
     assert whole.value >= found.value * (1.0 - 1e-3)
 
@@ -378,7 +373,7 @@ def test_the_scale_of_the_data_does_not_matter(exponent):
     scaled = dataclasses.replace(
         done.reduced, points=np.ascontiguousarray(np.ldexp(done.reduced.points, exponent))
     )
-    usual = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=20)
-    found = partition_bound(scaled, labels, np.inf, StopSignal(), size=20)
+    usual = partition_bound(done.reduced, labels, np.inf, BoundContext(), size=20)
+    found = partition_bound(scaled, labels, np.inf, BoundContext(), size=20)
     assert usual.value > 0.0
     assert np.ldexp(found.value, -2 * exponent) == pytest.approx(usual.value, rel=1e-3)

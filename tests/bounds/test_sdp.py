@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
-from certikmeans.bounds.base import BoundInput
+from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.bounds.sdp import SdpBound
 from certikmeans.bounds.sdp.admm import Admm
 from certikmeans.bounds.sdp.dual_bound import safe_bound
@@ -30,7 +30,7 @@ def root_bound(done, cutoff=np.inf, stop=None, warm_start=None, **options):
     bound = SdpBound(**options)
     state = bound.setup(BoundInput(done.reduced, None))
     domain = Domain.root(done.reduced)
-    return bound.compute(state, domain, cutoff, stop or StopSignal(), warm_start)
+    return bound.compute(state, domain, cutoff, BoundContext(stop or StopSignal()), warm_start)
 
 
 def noise(n, d=5, k=3, seed=0):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
+from certikmeans.bounds.base import BoundContext
 from certikmeans.bounds.sdp.bound import SdpBound
 from certikmeans.bounds.sdp.dual_bound import safe_bound
 from certikmeans.bounds.sdp.model import SdpModel
@@ -191,7 +192,7 @@ def test_multipliers_of_the_cost_alone_leave_no_room(name, before, after):
     reduced, ours = done.reduced, done.presolve_labels(result.labels)
     model, bound = SdpModel.of(reduced), SdpBound()
     goal = 0.9998 * max_reduced_cost(done, result.cost, 0.0)
-    proof = bound.compute(model, Domain.root(reduced), goal, StopSignal())
+    proof = bound.compute(model, Domain.root(reduced), goal, BoundContext())
     most = max_reduced_cost(done, result.cost, 1e-3)
     etas = []
     for share in (0.01, 0.03, 0.1, 0.3):

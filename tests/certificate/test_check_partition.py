@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from certikmeans.bounds.base import BoundContext
 from certikmeans.bounds.partition import partition_bound
 from certikmeans.bounds.partition.bound import encode_parts
 from certikmeans.certificate.check_sdp import (
@@ -16,7 +17,6 @@ from certikmeans.certificate.check_sdp import (
     Rejection,
     partition_lower_bound,
 )
-from certikmeans.stop import StopSignal
 from tests.bounds.partition_cases import random_instance, some_labels
 from tests.bounds.sdp_cases import inaccurate_eigensolver
 
@@ -29,7 +29,7 @@ def proven(seed, size=4):
     for attempt in range(100):
         _, done, least = random_instance(seed + 1000 * attempt, least_groups=5, largest=6)
         labels = some_labels(done, np.random.default_rng(seed))
-        found = partition_bound(done.reduced, labels, np.inf, StopSignal(), size=size)
+        found = partition_bound(done.reduced, labels, np.inf, BoundContext(), size=size)
         if len(found.parts) > 1:
             return done.reduced, least, found
     raise AssertionError("no problem was drawn")

@@ -10,6 +10,7 @@ import pytest
 
 from certikmeans.assignment import CannotLinkAssigner
 from certikmeans.bounds._template import Template
+from certikmeans.bounds.base import BoundContext
 from certikmeans.bounds.registry import BOUNDS, make_bound
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem.domain import Domain
@@ -100,14 +101,14 @@ def test_random_boxes_and_parts_of_them(bound, seed, keep_proof):
     held = turned[labellings[chosen]]
     state = bound.setup(make_bound_input(done, keep_proof=keep_proof))
     parts = [Domain(*box_around(rng, reduced, held))]
-    found = [bound.compute(state, parts[0], np.inf, StopSignal())]
+    found = [bound.compute(state, parts[0], np.inf, BoundContext())]
     # A part of the part, with groups left out, started from what the larger one found.
     allowed = rng.random((reduced.n_groups, reduced.n_clusters)) < 0.8
     allowed[np.arange(reduced.n_groups), held] = True
     smaller = box_around(rng, reduced, held, parts[0].lower, parts[0].upper)
     parts.append(Domain(*smaller, allowed))
     cutoff = rng.choice([np.inf, found[0].value, 2.0 * found[0].value])
-    found.append(bound.compute(state, parts[1], cutoff, StopSignal(), found[0].warm_start))
+    found.append(bound.compute(state, parts[1], cutoff, BoundContext(), found[0].warm_start))
     compared = [0, 0]
     every = [(labellings[chosen], clusters[chosen], turned)]
     unchanged = np.arange(problem.n_clusters)

@@ -57,8 +57,8 @@ def found_by(name):
         board.update_incumbent(solve(problem, jobs=1).labels, "known")
         bound, whole = make_bound(name), Domain.root(done.reduced)
         state = bound.setup(make_bound_input(done, keep_proof=True))
-        root = BoundContext(board.reduced_view(done))
-        found = bound.compute(state, whole, np.inf, StopSignal(), None, root).leaf.evidence
+        ctx = BoundContext(at_root=True, incumbent=board.reduced_view(done), name=name)
+        found = bound.compute(state, whole, np.inf, ctx).leaf.evidence
         assert found is not None
         return found
 

@@ -9,6 +9,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 import pytest
 
 from certikmeans import Problem, solve
+from certikmeans.bounds.base import BoundContext
 from certikmeans.errors import BoundError, InputError, WorkerError
 from certikmeans.parallel import RemoteExecutor, SharedData, TaskPool, resolve_executor
 from certikmeans.parallel.dispatch_policy import DispatchPolicy
@@ -242,7 +243,8 @@ def test_parts_go_out_and_come_again_when_they_fail(monkeypatch):
 
     def bounded(executor):
         remote = None if executor is None else RemoteExecutor(executor)
-        found = partition_bound(reduced, labels, np.inf, StopSignal(), size=20, remote=remote)
+        ctx = BoundContext(pool=TaskPool(remote=remote))
+        found = partition_bound(reduced, labels, np.inf, ctx, size=20)
         return found, remote
 
     here, _ = bounded(None)

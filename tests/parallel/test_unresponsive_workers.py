@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, StopReason, StopSignal, solve
+from certikmeans.bounds.base import BoundContext
 from certikmeans.bounds.partition.run import partition_bound
 from certikmeans.errors import WorkerError
 from certikmeans.parallel import RemoteExecutor, SharedData, TaskPool, task_queue
@@ -129,7 +130,8 @@ def test_a_stop_does_not_wait_for_parts_that_do_not_come_back(monkeypatch):
     reduced = presolve(Problem.from_data(rng.normal(size=(60, 6)), 3), StopSignal()).reduced
     labels, remote = (np.arange(60) % 3).astype(np.int64), RemoteExecutor(Silent(near=True))
     stop, began = pulled_after(0.2), time.monotonic()
-    found = partition_bound(reduced, labels, np.inf, stop, size=20, remote=remote)
+    ctx = BoundContext(stop, pool=TaskPool(remote=remote))
+    found = partition_bound(reduced, labels, np.inf, ctx, size=20)
     assert 0.2 <= time.monotonic() - began < task_queue.DRAIN_SECONDS + SOON
     assert (found.value, found.failures) == (0.0, 0)
 

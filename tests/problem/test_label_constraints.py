@@ -17,7 +17,7 @@ from certikmeans.assignment import (
     make_assigner,
 )
 from certikmeans.assignment.cannot_link import ASSIGNERS
-from certikmeans.bounds.base import BoundInput
+from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.bounds.registry import BOUNDS, make_bound
 from certikmeans.heuristics.base import HeuristicContext
 from certikmeans.heuristics.default import DefaultSearch
@@ -178,7 +178,7 @@ def test_bounds_stay_below_whatever_else_is_asked(known, name, seed):
     _, sized = drawn(seed)
     bound = make_bound(name)
     state = bound.setup(BoundInput(sized, make_assigner(sized, admissible(sized)[0])))
-    found = bound.compute(state, Domain.root(sized), np.inf, StopSignal())
+    found = bound.compute(state, Domain.root(sized), np.inf, BoundContext())
     assert found.value <= optimum(sized)
 
 

@@ -10,7 +10,7 @@ from certikmeans._estimator_utils import raise_infeasible
 from certikmeans._numbers import whole_number
 from certikmeans.assignment import AbstractAssigner, make_assigner
 from certikmeans.baselines._base import Baseline, FloatArray, IntArray, RunResult, cost_of
-from certikmeans.bounds.base import BoundInput, BoundResult
+from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult
 from certikmeans.bounds.sdp import SdpBound
 from certikmeans.errors import InputError
 from certikmeans.options import Options, check_choice
@@ -182,7 +182,8 @@ class PengWeiSDP(Baseline):
                 f"sdp: {unsupported_reason}", hint="state more must-links, or take a sample"
             )
         state = bound.setup(BoundInput(done.reduced, assigner))
-        return bound.compute(state, Domain.root(done.reduced), cutoff, stop, warm_start)
+        ctx = BoundContext(stop)
+        return bound.compute(state, Domain.root(done.reduced), cutoff, ctx, warm_start)
 
     def _bound(self, limit: int) -> SdpBound:
         solver: Any = self.solver

@@ -1,4 +1,4 @@
-"""Copy this file, rename the class, prove your value. CONTRIBUTING.md says what comes next."""
+"""Template of a bound: copy, rename the class, prove the value; see CONTRIBUTING.md."""
 
 from __future__ import annotations
 
@@ -8,27 +8,25 @@ from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, Lower
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import LeafProof
-from certikmeans.stop import StopSignal
 
 
 @final
 class Template(LowerBound[ReducedProblem]):
-    """Zero: valid because a sum of squares is never negative."""
+    """Zero, which is valid because a sum of squares is never negative."""
 
     name: ClassVar[str] = "template"
 
     def setup(self, inputs: BoundInput) -> ReducedProblem:
-        """Compute once what every evaluation shares."""
+        """Compute what all calls of `compute` share."""
         return inputs.problem
 
     def compute(
         self,
-        state: ReducedProblem,
+        model: ReducedProblem,
         domain: Domain,
         cutoff: float,
-        stop: StopSignal,
+        ctx: BoundContext,
         warm_start: Any = None,
-        ctx: BoundContext | None = None,
     ) -> BoundResult:
         """Bound the reduced cost of every labelling in ``domain``."""
         return BoundResult(0.0, LeafProof("trivial"))

@@ -1,11 +1,10 @@
-"""What a lower bound promises. To add one, keep the promise in a file of its own."""
+"""Contract of lower bounds. A new bound implements it in a file of its own."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar, final
 
@@ -14,21 +13,21 @@ from numpy.typing import NDArray
 
 from certikmeans.assignment import AbstractAssigner
 from certikmeans.errors import BoundError
-from certikmeans.incumbent import CandidateCluster, IncumbentView
-from certikmeans.parallel import RemoteExecutor
+from certikmeans.incumbent import CandidateCluster, IncumbentView, NullIncumbent
+from certikmeans.parallel import TaskPool
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import LeafProof
 from certikmeans.stop import StopSignal
 
-State = TypeVar("State")
+Model = TypeVar("Model")
 Labels = NDArray[np.int64]
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FractionalSolution:
-    """What a relaxation would choose: clusters, each taken to a part. For branching rules."""
+    """Solution of a relaxation: clusters with fractional weights. For branching rules."""
 
     members: NDArray[np.uint8]  # (m, n_groups)
     centers: NDArray[np.float64]  # (m, n_axes)
@@ -39,88 +38,102 @@ class FractionalSolution:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundInput:
-    """What a bound is prepared for: a problem, and how the answer will be used."""
+    """Reduced problem and settings that a bound is set up with."""
 
     problem: ReducedProblem
     assigner: AbstractAssigner  # exact assignment, for the same problem
-    gap: float = 1e-3  # the relative gap asked for: sets the size of steps, proves nothing
+    gap: float = 1e-3  # relative gap required: sets the size of steps, proves nothing
     seed: int = 0
-    keep_proof: bool = False  # claim only what the checker of certificates can repeat
-    multipliers: NDArray[np.float64] | None = None  # (n_groups,): to begin with, where known
-    multipliers_proven: bool = (
-        False  # the multipliers were proven for this problem: no need to look around
-    )
+    keep_proof: bool = False  # claim only what the verifier of certificates can repeat
 
 
-def no_progress(**done: int) -> None:
-    """Tell nobody what was done."""
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class BoundContext:
-    """What a bound has at the root, and not in a node, which may be on another machine.
+    """Environment of one call of `LowerBound.compute`.
+
+    The default is that of a node of the tree: no incumbent, one thread, nothing reported. A run
+    passes a subclass at the root.
 
     Attributes
     ----------
-    news : News
-        What is known, and where to tell more.
-    executor : concurrent.futures.Executor, optional
-        Threads. The bound is alone: it may use them.
-    n_threads : int
-        How many tasks it runs at a time.
-    recombine : callable
-        Looks for a better labelling among clusters, the best first; tells it to the news.
+    stop : StopSignal
+        Checked between steps. A bound that ends because of it returns ``finished=False``.
+    at_root : bool
+        Whether the domain is the whole problem: effort that pays once per run is allowed.
+    incumbent : IncumbentView
+        Best labelling and bound of the run.
+    pool : TaskPool
+        Runs tasks of the bound; the bound is its only user meanwhile.
     time_boxed : bool
-        Whether another bound waits: give up soon where nothing moves.
-    far : Far, optional
-        Workers elsewhere, for tasks that are worth the journey.
-    kept : object
-        Where a run before has left this bound: the last that it told to ``keep``. None: nowhere.
-    keep : callable
-        Told, at moments when all fits together, a function that returns what the bound needs to
-        go on from there: plain data and objects of this package. A bound that takes no longer
-        than a coffee need not care.
-    on_work : callable
-        Told what was done, by the names of its arguments (``boxes=40``), as often as one likes.
+        Whether another bound is scheduled after this one: end early without progress.
+    name : str
+        Name of the bound, to which reported values are credited.
     """
 
-    incumbent: IncumbentView
-    executor: Executor | None = None
-    improve_incumbent: Callable[[Sequence[CandidateCluster]], None] = lambda clusters: None
-    n_threads: int = 1
+    stop: StopSignal = field(default_factory=StopSignal)
+    at_root: bool = False
+    incumbent: IncumbentView = field(default_factory=NullIncumbent)
+    pool: TaskPool = field(default_factory=TaskPool)
     time_boxed: bool = False
-    remote: RemoteExecutor | None = None
-    kept: Any = None
-    keep: Callable[[Callable[[], Any]], None] = lambda state: None
-    progress: Callable[..., None] = no_progress
+    name: str = ""
+
+    def report(self, value: float | None = None, *, work: float = 0.0, **counts: int) -> None:
+        """Report a proven value of the whole problem, work done, or both.
+
+        Parameters
+        ----------
+        value : float, optional
+            Proven lower bound of the whole problem.
+        work : float
+            Units of work since the last report. Counted where the state of the bound is
+            consistent, so that a run that stops at a work limit can continue from there.
+        **counts : int
+            Progress by name, for display (``boxes=40``).
+        """
+        if work:
+            self.stop.add_work(work)
+        if value is not None and self.at_root:
+            self.incumbent.update_bound(value, self.name)
+
+    def checkpoint(self, warm_start: Any) -> None:
+        """Offer a state from which `compute` can continue.
+
+        It is encoded, or ignored, before this method returns: it may share arrays with the
+        computation. Short-running bounds need not call it.
+        """
+
+    def improve_incumbent(self, clusters: Sequence[CandidateCluster]) -> None:
+        """Search for a better labelling made of clusters, given in order of preference."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundResult:
-    """A proven value and what a sceptic needs to prove it again.
+    """A proven value and the evidence from which the verifier derives it again.
 
     Attributes
     ----------
     value : float
-        At most the cost of every feasible labelling of the part, rounding included;
-        infinite if the part has none.
-    leaf : Leaf
-        The kind of proof, and its evidence.
-    restart : object
-        What the same bound may start from on a part of this part. Only speed depends on it.
+        At most the cost of every feasible labelling in the domain, rounding included;
+        infinite if there is none.
+    leaf : LeafProof
+        Kind of proof, and its evidence.
+    warm_start : object
+        State from which the same bound continues on the same domain, or starts on a subset of
+        it. Only speed depends on it.
     centers : tuple of ndarray of shape (n_clusters, n_axes)
         Centres that the relaxation suggests, for the upper bound.
-    mixture : Mixture, optional
-        The relaxation's own solution, where it has one: for the choice of a split.
+    fractional : FractionalSolution, optional
+        Solution of the relaxation, for the branching rule.
     pair : tuple of two int, optional
-        Groups that should be decided next, together or apart, where the bound has compared some.
-    viable : ndarray of shape (n_groups, n_clusters), optional
-        Where the value is about labellings below the cutoff alone, which groups they can have in
-        which clusters.
+        Pair of groups to branch on, if the bound has compared some.
+    allowed : ndarray of shape (n_groups, n_clusters), optional
+        Clusters that a group can be in, in labellings below the cutoff, if the value is about
+        those alone.
     numbers : mapping
-        How much work it was.
+        Statistics.
+    finished : bool
+        False if the bound ended because of ``ctx.stop`` and could be raised further.
     """
 
     value: float
@@ -131,34 +144,35 @@ class BoundResult:
     pair: tuple[int, int] | None = None
     allowed: NDArray[np.bool_] | None = None
     numbers: Mapping[str, Any] = field(default_factory=dict)
+    finished: bool = True
 
     def __post_init__(self) -> None:
-        if math.isnan(self.value):  # what compares with nothing must not count as a bound
+        if math.isnan(self.value):  # compares as neither above nor below a cutoff
             raise BoundError(
                 f"the {self.leaf.kind} bound is not a number",
                 hint="this is a bug in certikmeans: please report it with the data and the seed",
             )
 
 
-class LowerBound(ABC, Generic[State]):
-    """One way of bounding a part of the solution set from below. Concrete bounds are final.
+class LowerBound(ABC, Generic[Model]):
+    """A method that bounds the cost of all labellings in a domain from below.
 
-    ``setup`` runs once per problem and may be slow; its result is read-only and shared
-    between workers. ``compute`` runs once per part and keeps nothing. It may end early when
-    its value reaches ``cutoff``, or when ``stop`` asks for it: what it returns is valid then
-    too, only weaker. Bounds see a part (a box per centre), never a node of a tree. Nobody asks
-    for the name of a bound, but for what it can do:
+    ``setup`` runs once per problem and may be slow; its result is read-only and shared between
+    workers. ``compute`` runs once per domain and keeps no state. It may end early when its value
+    reaches ``cutoff`` or when ``ctx.stop`` requires it: the value returned is valid then too, only
+    weaker. Bounds know domains (a box per centre), not nodes of a tree. Other code selects bounds
+    by these attributes, never by name:
 
     Attributes
     ----------
     uses_center_boxes : bool
-        Whether boxes of centres make it stronger. If not, it is of no use where centres are split.
+        Whether boxes of centres make it stronger. If not, branching on centres does not help it.
     has_fractional_solution : bool
-        Whether its results have a mixture, which says what pair of groups is in doubt.
+        Whether its results have a fractional solution, from which a pair to branch on follows.
     certifiable : bool
-        Whether certificates can hold what it proves.
+        Whether certificates can hold its proofs.
     usable_in_tree : bool
-        Whether it pays in the nodes of a tree; if not, it is for the root alone.
+        Whether it pays in the nodes of a tree; if not, it is for the root only.
     """
 
     name: ClassVar[str]
@@ -168,45 +182,64 @@ class LowerBound(ABC, Generic[State]):
     usable_in_tree: ClassVar[bool] = True
 
     def unsupported_reason(self, problem: ReducedProblem) -> str | None:
-        """Why the bound cannot be had for this problem, in a clause; None: it can."""
+        """Clause that says why the bound cannot handle this problem, or None if it can."""
         return None
 
     def min_rounding_loss(self, problem: ReducedProblem) -> float:
-        """Return what this bound takes off for rounding at the least.
+        """Return the least amount that this bound subtracts for rounding.
 
-        Where that is as much as a labelling costs, there is no point in asking.
+        Where that is as much as a labelling costs, computing the bound is pointless.
         """
         return 0.0
 
     def kernels(self) -> Sequence[Any]:
-        """Return the compiled functions that an evaluation calls and that take long to compile.
+        """Return the compiled functions of `compute` that take long to compile.
 
-        A run that finds none of them on disk has them compiled while it is busy with other things.
+        If none of them is cached on disk, a run compiles them in the background.
         """
         return ()
 
     def rehearse(self, inputs: BoundInput) -> None:
-        """Call what only large problems need on a tiny one, so that it is compiled."""
+        """Call kernels that only large problems need on a tiny one, to compile them."""
 
     @abstractmethod
-    def setup(self, inputs: BoundInput) -> State:
-        """Compute once what every evaluation shares."""
+    def setup(self, inputs: BoundInput) -> Model:
+        """Compute what all calls of `compute` share."""
 
     @abstractmethod
     def compute(
         self,
-        state: State,
+        model: Model,
         domain: Domain,
         cutoff: float,
-        stop: StopSignal,
+        ctx: BoundContext,
         warm_start: Any = None,
-        ctx: BoundContext | None = None,
     ) -> BoundResult:
         """Bound the reduced cost, ``offset`` not included, of every labelling in ``domain``.
 
-        ``warm_start`` is what this bound returned for a part that contains this one, or None.
-        ``ctx`` is given where the part is the whole, at the beginning of a run.
+        Parameters
+        ----------
+        model : object
+            Result of `setup`.
+        domain : Domain
+            Labellings to bound.
+        cutoff : float
+            Value at which the computation may stop.
+        ctx : BoundContext
+            Stop signal, incumbent, task pool; receives progress.
+        warm_start : object, optional
+            ``BoundResult.warm_start`` or a checkpoint of this bound for a domain that contains
+            this one. At the root, the state of a call that was stopped makes this one continue
+            there, as if it had not been stopped.
         """
+
+    def warm_start_from_multipliers(self, multipliers: NDArray[np.float64]) -> Any:
+        """Return a warm start from one multiplier per group, or None if the bound has none."""
+        return None
+
+    def node_warm_start(self, warm_start: Any) -> Any:
+        """Return the part of a warm start of the root that nodes of a tree need."""
+        return warm_start
 
     def map_warm_start(
         self,
@@ -216,9 +249,9 @@ class LowerBound(ABC, Generic[State]):
         joined: Labels,
         centers: NDArray[np.float64],
     ) -> Any:
-        """Return a restart for a problem in which group s is part of ``joined[s]``.
+        """Return a warm start for a problem in which group s is part of group ``joined[s]``.
 
         ``after`` may also have more cannot-links; ``centers`` are those of a good labelling of
-        it. None: there is no use for the old restart.
+        it. Return None if the old warm start is of no use.
         """
         return None

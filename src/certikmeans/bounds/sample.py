@@ -66,19 +66,18 @@ class BoxBound(LowerBound[BoxBoundState]):
 
     def compute(
         self,
-        state: BoxBoundState,
+        model: BoxBoundState,
         domain: Domain,
         cutoff: float,
-        stop: StopSignal,
+        ctx: BoundContext,
         warm_start: Any = None,
-        ctx: BoundContext | None = None,
     ) -> BoundResult:
         """Bound the reduced cost of every labelling in ``domain``."""
         middle = 0.5 * (domain.lower + domain.upper)
-        if state.keep_proof:
-            value, allowed = self._verifiable_bound(state, domain, stop), domain.allowed
+        if model.keep_proof:
+            value, allowed = self._verifiable_bound(model, domain, ctx.stop), domain.allowed
         else:
-            value, allowed = self._bound_with_fixing(state, domain, cutoff, stop)
+            value, allowed = self._bound_with_fixing(model, domain, cutoff, ctx.stop)
         return BoundResult(
             max(0.0, value), LeafProof(self.name), centers=(middle,), allowed=allowed
         )

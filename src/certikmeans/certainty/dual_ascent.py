@@ -41,6 +41,7 @@ from certikmeans.bounds.cluster.pricing_error import pricing_error
 from certikmeans.certainty.artifacts import BoundArtifact, CertaintyProblem
 from certikmeans.incumbent import NullIncumbent
 from certikmeans.kernels.aggregation import FIXED, mark_fixed_groups
+from certikmeans.parallel import TaskPool
 from certikmeans.presolve.pipeline import PresolvedProblem
 from certikmeans.problem import CannotLinks, ReducedProblem
 from certikmeans.problem.domain import Domain
@@ -385,11 +386,18 @@ class _DualAscent:
             make_assigner(problem, labels),
             gap=self.target_gap,
             seed=self.case.basis.seed,
-            multipliers_proven=warm_start is not None,
         )
-        ctx = BoundContext(_FixedIncumbent(labels), self.threads, time_boxed=warm_start is None)
+        ctx = BoundContext(
+            self.stop,
+            at_root=True,
+            incumbent=_FixedIncumbent(labels),
+            pool=TaskPool(self.threads),
+            time_boxed=warm_start is None,
+        )
+        if warm_start is not None:
+            warm_start = dataclasses.replace(warm_start, proven=True)
         whole = Domain.root(problem)
-        return bound.compute(bound.setup(inputs), whole, math.inf, self.stop, warm_start, ctx)
+        return bound.compute(bound.setup(inputs), whole, math.inf, ctx, warm_start)
 
     def strengthened(self, found: BoundResult, multipliers: Vector) -> StrengthenedDual:
         """What a bundle over all groups has found."""

@@ -51,7 +51,23 @@ class TaskPool:
     ) -> None:
         self._executor = executor
         self._remote = remote
+        self._n_threads = max(1, n_threads)
         self._dispatch_policy = DispatchPolicy(max(1, n_threads))
+
+    @property
+    def executor(self) -> Executor | None:
+        """Local threads, or None if tasks run in the calling thread."""
+        return self._executor
+
+    @property
+    def remote(self) -> RemoteExecutor | None:
+        """Workers in other processes or on other machines, if any."""
+        return self._remote
+
+    @property
+    def n_workers(self) -> int:
+        """Number of local tasks that run at a time."""
+        return self._n_threads
 
     def pays(self, remote: RemoteExecutor, count: int) -> bool:
         """Whether tasks go out, of which ``count`` are under way."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from certikmeans._jit.background_compiler import BackgroundCompiler
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult
@@ -49,11 +52,35 @@ class RootContext:
     improve_incumbent: Callable[[Sequence[CandidateCluster]], None]
     snapshots: CheckpointManager
     background_compiler: BackgroundCompiler
+    start_multipliers: NDArray[np.float64] | None = None  # one per group
 
     @property
     def failure(self) -> WorkerError | None:
         """Why nobody elsewhere can be asked any more."""
         return None if self.remote is None else self.remote.failure
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RootBoundContext(BoundContext):
+    """Context of a bound at the root of a run."""
+
+    run: RootContext
+    progress: ProgressCounter
+
+    def report(self, value: float | None = None, *, work: float = 0.0, **counts: int) -> None:
+        """Report to the state of the run, and as events."""
+        super().report(value, work=work)
+        if counts:
+            self.progress(**counts)
+
+    def checkpoint(self, warm_start: Any) -> None:
+        """Offer the state to the checkpoint of the run."""
+        self.run.snapshots.keep(self.name, warm_start)
+
+    def improve_incumbent(self, clusters: Sequence[CandidateCluster]) -> None:
+        """Search for a better labelling by set partitioning."""
+        self.run.improve_incumbent(clusters)
 
 
 def initial_bound(
@@ -64,7 +91,7 @@ def initial_bound(
     if bound is not None and not ctx.snapshots.asked and ctx.stop.reason() is None:
         began = ctx.events.seconds
         whole = Domain.root(presolved.reduced)
-        found = bound.compute(bound.setup(inputs), whole, math.inf, ctx.stop)
+        found = bound.compute(bound.setup(inputs), whole, math.inf, BoundContext(ctx.stop))
         record_bound(presolved, BoundRun(bound, found), began, "it takes one look", ctx)
 
 
@@ -125,29 +152,34 @@ def run_bound(
     view = state.reduced_view(presolved)
     cutoff = presolved.presolve_bound(target_bound(state.cost, ctx.options.gap))
     stop = ctx.stop.with_time_limit(scheduled.time_fraction * ctx.stop.remaining)
-    root = BoundContext(
-        view,
-        ctx.executor,
-        ctx.improve_incumbent,
-        ctx.options.n_threads,
-        scheduled.time_boxed,
-        ctx.remote,
-        kept=snapshots.saved_state(bound.name),
-        keep=lambda state: snapshots.keep(bound.name, state),
+    root = RootBoundContext(
+        stop,
+        at_root=True,
+        incumbent=view,
+        pool=TaskPool(ctx.executor, ctx.remote, ctx.options.n_threads),
+        time_boxed=scheduled.time_boxed,
+        name=bound.name,
+        run=ctx,
         progress=ProgressCounter(events, bound.name),
     )
-    state = bound.setup(inputs)
+    model = bound.setup(inputs)
     whole = Domain.root(presolved.reduced)
+    warm_start = snapshots.saved_state(bound.name)
+    if warm_start is None and ctx.start_multipliers is not None:
+        warm_start = bound.warm_start_from_multipliers(ctx.start_multipliers)
     found = TaskPool().map(
-        lambda domain: bound.compute(state, domain, cutoff, stop, None, root), [whole]
+        lambda domain: bound.compute(model, domain, cutoff, root, warm_start), [whole]
     )[0]
     if ctx.stop.reason() is None and ctx.failure is None:
         snapshots.ended()
     else:
+        if found.warm_start is not None:
+            snapshots.active_bound = bound.name, found.warm_start
         snapshots.freeze()
     outcome = "it could not be raised further"
     if stop.reason() is not None:
         outcome = "time was up"
+    found = replace(found, warm_start=bound.node_warm_start(found.warm_start))
     record_bound(presolved, BoundRun(bound, found), began, outcome, ctx)
 
 

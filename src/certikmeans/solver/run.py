@@ -177,10 +177,12 @@ class _Run:
         if known is not None:
             known = known[presolved.group_representatives]
         inputs = BoundInput(
-            presolved.reduced, assigner, options.gap, options.seed, options.keep_proof, known
+            presolved.reduced, assigner, options.gap, options.seed, options.keep_proof
         )
         background_compiler = _compile_in_background(schedule, presolved)
-        root_ctx = self._make_root_context(presolved, workshop, snapshots, background_compiler)
+        root_ctx = self._make_root_context(
+            presolved, workshop, snapshots, background_compiler, known
+        )
         try:
             with self.timer.counted("bounds"):
                 initial_bound(presolved, inputs, schedule, root_ctx)
@@ -281,6 +283,7 @@ class _Run:
         workshop: HeuristicContext,
         snapshots: CheckpointManager,
         background_compiler: BackgroundCompiler,
+        start_multipliers: Multipliers | None,
     ) -> RootContext:
         view = self.board.reduced_view(presolved)
 
@@ -298,6 +301,7 @@ class _Run:
             improve_incumbent,
             snapshots,
             background_compiler,
+            start_multipliers,
         )
 
 

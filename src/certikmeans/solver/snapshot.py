@@ -6,7 +6,6 @@ together the run says so (`CheckpointOpportunity`), and whoever listens may ask 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -47,7 +46,7 @@ class CheckpointManager:
     asked: list[BoundRun] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     bounds_left: int | None = None
-    active_bound: tuple[str, Callable[[], Any]] | None = None
+    active_bound: tuple[str, Any] | None = None
     search: BranchAndBound[Any] | None = None
     _frozen: SolverSnapshot | None = None
 
@@ -63,8 +62,7 @@ class CheckpointManager:
         if self.bounds_left is not None:
             schedule.skip_to(self.bounds_left)
         if self.before.active_bound is not None:  # not lost before it is asked again
-            name, kept = self.before.active_bound
-            self.active_bound = name, lambda: kept
+            self.active_bound = self.before.active_bound
 
     def saved_tree(self) -> TreeState | None:
         """The tree to go on with."""
@@ -84,12 +82,12 @@ class CheckpointManager:
     def begin(self, name: str, bounds_left: int) -> None:
         """A bound of the whole is asked."""
         kept = self.saved_state(name)
-        self.active_bound = None if kept is None else (name, lambda: kept)
+        self.active_bound = None if kept is None else (name, kept)
         self.bounds_left = bounds_left + 1  # unless it ends
 
-    def keep(self, name: str, state: Callable[[], Any]) -> None:
-        """A bound says how it could go on from here."""
-        self.active_bound = name, state
+    def keep(self, name: str, warm_start: Any) -> None:
+        """Store the state of the active bound."""
+        self.active_bound = name, warm_start
         self.save_point()
 
     def ended(self) -> None:
@@ -112,14 +110,13 @@ class CheckpointManager:
         """Where the run is."""
         if self._frozen is not None:
             return self._frozen
-        active_bound = self.active_bound
         return SolverSnapshot(
             self.heuristics_done,
             None if self.heuristics_done else self.heuristics,
             tuple((one.bound.name, one.found) for one in self.asked),
             tuple(self.attempts),
             self.bounds_left,
-            None if active_bound is None else (active_bound[0], active_bound[1]()),
+            self.active_bound,
             self.saved_tree() if self.search is None else self.search.state(),
         )
 

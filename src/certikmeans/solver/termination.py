@@ -105,7 +105,7 @@ def _status(
     if termination.node_limit_reached:
         return status, StopReason.NODE_LIMIT
     match stop.reason():
-        case StopCause.TIME_LIMIT:
+        case StopCause.TIME_LIMIT | StopCause.WORK_LIMIT:
             return status, StopReason.TIME_LIMIT
         case StopCause.INTERRUPTED:
             return status, StopReason.INTERRUPTED

@@ -98,8 +98,9 @@ def check_bound(bound: LowerBound[Any], problem: Problem) -> None:
     state, whole = bound.setup(make_bound_input(done)), Domain.root(done.reduced)
     board = SolveState(problem, 1e-3, EventBus(), StopSignal())
     board.update_incumbent(done.postsolve_labels(done.feasible_labels), "witness")
-    for root in (None, BoundContext(board.reduced_view(done))):
-        found = bound.compute(state, whole, np.inf, StopSignal(), None, root)
+    at_root = BoundContext(at_root=True, incumbent=board.reduced_view(done), name=bound.name)
+    for ctx in (BoundContext(), at_root):
+        found = bound.compute(state, whole, np.inf, ctx)
         lifted = done.postsolve_bound(found.value)
         for reduced, stated in costs:
             assert Fraction(found.value) <= reduced

@@ -21,7 +21,13 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.base import BoundInput, BoundResult, FractionalSolution, LowerBound
+from certikmeans.bounds.base import (
+    BoundContext,
+    BoundInput,
+    BoundResult,
+    FractionalSolution,
+    LowerBound,
+)
 from certikmeans.bounds.sample import BoxBound
 from certikmeans.presolve.pipeline import PresolvedProblem
 from certikmeans.problem import ReducedProblem
@@ -196,7 +202,8 @@ class CenterBranching(BranchingScheme[Domain]):
         if is_empty(domain):
             return NodeResult(np.inf, LeafProof("infeasible"), None, None, (), domain)
         cutoff = presolved.presolve_bound(task.cutoff)
-        sample = self._sample.compute(self._sample_state, domain, cutoff, task.stop)
+        ctx = BoundContext(task.stop)
+        sample = self._sample.compute(self._sample_state, domain, cutoff, ctx)
         domain = Domain(domain.lower, domain.upper, sample.allowed)
         found = self._compute_bound(domain, sample, cutoff, task)
         split = None
@@ -222,7 +229,8 @@ class CenterBranching(BranchingScheme[Domain]):
         """The better of the sample bound and the one asked for."""
         if self._bound is None or sample.value >= cutoff:
             return replace(sample, warm_start=task.warm_start)
-        other = self._bound.compute(self._state, domain, cutoff, task.stop, task.warm_start)
+        ctx = BoundContext(task.stop)
+        other = self._bound.compute(self._state, domain, cutoff, ctx, task.warm_start)
         # An infinite value means that no viable labelling is left: none below the cutoff.
         value = min(cutoff, other.value)
         centers = (*other.centers, *sample.centers)

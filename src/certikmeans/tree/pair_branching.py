@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.assignment import make_assigner
-from certikmeans.bounds.base import BoundInput, BoundResult, LowerBound
+from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.ryan_foster import Pair, fractional_pairs
 from certikmeans.presolve.pipeline import PresolvedProblem
 from certikmeans.presolve.reductions import must_link_groups
@@ -249,7 +249,8 @@ class PairBranching(BranchingScheme[PairDomain]):
             return BoundResult(0.0, LeafProof("trivial"))
         inner = self._map_warm_start(task.warm_start, presolved, centers)
         whole = Domain.root(reduced)
-        found = bound.compute(bound.setup(inputs), whole, cutoff, task.stop, inner)
+        ctx = BoundContext(task.stop)
+        found = bound.compute(bound.setup(inputs), whole, cutoff, ctx, inner)
         # The witness is in the part: an infinite bound can only mean "nothing below the cutoff".
         return replace(found, value=cutoff) if np.isposinf(found.value) else found
 

@@ -10,7 +10,7 @@ look alike, and one subproblem does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -38,26 +38,23 @@ from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import GroupMultipliers, LeafProof
-from certikmeans.stop import StopSignal
 
 Vector = NDArray[np.float64]
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class ClusterState:
-    """What every evaluation shares."""
+class ClusterModel:
+    """Pricing, and settings that all calls share."""
 
     pricer: Pricer
     assigner: AbstractAssigner  # finds labels to build the multipliers' box around
     gap: float
     seed: int
-    multipliers: Vector | None = None  # of an earlier run
-    multipliers_proven: bool = False  # it has proven something of this problem with them
 
 
 @final
-class ClusterBound(LowerBound[ClusterState]):
+class ClusterBound(LowerBound[ClusterModel]):
     """``sum lam - sum_k sigma_k(lam)``, cluster k worth what it can be with its centre in its box.
 
     Valid for any multipliers: a labelling in the part pays ``sum lam`` minus what its clusters are
@@ -73,10 +70,12 @@ class ClusterBound(LowerBound[ClusterState]):
     >>> from certikmeans.assignment import make_assigner
     >>> from certikmeans.presolve.pipeline import presolve
     >>> from certikmeans.problem import Problem
+    >>> from certikmeans.stop import StopSignal
     >>> done = presolve(Problem.from_data([[0.0], [1.0], [8.0], [9.0]], 2), StopSignal())
     >>> bound = ClusterBound()
-    >>> state = bound.setup(BoundInput(done.reduced, make_assigner(done.reduced, done.feasible_labels)))
-    >>> found = bound.compute(state, Domain.root(done.reduced), 0.999, StopSignal())
+    >>> assigner = make_assigner(done.reduced, done.feasible_labels)
+    >>> model = bound.setup(BoundInput(done.reduced, assigner))
+    >>> found = bound.compute(model, Domain.root(done.reduced), 0.999, BoundContext())
     >>> 0.999 <= found.value <= 1.0
     True
     """
@@ -94,56 +93,67 @@ class ClusterBound(LowerBound[ClusterState]):
         return ascend, search_boxes
 
     def rehearse(self, inputs: BoundInput) -> None:
-        """Share multipliers, and project on cuts as where there are hundreds."""
-        from certikmeans.bounds.cluster.bound import rehearse  # loads much
-
+        """Share multipliers, and project on cuts, as problems with hundreds of groups do."""
         rehearse(inputs.problem)
 
-    def setup(self, inputs: BoundInput) -> ClusterState:
+    def setup(self, inputs: BoundInput) -> ClusterModel:
         """Prepare pricing."""
-        return ClusterState(
-            Pricer(inputs.problem),
-            inputs.assigner,
-            inputs.gap,
-            inputs.seed,
-            inputs.multipliers,
-            inputs.multipliers_proven,
-        )
+        return ClusterModel(Pricer(inputs.problem), inputs.assigner, inputs.gap, inputs.seed)
 
     def compute(
         self,
-        state: ClusterState,
+        model: ClusterModel,
         domain: Domain,
         cutoff: float,
-        stop: StopSignal,
-        warm_start: Any = None,
-        ctx: BoundContext | None = None,
+        ctx: BoundContext,
+        warm_start: ClusterWarmStart | None = None,
     ) -> BoundResult:
         """Bound the reduced cost of every labelling in ``domain``."""
-        reduced = state.pricer.reduced
+        reduced = model.pricer.reduced
         if reduced.n_clusters == 1:
             value = cost_about_single_center(reduced.points, reduced.weights)
             return BoundResult(value, LeafProof("one cluster"))
-        if ctx is None:
-            bound, settings = (
-                (cutoff, state.gap),
-                BundleSettings(state.gap, state.seed, target_reachable=False),
-            )
-            start = node_initial_point(reduced, state.assigner, domain, bound, stop, warm_start)
-            if start.cost <= self.min_rounding_loss(
-                reduced
-            ):  # as many clusters as groups: it costs nothing
-                return _trivial_result(reduced, start)
-            return solve_in_node(state.pricer, domain, start, settings, stop)
-        start = root_initial_point(reduced, ctx.incumbent.labels(), state.gap, state.multipliers)
-        start = start.after(warm_start)
-        # What groups cost inside is enough; or there is no time, and a box takes seconds to build.
-        if start.target.bound <= 0.0 or stop.reason() is not None:
+        if ctx.at_root:
+            return self._compute_at_root(model, domain, cutoff, ctx, warm_start)
+        start = node_initial_point(
+            reduced, model.assigner, domain, (cutoff, model.gap), ctx.stop, warm_start
+        )
+        if start.cost <= self.min_rounding_loss(reduced):  # as many clusters as groups: cost 0
             return _trivial_result(reduced, start)
-        settings = BundleSettings(state.gap, state.seed, state.multipliers_proven)
+        settings = BundleSettings(model.gap, model.seed, target_reachable=False)
+        return solve_in_node(model.pricer, domain, start, settings, ctx.stop)
+
+    def _compute_at_root(
+        self,
+        model: ClusterModel,
+        domain: Domain,
+        cutoff: float,
+        ctx: BoundContext,
+        warm_start: ClusterWarmStart | None,
+    ) -> BoundResult:
+        reduced = model.pricer.reduced
+        settings = BundleSettings(
+            model.gap, model.seed, warm_start is not None and warm_start.proven, cutoff=cutoff
+        )
+        start = root_initial_point(reduced, ctx.incumbent.labels(), model.gap, cutoff)
+        start = start.with_warm_start(warm_start)
+        # The cost inside the groups is enough; or there is no time, and a box takes seconds.
+        if start.target.bound <= 0.0:
+            return _trivial_result(reduced, start)
+        progress = None if warm_start is None else warm_start.progress
+        if ctx.stop.reason() is not None and progress is None:
+            return replace(_trivial_result(reduced, start), finished=False)
         with one_blas_thread():
-            pricer = Pricer(reduced, ctx.executor, ctx.progress)
-            return solve_at_root(pricer, domain, start, settings, stop, ctx)
+            pricer = Pricer(reduced, ctx.pool.executor, ctx.report)
+            return solve_at_root(pricer, domain, start, settings, ctx, progress)
+
+    def warm_start_from_multipliers(self, multipliers: Vector) -> ClusterWarmStart:
+        """Return a warm start without columns."""
+        return ClusterWarmStart(multipliers, (), np.empty((0, 0)))
+
+    def node_warm_start(self, warm_start: ClusterWarmStart | None) -> ClusterWarmStart | None:
+        """Multipliers and columns, without the state of the bundle."""
+        return None if warm_start is None else replace(warm_start, progress=None)
 
     def map_warm_start(
         self,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,12 +63,39 @@ RESERVED_TIME_RATIO = 0.7
 # Errors of a box that are added to what a cluster may be worth; and a little, for multipliers that
 # are larger than those of the start.
 ROUNDING_SAFETY = 2.5
-NOT_SAVED = ("pricer", "_on_bound")  # not part of the state
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class BundleState:
+    """Everything that a `Bundle` needs to continue between two rounds, except its pricer."""
+
+    dual_box: DualBox
+    sym_classes: Sequence[SymmetryClass]
+    model: CutModel
+    step_rule: StepRule
+    stall_detector: StallDetector
+    statistics: BundleStats
+    rng: np.random.Generator
+    incumbent: list[Column]
+    position: Vector
+    stability_center: Vector
+    lower_bound: float
+    lower_bound_multipliers: Vector
+    stall_check_after: float
+    rounding: float
+    early_seconds: float
+    exact_seconds: float
+    round_seconds: float
+    last_boxes: int
+    columns_sufficient: bool
+    pricing_failed: bool
+    projected_until: int
 
 
 @final
 class Bundle:
-    """State of one run. Bounds that it proves only go up; `run` may be called again."""
+    """Multipliers, cuts and proven bound of one run; `run` may be called again."""
 
     def __init__(
         self,
@@ -95,9 +124,7 @@ class Bundle:
         self._rounding = (
             ROUNDING_SAFETY * self._n_clusters * pricer.error(dual_box.multipliers(dual_box.start))
         )
-        self._ascent_work = float(
-            pricer.reduced.points.size * TYPICAL_ASCENT_STEPS
-        )  # coordinates it touches
+        self._ascent_work = _ascent_work(pricer)
         self._stability_center = self._position  # the best position so far, by the model
         self._incumbent = [column for _, column in known.incumbent]
         self.step_rule = self._initialize(known)
@@ -111,6 +138,7 @@ class Bundle:
         self._stall_detector = StallDetector(STALL_RATIO, STALL_ROUNDS)
         self._projected_until = MAX_INITIAL_PROJECTIONS  # round after which the climb begins
         self._resumed = False
+        self.stopped_state: BundleState | None = None  # set where `run` was stopped
 
     def _initialize(self, known: BundleStart) -> StepRule:
         """Cut with what is known already."""
@@ -141,14 +169,57 @@ class Bundle:
         """About the most that multipliers can give, as far as it is known."""
         return self.step_rule.upper_bound
 
-    def kept(self) -> dict[str, Any]:
-        """What it needs to go on, between two rounds."""
-        return {name: value for name, value in vars(self).items() if name not in NOT_SAVED}
+    def state(self) -> BundleState:
+        """Return the state between two rounds; it shares objects with this bundle."""
+        return BundleState(
+            dual_box=self.dual_box,
+            sym_classes=self.sym_classes,
+            model=self.model,
+            step_rule=self.step_rule,
+            stall_detector=self._stall_detector,
+            statistics=self.statistics,
+            rng=self._rng,
+            incumbent=self._incumbent,
+            position=self._position,
+            stability_center=self._stability_center,
+            lower_bound=self.lower_bound,
+            lower_bound_multipliers=self.lower_bound_multipliers,
+            stall_check_after=self._stall_check_after,
+            rounding=self._rounding,
+            early_seconds=self._early_seconds,
+            exact_seconds=self._exact_seconds,
+            round_seconds=self._round_seconds,
+            last_boxes=self._last_boxes,
+            columns_sufficient=self._columns_sufficient,
+            pricing_failed=self._pricing_failed,
+            projected_until=self._projected_until,
+        )
 
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Go on, when run again, where another one was."""
-        vars(self).update(kept)
-        self._resumed = True
+    @classmethod
+    def from_state(
+        cls, pricer: Pricer, on_bound: Callable[[float], None], state: BundleState
+    ) -> Bundle:
+        """Return a bundle whose next `run` continues where another one was stopped."""
+        state = copy.deepcopy(state)
+        bundle = cls.__new__(cls)
+        bundle.pricer, bundle._on_bound = pricer, on_bound
+        bundle._n_clusters = pricer.reduced.n_clusters
+        bundle._ascent_work = _ascent_work(pricer)
+        bundle.dual_box, bundle.sym_classes = state.dual_box, state.sym_classes
+        bundle.model, bundle.step_rule = state.model, state.step_rule
+        bundle._stall_detector, bundle.statistics = state.stall_detector, state.statistics
+        bundle._rng, bundle._incumbent = state.rng, state.incumbent
+        bundle._position, bundle._stability_center = state.position, state.stability_center
+        bundle.lower_bound = state.lower_bound
+        bundle.lower_bound_multipliers = state.lower_bound_multipliers
+        bundle._stall_check_after, bundle._rounding = state.stall_check_after, state.rounding
+        bundle._early_seconds, bundle._exact_seconds = state.early_seconds, state.exact_seconds
+        bundle._round_seconds, bundle._last_boxes = state.round_seconds, state.last_boxes
+        bundle._columns_sufficient = state.columns_sufficient
+        bundle._pricing_failed = state.pricing_failed
+        bundle._projected_until = state.projected_until
+        bundle._resumed, bundle.stopped_state = True, None
+        return bundle
 
     def inherit(self, previous: Bundle) -> None:
         """Take over what another one, in another box, has proven and counted."""
@@ -187,17 +258,18 @@ class Bundle:
         if not self._resumed:
             self._stall_detector = StallDetector(STALL_RATIO, stall_rounds)
             self._projected_until = self.statistics.rounds + MAX_INITIAL_PROJECTIONS
-        self._resumed = False
+        self._resumed, self.stopped_state = False, None
         for _ in range(max_rounds):
+            if status is not None:
+                break
             if stop.reason() is not None:
                 status = BundleStatus.STOPPED
-            if status is not None:
+                self.stopped_state = copy.deepcopy(self.state())
                 break
             if self._pricing_failed:
                 return BundleStatus.EXHAUSTED
             if stop_if_unreachable and self.upper_bound < target.bound:
                 return BundleStatus.UNREACHABLE
-            on_round()
             if reserved and stop.remaining < RESERVED_TIME_RATIO * (time.monotonic() - began):
                 reserved = False
                 self._certify_best(target, stop)  # while there is time for it
@@ -220,6 +292,8 @@ class Bundle:
                 )
                 self._stall_detector = StallDetector(STALL_RATIO, stall_rounds)
                 status = None
+            if status is None:
+                on_round()
         if status is not BundleStatus.PROVEN:
             self._certify_best(target, stop)
         return status or BundleStatus.EXHAUSTED
@@ -440,3 +514,8 @@ class Bundle:
             self.lower_bound, self.lower_bound_multipliers = bound, lam
             self._on_bound(bound)
         self.statistics.exact_seconds += time.perf_counter() - began
+
+
+def _ascent_work(pricer: Pricer) -> float:
+    """Coordinates that a typical ascent touches."""
+    return float(pricer.reduced.points.size * TYPICAL_ASCENT_STEPS)

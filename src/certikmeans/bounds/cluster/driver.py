@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from certikmeans.bounds.cluster.bundle import (
     MAX_ROUNDS,
     STALL_ROUNDS,
     Bundle,
+    BundleState,
 )
 from certikmeans.bounds.cluster.cut_model import CutModel
 from certikmeans.bounds.cluster.dual_box import make_dual_box
@@ -58,14 +59,13 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True)
 class BundleSettings:
-    """How the bound is asked: the gap wanted, a seed, whether what it starts from has proven."""
+    """Gap and cutoff of the run, a seed, and what is known about the initial multipliers."""
 
     gap: float
     seed: int
     multipliers_proven: bool = False
-    target_reachable: bool = (
-        True  # the box of the labelling may hold what is needed; in a node it does not
-    )
+    target_reachable: bool = True  # by multipliers in the box of the labelling; not so in a node
+    cutoff: float = np.inf
 
 
 def solve_at_root(
@@ -73,11 +73,11 @@ def solve_at_root(
     domain: Domain,
     start: InitialPoint,
     settings: BundleSettings,
-    stop: StopSignal,
     ctx: BoundContext,
+    progress: RootProgress | None = None,
 ) -> BoundResult:
-    """Raise the bound of the whole, around better labellings where those are found."""
-    return _RootSolve(pricer, domain, start, settings, ctx).run(stop)
+    """Raise the bound of the whole problem, around better labellings where those are found."""
+    return _RootSolve(pricer, domain, start, settings, ctx, progress).run()
 
 
 def solve_in_node(
@@ -86,7 +86,7 @@ def solve_in_node(
     """Raise the bound of a part; it is not saved before it is done."""
     use_level_steps = pricer.reduced.n_clusters <= MAX_CLUSTERS_FOR_LEVEL
     best = _BestBound(lambda value: None)
-    bundle = _bundle(pricer, domain, start, settings, best, in_node=True)
+    bundle = _make_bundle(pricer, domain, start, settings, best, in_node=True)
     bundle.run(
         start.target,
         stop,
@@ -98,12 +98,23 @@ def solve_in_node(
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
+class RootProgress:
+    """State of the computation at the root between two rounds of the bundle."""
+
+    start: InitialPoint
+    best: tuple[float, Vector | None, float]
+    bundle: BundleState
+    target_reachable: bool
+
+
+@final
 class _RootSolve:
     """Runs bundles one after the other: around the labelling, around a better one, without a box.
 
     Where multipliers cannot reach the gap, the labelling is not optimal or the relaxation has a
-    gap: the clusters found are handed back to be recombined, once, before the bound goes on to the
-    best there is.
+    gap: the clusters found are recombined to a better labelling, once, before the bound is raised
+    as far as the relaxation allows.
     """
 
     def __init__(
@@ -113,30 +124,30 @@ class _RootSolve:
         start: InitialPoint,
         settings: BundleSettings,
         ctx: BoundContext,
+        progress: RootProgress | None,
     ) -> None:
-        self._pricer, self._part, self._settings, self._ctx = pricer, domain, settings, ctx
+        self._pricer, self._domain, self._settings, self._ctx = pricer, domain, settings, ctx
         self._start = start
-        self._best = _BestBound(lambda value: ctx.incumbent.update_bound(value, "cluster"))
+        self._best = _BestBound(ctx.report)
         self._target_reachable = True
-        saved: _RootState | None = ctx.kept
-        if saved is None:
+        if progress is None:
             self._bundle = self._bundle_at_incumbent()
             return
-        self._start, self._target_reachable = saved.start, saved.target_reachable
-        self._best.restore(*saved.best)
-        self._bundle = self._bundle_at_incumbent()
-        self._bundle.restore(saved.bundle)
+        self._start, self._target_reachable = progress.start, progress.target_reachable
+        self._best.restore(*progress.best)
+        self._bundle = Bundle.from_state(pricer, self._best.report, progress.bundle)
 
-    def run(self, stop: StopSignal) -> BoundResult:
-        """Raise it."""
-        ctx, reduced = self._ctx, self._pricer.reduced
+    def run(self) -> BoundResult:
+        """Run bundles until the target is proven, progress ends, or the run is stopped."""
+        stop, reduced = self._ctx.stop, self._pricer.reduced
         while True:
             status = self._bundle.run(
                 self._start.target,
                 stop,
                 stop_if_unreachable=self._target_reachable,
-                on_round=lambda: ctx.keep(self._root_state),
+                on_round=self._round_done,
             )
+            progress = self._progress(self._bundle.stopped_state)
             self._best.keep(self._bundle)
             if status is not BundleStatus.UNREACHABLE or not self._target_reachable:
                 break
@@ -144,14 +155,29 @@ class _RootSolve:
             self._restart_bundle()
         if status is BundleStatus.EXHAUSTED and reduced.n_clusters > MAX_CLUSTERS_FOR_LEVEL:
             self._improve_incumbent()  # by now the mixture is close to the relaxation's own solution
-        return _result(reduced, self._bundle, self._start, self._best, stop)
+        found = _result(reduced, self._bundle, self._start, self._best, stop)
+        if status is not BundleStatus.STOPPED or found.value >= self._start.target.bound:
+            return found
+        warm_start = dataclasses.replace(found.warm_start, progress=progress)
+        return dataclasses.replace(found, warm_start=warm_start, finished=False)
+
+    def _round_done(self) -> None:
+        lam, centers = self._best.multipliers(self._bundle), self._start.centers
+        progress = self._progress(self._bundle.state())
+        self._ctx.checkpoint(ClusterWarmStart(lam, (), centers, progress=progress))
+        self._ctx.report(work=1.0)
+
+    def _progress(self, bundle: BundleState | None) -> RootProgress | None:
+        if bundle is None:
+            return None
+        return RootProgress(self._start, self._best.state(), bundle, self._target_reachable)
 
     def _bundle_at_incumbent(self) -> Bundle:
         """A bundle around the labelling: clusters are where their means are."""
         early_check = max(MIN_STALL_CHECK_BOXES, STALL_CHECK_WORK / self._pricer.reduced.n_groups)
-        return _bundle(
+        return _make_bundle(
             self._pricer,
-            self._part,
+            self._domain,
             self._start,
             dataclasses.replace(
                 self._settings,
@@ -172,7 +198,9 @@ class _RootSolve:
         in_box = last.step_rule.stays_in_box
         lam = last.best_multipliers()
         labels = self._ctx.incumbent.labels()
-        found = root_initial_point(self._pricer.reduced, labels, self._settings.gap, None)
+        found = root_initial_point(
+            self._pricer.reduced, labels, self._settings.gap, self._settings.cutoff
+        )
         better = found.cost < start.cost * (1.0 - COST_RTOL)
         if not better:
             self._target_reachable = False
@@ -186,13 +214,8 @@ class _RootSolve:
         self._bundle = self._bundle_at_incumbent()
         self._bundle.inherit(last)
 
-    def _root_state(self) -> _RootState:
-        return _RootState(
-            self._start, self._best.kept(), self._bundle.kept(), self._target_reachable
-        )
 
-
-def _bundle(
+def _make_bundle(
     pricer: Pricer,
     domain: Domain,
     start: InitialPoint,
@@ -281,17 +304,6 @@ def _best_gap(reduced: ReducedProblem, cost: float, bundle: Bundle) -> dict[str,
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class _RootState:
-    """What the bound needs to go on between two rounds of the bundle."""
-
-    start: InitialPoint
-    best: tuple[float, Vector | None, float]
-    bundle: dict[str, Any]
-    target_reachable: bool
-
-
-@final
 class _BestBound:
     """The best bound over all incumbents: it never goes down."""
 
@@ -306,7 +318,7 @@ class _BestBound:
             self._reported = value
             self._on_bound(value)
 
-    def kept(self) -> tuple[float, Vector | None, float]:
+    def state(self) -> tuple[float, Vector | None, float]:
         return self.value, self._lam, self._reported
 
     def restore(self, value: float, lam: Vector | None, reported: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import iter_row_blocks
 from certikmeans.problem.domain import Domain
 from certikmeans.stop import StopSignal
+
+if TYPE_CHECKING:
+    from certikmeans.bounds.cluster.driver import RootProgress
 
 # Columns handed on to the parts of a part: the heaviest ones.
 MAX_WARM_START_COLUMNS = 40
@@ -138,7 +141,10 @@ LEVEL_OFFSET = 0.75
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterWarmStart:
-    """What a smaller part starts from, or the whole if it is asked again for more."""
+    """Multipliers and columns to start from, in a node or at the root.
+
+    ``progress`` is set where the computation at the root was stopped; another one continues there.
+    """
 
     multipliers: Vector  # (n_groups,)
     columns: tuple[Column, ...]
@@ -146,6 +152,8 @@ class ClusterWarmStart:
     column_centers: NDArray[np.float64] | None = (
         None  # (m, n_axes): means of more, to be found again there
     )
+    proven: bool = False  # exact pricing at the multipliers found no column that ascents do not
+    progress: RootProgress | None = None
 
 
 @final
@@ -161,8 +169,8 @@ class InitialPoint:
     columns: tuple[Column, ...] = ()
     column_centers: NDArray[np.float64] | None = None
 
-    def after(self, warm_start: ClusterWarmStart | None) -> InitialPoint:
-        """The same with what is known from before."""
+    def with_warm_start(self, warm_start: ClusterWarmStart | None) -> InitialPoint:
+        """Return the same point with multipliers and columns of a warm start."""
         if warm_start is None:
             return self
         return dataclasses.replace(
@@ -174,18 +182,23 @@ class InitialPoint:
 
 
 def root_initial_point(
-    reduced: ReducedProblem, labels: NDArray[np.int64], gap: float, multipliers: Vector | None
+    reduced: ReducedProblem, labels: NDArray[np.int64], gap: float, cutoff: float
 ) -> InitialPoint:
-    """The best labelling known; its cost less the gap asked for is the goal."""
+    """Return the incumbent, with the cutoff as target, or the incumbent's own if that is lower.
+
+    The incumbent's own target is its cost less the gap: it is lower than the cutoff where the
+    incumbent was improved since the cutoff was set.
+    """
     cost = sum(column.cost for column in columns_of(reduced, labels))
     abs_gap = gap * (cost + reduced.offset)
     if cost <= abs_gap * (1.0 - PRESOLVE_MARGIN):
         target = Target(0.0, 0.0, abs_gap)
     else:
         abs_gap = max(abs_gap, 1e-12 * cost)
-        bound = cost - (1.0 - PRESOLVE_MARGIN) * abs_gap
-        target = Target(bound=bound, level=cost - (1.0 - LEVEL_OFFSET) * abs_gap, abs_gap=abs_gap)
-    return InitialPoint(labels, sorted_means(reduced, labels), target, cost, multipliers)
+        bound = min(cost - (1.0 - PRESOLVE_MARGIN) * abs_gap, cutoff + PRESOLVE_MARGIN * abs_gap)
+        level = min(cost - (1.0 - LEVEL_OFFSET) * abs_gap, cutoff + LEVEL_OFFSET * abs_gap)
+        target = Target(bound=bound, level=level, abs_gap=abs_gap)
+    return InitialPoint(labels, sorted_means(reduced, labels), target, cost)
 
 
 def node_initial_point(
@@ -205,7 +218,7 @@ def node_initial_point(
         cutoff = cost
     abs_gap = max(gap * (cutoff + reduced.offset), 1e-12 * max(cutoff, cost), 1e-300)
     target = Target(bound=cutoff, level=cutoff + LEVEL_OFFSET * abs_gap, abs_gap=abs_gap)
-    return InitialPoint(labels, centers, target, cost).after(warm_start)
+    return InitialPoint(labels, centers, target, cost).with_warm_start(warm_start)
 
 
 def sorted_means(reduced: ReducedProblem, labels: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -20,7 +20,6 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.base import no_progress
 from certikmeans.bounds.cluster.pricing_error import mean_rounding_error, pricing_error
 from certikmeans.bounds.stall_detector import StallDetector
 from certikmeans.kernels.pricing.ascent import ascend
@@ -191,7 +190,7 @@ class Pricer:
         self,
         reduced: ReducedProblem,
         executor: Executor | None = None,
-        progress: Callable[..., None] = no_progress,
+        progress: Callable[..., None] = lambda **counts: None,
         params: PricingParams = DEFAULT_PARAMS,
     ) -> None:
         self.reduced = reduced

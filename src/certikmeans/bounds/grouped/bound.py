@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,6 @@ from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, Lower
 from certikmeans.bounds.grouped import scip, tasks
 from certikmeans.bounds.grouped.bundle import (
     AscentState,
-    DualEvaluation,
     LagrangianDual,
     ascend,
     average_over_classes,
@@ -25,10 +23,8 @@ from certikmeans.bounds.grouped.sample_groups import SampleGroups, make_sample_g
 from certikmeans.bounds.grouped.tasks import ChunkSolver, GroupSolutions, SearchLimits, make_chunks
 from certikmeans.errors import InputError
 from certikmeans.kernels.grouped.preprocessing import distance_ranges, reduce_allowed
-from certikmeans.parallel import TaskPool
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import LeafProof
-from certikmeans.stop import StopSignal
 
 SOLVERS: dict[str, ChunkSolver] = {"compiled": tasks.solve_chunk, "scip": scip.solve_chunk}
 
@@ -36,10 +32,14 @@ SOLVERS: dict[str, ChunkSolver] = {"compiled": tasks.solve_chunk, "scip": scip.s
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupedWarmStart:
-    """Multipliers and labels of the groups: where the next part starts from."""
+    """Multipliers and labels of the groups, for a node or the root.
+
+    ``ascent`` is set where a computation was stopped; another one continues from there.
+    """
 
     nu: NDArray[np.float64]  # (G, K, d)
     labels: NDArray[np.int64]  # (n,) in the order of the groups
+    ascent: AscentState | None = None
 
 
 @final
@@ -100,7 +100,7 @@ class GroupedBound(LowerBound[SampleGroups]):
     def rehearse(self, inputs: BoundInput) -> None:
         """Let several groups agree on their centres."""
         small, whole = GroupedBound(max_group_size=4), Domain.root(inputs.problem)
-        small.compute(small.setup(inputs), whole, np.inf, StopSignal())
+        small.compute(small.setup(inputs), whole, np.inf, BoundContext())
 
     def setup(self, inputs: BoundInput) -> SampleGroups:
         """Form the groups."""
@@ -108,77 +108,90 @@ class GroupedBound(LowerBound[SampleGroups]):
 
     def compute(
         self,
-        state: SampleGroups,
+        model: SampleGroups,
         domain: Domain,
         cutoff: float,
-        stop: StopSignal,
-        warm_start: Any = None,
-        ctx: BoundContext | None = None,
+        ctx: BoundContext,
+        warm_start: GroupedWarmStart | None = None,
     ) -> BoundResult:
         """Bound the reduced cost of every labelling in ``domain``.
 
-        Chunks of groups run on the executor of ``ctx``; the value does not depend on it.
+        Chunks of groups run on the pool of ``ctx``; the value does not depend on it.
         """
-        domain, allowed = _normalized_domain(state, domain)
+        domain, allowed = _normalized_domain(model, domain)
         nearest = np.empty(allowed.shape)
         farthest = np.empty(allowed.shape)
-        distance_ranges(state.points, domain.lower, domain.upper, nearest, farthest)
+        distance_ranges(model.points, domain.lower, domain.upper, nearest, farthest)
         classes = symmetry_classes(domain.lower, domain.upper, allowed)
-        if not reduce_allowed(nearest, farthest, state.link_start, state.link, allowed):
+        if not reduce_allowed(nearest, farthest, model.link_start, model.link, allowed):
             return BoundResult(np.inf, LeafProof(self.name), warm_start)
         if warm_start is None:
-            shape = (state.n_sets, *domain.lower.shape)
-            warm_start = GroupedWarmStart(np.zeros(shape), np.full(len(state.order), -1))
+            shape = (model.n_sets, *domain.lower.shape)
+            warm_start = GroupedWarmStart(np.zeros(shape), np.full(len(model.order), -1))
         lagrangian = LagrangianDual(
-            state,
+            model,
             domain,
-            make_chunks(state, domain, allowed, nearest),
+            make_chunks(model, domain, allowed, nearest),
             self._solve,
             self._limits,
-            TaskPool() if ctx is None else TaskPool(ctx.executor, ctx.remote, ctx.n_threads),
-            stop,
+            ctx.pool,
+            ctx.stop,
         )
-        keep = _checkpoint_callback(ctx, stop)
-        if ctx is not None and isinstance(ctx.kept, AscentState):
-            ascent = copy.deepcopy(ctx.kept)
-            best, history = continue_ascent(lagrangian, ascent, cutoff, self._max_evaluations, keep)
+        progress = _AscentProgress(ctx)
+        if warm_start.ascent is not None:
+            ascent = copy.deepcopy(warm_start.ascent)
+            progress.consistent = warm_start.ascent
+            best, history = continue_ascent(
+                lagrangian, ascent, cutoff, self._max_evaluations, progress.checkpoint
+            )
         else:
             first = lagrangian.compute(
                 average_over_classes(warm_start.nu, classes), warm_start.labels
             )
-            best, history = ascend(lagrangian, first, classes, cutoff, self._max_evaluations, keep)
-        return self._result(best, history, domain, state)
-
-    def _result(
-        self, best: DualEvaluation, history: list[float], domain: Domain, groups: SampleGroups
-    ) -> BoundResult:
+            best, history = ascend(
+                lagrangian, first, classes, cutoff, self._max_evaluations, progress.checkpoint
+            )
+        finished = best.value >= cutoff or ctx.stop.reason() is None
         return BoundResult(
             best.value,
             LeafProof(self.name),
-            GroupedWarmStart(best.nu, best.solutions.labels),
-            _candidate_centers(best.solutions, domain, groups),
+            GroupedWarmStart(
+                best.nu,
+                best.solutions.labels,
+                None if finished or not ctx.at_root else progress.consistent,
+            ),
+            _candidate_centers(best.solutions, domain, model),
             numbers={
                 "evaluations": len(history),
                 "nodes": int(best.solutions.nodes.sum()),
                 "history": history,
             },
+            finished=finished,
         )
 
+    def node_warm_start(self, warm_start: GroupedWarmStart | None) -> GroupedWarmStart | None:
+        """Multipliers and labels, without the state of the ascent."""
+        return None if warm_start is None else replace(warm_start, ascent=None)
 
-def _checkpoint_callback(
-    ctx: BoundContext | None, stop: StopSignal
-) -> Callable[[AscentState], None]:
-    """Who is told how far an ascent at the root is: as it is then, since it goes on.
+
+@final
+class _AscentProgress:
+    """Last state of an ascent at the root in which no evaluation was cut short.
 
     An evaluation that may have been cut short is made again.
     """
 
-    def keep(ascent: AscentState) -> None:
-        if ctx is not None and stop.reason() is None:
-            snapshot = copy.deepcopy(ascent)
-            ctx.keep(lambda: snapshot)
+    def __init__(self, ctx: BoundContext) -> None:
+        self._ctx = ctx
+        self.consistent: AscentState | None = None
 
-    return keep
+    def checkpoint(self, ascent: AscentState) -> None:
+        if not self._ctx.at_root or self._ctx.stop.reason() is not None:
+            return
+        best = ascent.bundle.best
+        self._ctx.checkpoint(GroupedWarmStart(best.nu, best.solutions.labels, ascent))
+        self.consistent = copy.deepcopy(ascent)  # the ascent goes on
+        self._ctx.report(work=1.0)
 
 
 def _normalized_domain(groups: SampleGroups, domain: Domain) -> tuple[Domain, NDArray[np.bool_]]:

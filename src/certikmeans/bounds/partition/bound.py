@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.partition.parts import anticlusters
-from certikmeans.bounds.partition.run import PartProof, partition_bound
+from certikmeans.bounds.partition.run import PartitionState, PartProof, partition_bound
 from certikmeans.errors import WorkerError
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import AbstractEvidence, LeafProof
-from certikmeans.stop import StopSignal
 
 
 @final
@@ -68,42 +67,30 @@ class PartitionBound(LowerBound[BoundInput]):
         labels = np.arange(problem.n_groups) % problem.n_clusters
         anticlusters(problem, labels, 2, np.zeros(problem.n_groups, dtype=np.bool_))
 
+    def node_warm_start(self, warm_start: object) -> None:
+        """Return None: the bound is for the root only."""
+
     def setup(self, inputs: BoundInput) -> BoundInput:
         """There is nothing to prepare: parts depend on the labelling."""
         return inputs
 
     def compute(
         self,
-        state: BoundInput,
+        model: BoundInput,
         domain: Domain,
         cutoff: float,
-        stop: StopSignal,
-        warm_start: Any = None,
-        ctx: BoundContext | None = None,
+        ctx: BoundContext,
+        warm_start: PartitionState | None = None,
     ) -> BoundResult:
         """Bound the reduced cost of every labelling in ``domain``."""
-        problem = state.problem
-        if ctx is None:
-            middle = 0.5 * (domain.lower + domain.upper)
-            labels = state.assigner.assign(middle).labels
-        else:
+        problem = model.problem
+        if ctx.at_root:
             labels = ctx.incumbent.labels()
+        else:
+            middle = 0.5 * (domain.lower + domain.upper)
+            labels, warm_start = model.assigner.assign(middle).labels, None
         found = partition_bound(
-            problem,
-            labels,
-            cutoff,
-            stop,
-            executor=None if ctx is None else ctx.executor,
-            n_threads=1 if ctx is None else ctx.n_threads,
-            size=self._size,
-            seed=state.seed,
-            on_bound=None
-            if ctx is None
-            else lambda value: ctx.incumbent.update_bound(value, self.name),
-            remote=None if ctx is None else ctx.remote,
-            kept=None if ctx is None else ctx.kept,
-            keep=(lambda state: None) if ctx is None else ctx.keep,
-            progress=None if ctx is None else ctx.progress,
+            problem, labels, cutoff, ctx, size=self._size, seed=model.seed, warm_start=warm_start
         )
         if found.failures and not found.parts:
             raise WorkerError(
@@ -116,6 +103,8 @@ class PartitionBound(LowerBound[BoundInput]):
         return BoundResult(
             found.value,
             LeafProof(self.name, evidence) if evidence is not None else LeafProof("trivial"),
+            found.state,
+            finished=found.value >= cutoff or ctx.stop.reason() is None,
             numbers={
                 "parts": found.n_parts,
                 "iterations": found.iterations,

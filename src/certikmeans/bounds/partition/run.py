@@ -13,17 +13,14 @@ more.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass, fields, replace
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from certikmeans.bounds.base import BoundContext
 from certikmeans.bounds.partition.part_task import (
     CompactAdmmState,
     CompactMultipliers,
@@ -41,9 +38,8 @@ from certikmeans.bounds.partition.sizing import (
     rough_iterations,
     seconds_per_iteration,
 )
-from certikmeans.parallel import RemoteExecutor
+from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
-from certikmeans.stop import StopSignal
 
 # Iterations of the first task of a part, a rough value, and of the later ones.
 FIRST_ITERATIONS = 30
@@ -82,12 +78,13 @@ class PartitionResult:
     upper: float  # what these parts could prove at most, about
     iterations: int
     failures: int
+    state: PartitionState | None = None  # from which a computation that was stopped continues
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionState:
-    """What the bound needs to go on with its parts."""
+    """Parts, and how far each of them is."""
 
     labels: NDArray[np.int64]  # the parts follow from them, and from
     size: int
@@ -101,19 +98,13 @@ def partition_bound(
     problem: ReducedProblem,
     labels: NDArray[np.int64],
     cutoff: float,
-    stop: StopSignal,
+    ctx: BoundContext,
     *,
-    executor: Executor | None = None,
-    n_threads: int = 1,
     size: int | None = None,
     seed: int = 0,
-    on_bound: Callable[[float], None] | None = None,
-    remote: RemoteExecutor | None = None,
-    kept: PartitionState | None = None,
-    keep: Callable[[Callable[[], PartitionState]], None] = lambda state: None,
-    progress: Callable[..., None] | None = None,
+    warm_start: PartitionState | None = None,
 ) -> PartitionResult:
-    """Bound the reduced cost, ``offset`` not included, of every proper labelling from below.
+    """Bound the reduced cost, ``offset`` not included, of every feasible labelling from below.
 
     Parameters
     ----------
@@ -122,120 +113,98 @@ def partition_bound(
     labels : ndarray of shape (n_groups,)
         An incumbent. Validity does not depend on it, the value does.
     cutoff : float
-        Enough.
-    stop : StopSignal
-        Asked by every task; its remaining time decides on the size of the parts.
-    executor : Executor, optional
-        Runs the tasks; without one they run here, one after the other.
-    n_threads : int
-        How many tasks the executor runs at a time.
+        Value at which the computation stops.
+    ctx : BoundContext
+        Its stop signal is checked by every task, and the time left decides on the size of the
+        parts; its pool runs the tasks; every improvement of the sum is reported to it.
     size : int, optional
         Groups per part; chosen from time, threads and a measured iteration if not given.
     seed : int
         The same seed gives the same parts.
-    on_bound : callable, optional
-        Told every improvement of the sum, in this thread.
-    far : Far, optional
-        Workers elsewhere, for tasks that are worth the journey.
-    kept, keep : optional
-        Where a run before has left the parts, and who is told how to get there.
-    on_work : callable, optional
-        Told of every task that was done (``tasks=1``), in this thread.
+    warm_start : PartitionState, optional
+        State of a computation that was stopped.
     """
-    if kept is not None:
-        labels = kept.labels  # the parts follow from them
-    scheduler: PartScheduler[_PartState] = PartScheduler(
-        executor, n_threads, remote, problem.points
-    )
-    inputs = _PartitionInput(problem, labels, cutoff, stop, seed, scheduler, progress)
-    with threadpool_limits(limits=1):
+    if warm_start is not None:
+        labels = warm_start.labels  # the parts follow from them
+    with one_blas_thread():  # tasks share the cores; products are small
+        run = _Partitioner(problem, labels, cutoff, ctx, seed)
         if size is None and problem.n_groups <= MIN_PART_SIZE:
             size = problem.n_groups
         if size is not None:
-            parts = inputs.start_run(size, on_bound)
-            parts.restore(kept)
-            parts.set_callback(
-                functools.partial(_register_checkpoint, keep, PartitionState(labels, size), parts)
-            )
-            return parts.finish()
-        counts = problem.n_groups, problem.n_clusters
-        cost = float(group_costs(problem, labels).sum())
-        if kept is None:
-            speed = seconds_per_iteration(problem, labels, stop)
-            size = first_size(*counts, stop.remaining, n_threads, speed)
+            return run.with_fixed_size(warm_start or PartitionState(labels, size))
+        return run.with_growing_size(warm_start)
+
+
+@final
+class _Partitioner:
+    """Bounds by partitions of a given size, or of sizes that grow while that helps."""
+
+    def __init__(
+        self,
+        problem: ReducedProblem,
+        labels: NDArray[np.int64],
+        cutoff: float,
+        ctx: BoundContext,
+        seed: int,
+    ) -> None:
+        self._problem, self._labels, self._cutoff, self._ctx = problem, labels, cutoff, ctx
+        self._seed = seed
+        self._scheduler: PartScheduler[_PartState] = PartScheduler(
+            ctx.pool.executor, ctx.pool.n_workers, ctx.pool.remote, problem.points
+        )
+
+    def with_fixed_size(self, state: PartitionState) -> PartitionResult:
+        """Bound with parts of one size."""
+        parts = self._start(state)
+        parts.run_tasks(until_converged=True)
+        return self._result(parts, None)
+
+    def with_growing_size(self, state: PartitionState | None) -> PartitionResult:
+        """Bound with parts of growing size: coarser parts lose less."""
+        problem, stop, cutoff = self._problem, self._ctx.stop, self._cutoff
+        n_workers, n_groups = self._ctx.pool.n_workers, problem.n_groups
+        cost = float(group_costs(problem, self._labels).sum())
+        if state is None:
+            speed = seconds_per_iteration(problem, self._labels, stop)
+            size = first_size(n_groups, problem.n_clusters, stop.remaining, n_workers, speed)
             first_iterations = rough_iterations(
-                problem.n_groups, size, stop.remaining, n_threads, speed, FIRST_ITERATIONS
+                n_groups, size, stop.remaining, n_workers, speed, FIRST_ITERATIONS
             )
-            stage = PartitionState(labels, size, first_iterations, speed)
-        else:
-            stage = kept
+            state = PartitionState(self._labels, size, first_iterations, speed)
         while True:
-            size, best = stage.size, stage.best
-            report_if_better = (
-                on_bound if best is None else _only_improvements(best.value, on_bound)
-            )
-            parts = inputs.start_run(size, report_if_better, stage.first_iterations)
-            parts.restore(stage)
-            parts.set_callback(functools.partial(_register_checkpoint, keep, stage, parts))
-            parts.run_tasks(until_converged=size >= problem.n_groups)
-            best = _better_result(best, parts.result())
-            if best.value >= cutoff or stop.reason() is not None or size >= problem.n_groups:
+            parts = self._start(state)
+            parts.run_tasks(until_converged=state.size >= n_groups)
+            best = _better_result(state.best, parts.result())
+            if best.value >= cutoff or stop.reason() is not None or state.size >= n_groups:
                 break
-            # Parts gain little before the time is over: coarser ones lose less.
             affordable = part_size(
-                *counts, stop.remaining, n_threads, stage.speed, MAX_LATER_PART_SIZE
+                n_groups,
+                problem.n_clusters,
+                stop.remaining,
+                n_workers,
+                state.speed,
+                MAX_LATER_PART_SIZE,
             )
-            coarser = next_size(counts[0], size, cost - best.value, cost - cutoff, affordable)
+            coarser = next_size(n_groups, state.size, cost - best.value, cost - cutoff, affordable)
             if not coarser:
                 break
-            stage = PartitionState(labels, coarser, FIRST_ITERATIONS, stage.speed, best)
-        return _better_result(best, parts.finish())
+            state = PartitionState(self._labels, coarser, FIRST_ITERATIONS, state.speed, best)
+        parts.run_tasks(until_converged=True)
+        return self._result(parts, best)
+
+    def _start(self, state: PartitionState) -> _PartitionRun:
+        parts = split_into_parts(self._problem, self._labels, state.size, self._seed)
+        run = _PartitionRun(parts, self._cutoff, self._ctx, self._scheduler, state)
+        run.restore()
+        return run
+
+    def _result(self, parts: _PartitionRun, best: PartitionResult | None) -> PartitionResult:
+        found = _better_result(best, parts.result())
+        return replace(found, state=parts.state())
 
 
 def _better_result(best: PartitionResult | None, found: PartitionResult) -> PartitionResult:
     return found if best is None or found.value > best.value else best
-
-
-def _register_checkpoint(
-    keep: Callable[[Callable[[], PartitionState]], None],
-    stage: PartitionState,
-    parts: _PartitionRun,
-) -> None:
-    """Say how to get to where the parts are."""
-    keep(lambda: replace(stage, part_states=parts.part_states()))
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _PartitionInput:
-    """What every partition of a run has in common."""
-
-    problem: ReducedProblem
-    labels: NDArray[np.int64]
-    cutoff: float
-    stop: StopSignal
-    seed: int
-    scheduler: PartScheduler[_PartState]
-    progress: Callable[..., None] | None
-
-    def start_run(
-        self,
-        size: int,
-        on_bound: Callable[[float], None] | None,
-        first_iterations: int = FIRST_ITERATIONS,
-    ) -> _PartitionRun:
-        """Parts of a size, ready to be worked on."""
-        parts = split_into_parts(self.problem, self.labels, size, self.seed)
-        return _PartitionRun(parts, self, on_bound, first_iterations)
-
-
-def _only_improvements(
-    known: float, on_bound: Callable[[float], None] | None
-) -> Callable[[float], None] | None:
-    """Tell only what is better than what is known already."""
-    if on_bound is None:
-        return None
-    return lambda value: on_bound(value) if value > known else None
 
 
 @final
@@ -274,18 +243,18 @@ STATE_FIELDS = tuple(
 
 @final
 class _PartitionRun:
+    """Tasks of the parts of one size, and the sum of their values."""
+
     def __init__(
         self,
         parts: tuple[Part, ...],
-        inputs: _PartitionInput,
-        on_bound: Callable[[float], None] | None,
-        first_iterations: int,
+        cutoff: float,
+        ctx: BoundContext,
+        scheduler: PartScheduler[_PartState],
+        start: PartitionState,
     ) -> None:
-        cutoff = inputs.cutoff
-        self._first_iterations = first_iterations
-        self._cutoff, self._stop, self._on_bound = cutoff, inputs.stop, on_bound
-        self._scheduler = inputs.scheduler
-        self._on_work = inputs.progress
+        self._cutoff, self._ctx, self._scheduler = cutoff, ctx, scheduler
+        self._start = start
         self._upper = math.fsum(part.upper for part in parts)
         # Each its share of the cutoff, if they can reach it at all.
         ratio = (
@@ -295,28 +264,26 @@ class _PartitionRun:
         )
         self._states = [_PartState(part, ratio * part.upper) for part in parts]
         self._failures = 0
-        self._best = 0.0
-        self._on_result: Callable[[], None] = lambda: None
+        self._best = 0.0 if start.best is None else start.best.value  # reported before
 
-    def set_callback(self, on_result: Callable[[], None]) -> None:
-        """Have somebody called after every answer."""
-        self._on_result = on_result
-
-    def part_states(self) -> tuple[dict[str, Any], ...]:
-        """How far the parts are."""
-        return tuple(
+    def state(self) -> PartitionState:
+        """State from which another run continues."""
+        part_states = tuple(
             {name: getattr(state, name) for name in STATE_FIELDS} for state in self._states
         )
+        return replace(self._start, part_states=part_states)
 
-    def restore(self, before: PartitionState | None) -> None:
-        """Go on where a run before was."""
-        if before is not None and len(before.part_states) == len(self._states):
-            for state, fields in zip(self._states, before.part_states, strict=True):
-                for name in STATE_FIELDS:
-                    setattr(state, name, fields[name])
-                if state.failures:  # somebody else may do better
-                    state.failures, state.ended = 0, False
-            self._report_bound()
+    def restore(self) -> None:
+        """Continue from the part states of the start, if it has any."""
+        saved = self._start.part_states
+        if len(saved) != len(self._states):
+            return
+        for state, values in zip(self._states, saved, strict=True):
+            for name in STATE_FIELDS:
+                setattr(state, name, values[name])
+            if state.failures:  # other workers may succeed
+                state.failures, state.ended = 0, False
+        self._report_bound()
 
     @property
     def value(self) -> float:
@@ -326,15 +293,7 @@ class _PartitionRun:
 
     def run_tasks(self, *, until_converged: bool) -> None:
         """Run tasks until the cutoff, the end of time, or the end of progress."""
-        with threadpool_limits(limits=1):  # tasks share the cores; products are small
-            self._run_tasks(self._scheduler, until_converged)
-
-    def finish(self) -> PartitionResult:
-        """To the very end."""
-        self.run_tasks(until_converged=True)
-        return self.result()
-
-    def _run_tasks(self, scheduler: PartScheduler[_PartState], until_converged: bool) -> None:
+        scheduler = self._scheduler
         try:
             while not self._finished():
                 waiting = self._queue(scheduler.busy, until_converged)
@@ -349,7 +308,7 @@ class _PartitionRun:
                 self._record_result(state, result)
 
     def _finished(self) -> bool:
-        over = self._scheduler.failed or self._stop.reason() is not None
+        over = self._scheduler.failed or self._ctx.stop.reason() is not None
         return over or self.value >= self._cutoff
 
     def _queue(self, busy: set[int], until_converged: bool) -> list[_PartState]:
@@ -362,15 +321,19 @@ class _PartitionRun:
         return sorted(idle, key=lambda state: -state.rate)
 
     def _task(self, state: _PartState) -> PartTask:
-        iterations = LATER_ITERATIONS if state.tasks else self._first_iterations
+        iterations = LATER_ITERATIONS if state.tasks else self._start.first_iterations
         return PartTask(
-            state.part.problem, state.target, iterations, self._stop, state.start, state.value
+            state.part.problem,
+            state.target,
+            iterations,
+            self._ctx.stop,
+            state.start,
+            state.value,
         )
 
     def _record_result(self, state: _PartState, result: PartResult | None) -> None:
-        if self._on_work is not None:
-            self._on_work(**{"rounds" if state.tasks else "parts": 1})
-        over = self._stop.reason() is not None
+        self._ctx.report(**{"rounds" if state.tasks else "parts": 1})
+        over = self._ctx.stop.reason() is not None
         if result is None:
             if not over:  # else it may be that nobody waited for it
                 self._record_failure(state)
@@ -388,7 +351,8 @@ class _PartitionRun:
             reached = state.value >= state.target or state.iterations >= MAX_ITERATIONS
             state.ended = result.ended or reached
         self._report_bound()
-        self._on_result()
+        self._ctx.checkpoint(self.state())
+        self._ctx.report(work=1.0)
 
     def _record_failure(self, state: _PartState) -> None:
         """What was proven before stays; without the part the sum is only smaller."""
@@ -399,8 +363,7 @@ class _PartitionRun:
     def _report_bound(self) -> None:
         if self.value > self._best:
             self._best = self.value
-            if self._on_bound is not None:
-                self._on_bound(self._best)
+            self._ctx.report(self._best)
 
     def result(self) -> PartitionResult:
         """Everything that contributes."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.sdp.admm import CUTS_PER_GROUP, MIN_VIOLATION, Admm, AdmmState
@@ -25,10 +22,10 @@ from certikmeans.bounds.sdp.model import (
 )
 from certikmeans.bounds.sdp.primal_rounding import fractional_clusters, round_to_centers
 from certikmeans.errors import InputError
+from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import LeafProof
-from certikmeans.stop import StopSignal
 
 MAX_GROUPS = 2_500
 CHECK_INTERVAL = 25  # iterations between two safe bounds
@@ -44,16 +41,9 @@ NEARLY_FEASIBLE = 1e-3
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class SdpWarmStart:
-    """What a smaller part starts from: the best proof, and where the solver was."""
+class SdpIterate:
+    """Best proof so far, and the iterate of the solver."""
 
-    proof: MatrixMultipliers
-    admm_state: AdmmState
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _SdpIterate:
     value: float
     proof: MatrixMultipliers
     admm_state: AdmmState
@@ -63,16 +53,25 @@ class _SdpIterate:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _SdpCheckpoint:
-    """What is needed to go on between two checks."""
+class SdpProgress:
+    """State of the computation between two checks."""
 
-    admm: dict[str, Any]
-    best: _SdpIterate
+    admm: dict[str, Any] | None  # None before the first iteration
+    best: SdpIterate
     history: tuple[float, ...]
 
 
-def _make_checkpoint(admm: Admm, best: _SdpIterate, history: list[float]) -> _SdpCheckpoint:
-    return _SdpCheckpoint(admm.snapshot(), best, tuple(history))
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SdpWarmStart:
+    """Multipliers of the best proof and iterate of the solver, for a node or the root.
+
+    ``progress`` is set where a computation was stopped; another one continues from there.
+    """
+
+    proof: MatrixMultipliers
+    admm_state: AdmmState
+    progress: SdpProgress | None = None
 
 
 @final
@@ -129,29 +128,22 @@ class SdpBound(LowerBound[SdpModel]):
 
     def compute(
         self,
-        state: SdpModel,
+        model: SdpModel,
         domain: Domain,
         cutoff: float,
-        stop: StopSignal,
-        warm_start: Any = None,
-        ctx: BoundContext | None = None,
+        ctx: BoundContext,
+        warm_start: SdpWarmStart | None = None,
     ) -> BoundResult:
         """Bound the reduced cost of every labelling in ``domain``."""
-
-        def report_bound(value: float) -> None:
-            if ctx is not None:
-                ctx.progress(rounds=1)
-                ctx.incumbent.update_bound(value, self.name)
-
         # Products are too small for threads of their own, which wait for each other: with two,
         # and another program beside them, a proof of 569 groups took 15 s instead of 4.
-        with threadpool_limits(limits=1):
-            found = self._solve(state, cutoff, stop, warm_start, report_bound, ctx)
-            problem = state.problem
+        with one_blas_thread():
+            found, progress = self._solve(model, cutoff, ctx, warm_start)
+            problem = model.problem
             return BoundResult(
                 value=found.value,
                 leaf=LeafProof(self.name, found.proof),
-                warm_start=SdpWarmStart(found.proof, found.admm_state),
+                warm_start=SdpWarmStart(found.proof, found.admm_state, progress),
                 centers=(round_to_centers(problem, found.admm_state.z),),
                 fractional=fractional_clusters(problem, found.admm_state.z),
                 numbers={
@@ -159,7 +151,12 @@ class SdpBound(LowerBound[SdpModel]):
                     "rounds": found.rounds,
                     "cuts": len(found.proof.cuts),
                 },
+                finished=found.value >= cutoff or ctx.stop.reason() is None,
             )
+
+    def node_warm_start(self, warm_start: SdpWarmStart | None) -> SdpWarmStart | None:
+        """Multipliers and matrix, without the internal state of the solver."""
+        return None if warm_start is None else replace(warm_start, progress=None)
 
     def map_warm_start(
         self,
@@ -188,77 +185,77 @@ class SdpBound(LowerBound[SdpModel]):
         self,
         model: SdpModel,
         cutoff: float,
-        stop: StopSignal,
+        ctx: BoundContext,
         warm_start: SdpWarmStart | None,
-        report_bound: Callable[[float], None],
-        ctx: BoundContext | None,
-    ) -> _SdpIterate:
+    ) -> tuple[SdpIterate, SdpProgress | None]:
         n = model.n_groups
         if warm_start is None:
             proof = MatrixMultipliers.zeros(n)
             start = AdmmState(proof, np.full((n, n), 1.0 / model.mass))
+        elif warm_start.progress is not None and self._solver == "admm":
+            return self._solve_admm(model, cutoff, ctx, warm_start.progress)
         else:
             proof, start = warm_start.proof, warm_start.admm_state
         value = safe_bound(model, proof)
-        first = _SdpIterate(value, proof, start, 0, 0)
+        first = SdpIterate(value, proof, start, 0, 0)
         # One cluster: the bound is exact. As many as groups, or all in one place: the cost is 0.
         trivial = model.n_clusters == 1 or model.n_clusters >= n or model.total <= 0.0
-        if trivial or value >= cutoff or stop.reason() is not None:
-            return first
+        if trivial or value >= cutoff or ctx.stop.reason() is not None:
+            return first, None
         if self._solver == "clarabel":
-            return self._solve_interior_point(model, cutoff, stop, first, report_bound)
-        return self._solve_admm(model, cutoff, stop, first, report_bound, ctx)
+            return self._solve_interior_point(model, cutoff, ctx, first), None
+        return self._solve_admm(model, cutoff, ctx, SdpProgress(None, first, (value,)))
 
     def _solve_admm(
-        self,
-        model: SdpModel,
-        cutoff: float,
-        stop: StopSignal,
-        best: _SdpIterate,
-        report_bound: Callable[[float], None],
-        ctx: BoundContext | None,
-    ) -> _SdpIterate:
+        self, model: SdpModel, cutoff: float, ctx: BoundContext, progress: SdpProgress
+    ) -> tuple[SdpIterate, SdpProgress | None]:
+        """Iterate to the cutoff, to the end of progress, or until stopped.
+
+        The state returned is not None if it was stopped: then it is that of the last check, and
+        iterations that were cut short are repeated.
+        """
+        stop, best, rounds = ctx.stop, progress.best, progress.best.rounds
+        history = list(progress.history)
         admm = Admm(model, best.admm_state)
-        history = [best.value]
-        rounds = 0
-        before: _SdpCheckpoint | None = None if ctx is None else ctx.kept
-        if before is not None:
-            admm.restore(before.admm)
-            best, history, rounds = before.best, list(before.history), before.best.rounds
-            report_bound(best.value)
+        if progress.admm is not None:
+            admm.restore(progress.admm)
+            ctx.report(best.value)
+            if best.value >= cutoff:
+                return best, None
         while True:
-            if ctx is not None and admm.iterations:
-                ctx.keep(functools.partial(_make_checkpoint, admm, best, history))
+            if stop.reason() is not None:
+                return best, SdpProgress(admm.snapshot(), best, tuple(history))
+            if admm.iterations:
+                state = SdpProgress(admm.snapshot(), best, tuple(history))
+                ctx.checkpoint(SdpWarmStart(best.proof, best.admm_state, state))
             left = self._max_iterations - admm.iterations
             residual = admm.run(min(CHECK_INTERVAL, left), stop, cuts=self._cuts)
             rounds += int(admm.n_cuts_added > 0)
-            best = _update_best(model, best, admm.state, report_bound, admm.iterations, rounds)
+            best = _update_best(model, best, admm.state, ctx, admm.iterations, rounds)
+            if best.value >= cutoff:
+                return best, None
+            if stop.reason() is not None:  # within the iterations: the length of a check varies
+                return best, SdpProgress(admm.snapshot(), best, tuple(history))
             history.append(best.value)
-            if best.value >= cutoff or stop.reason() is not None:
-                return best
             within_reach = residual <= NEARLY_FEASIBLE and admm.objective >= cutoff
             window = STALL_CHECKS * (LATE_PROOF_FACTOR if within_reach else 1)
             if _stalled(history[-1 - window :], window, cutoff):
-                return best
+                return best, None
             if admm.iterations >= self._max_iterations:
-                return best
+                return best, None
             if residual <= CONVERGENCE_TOLERANCE and admm.n_cuts_added == 0:
-                return best
+                return best, None
+            ctx.report(work=1.0)
 
     def _solve_interior_point(
-        self,
-        model: SdpModel,
-        cutoff: float,
-        stop: StopSignal,
-        best: _SdpIterate,
-        report_bound: Callable[[float], None],
-    ) -> _SdpIterate:
+        self, model: SdpModel, cutoff: float, ctx: BoundContext, best: SdpIterate
+    ) -> SdpIterate:
         cuts = NO_CUTS
         for rounds in range(self._max_rounds + 1 if self._cuts else 1):
-            solution = solve_interior_point(model, cuts, stop)
+            solution = solve_interior_point(model, cuts, ctx.stop)
             admm_state = AdmmState(solution.multipliers, solution.z)
-            best = _update_best(model, best, admm_state, report_bound, rounds + 1, rounds)
-            if best.value >= cutoff or stop.reason() is not None:
+            best = _update_best(model, best, admm_state, ctx, rounds + 1, rounds)
+            if best.value >= cutoff or ctx.stop.reason() is not None:
                 break
             count = CUTS_PER_GROUP * model.n_groups
             new_cuts = find_violated_cuts(solution.z, MIN_VIOLATION, count)
@@ -271,18 +268,18 @@ class SdpBound(LowerBound[SdpModel]):
 
 def _update_best(
     model: SdpModel,
-    best: _SdpIterate,
+    best: SdpIterate,
     admm_state: AdmmState,
-    report_bound: Callable[[float], None],
+    ctx: BoundContext,
     iterations: int,
     rounds: int,
-) -> _SdpIterate:
-    """The better of two proofs, and where the solver is."""
+) -> SdpIterate:
+    """Best proof so far, with the current iterate of the solver."""
     value = safe_bound(model, admm_state.multipliers)
     if value <= best.value:
-        return _SdpIterate(best.value, best.proof, admm_state, iterations, rounds)
-    report_bound(value)
-    return _SdpIterate(value, admm_state.multipliers, admm_state, iterations, rounds)
+        return SdpIterate(best.value, best.proof, admm_state, iterations, rounds)
+    ctx.report(value, rounds=1)
+    return SdpIterate(value, admm_state.multipliers, admm_state, iterations, rounds)
 
 
 def _stalled(history: list[float], window: int, cutoff: float) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from certikmeans.bounds.spectral.dual_bound import eigenvalue_bound
 from certikmeans.bounds.spectral.multipliers import SpectralMultipliers
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import AbstractEvidence, LeafProof
-from certikmeans.stop import StopSignal
 
 # The ascent brings between a third and a half of what is missing, wherever it was measured, and
 # may take ten seconds. So, where another bound waits, it is worth its time if that can be enough;
@@ -51,6 +51,29 @@ class SpectralEvidence(AbstractEvidence):
         return self.multipliers.row()
 
 
+class SpectralStage(StrEnum):
+    """Stage of the spectral bound that was completed last."""
+
+    EIGENVALUES = "eigenvalues"
+    CLOSED_FORM = "closed_form"
+    DONE = "done"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SpectralWarmStart:
+    """Last completed stage, its proof, and the best proof so far.
+
+    The two differ where a stage was cut short; it is repeated from ``proof``, so that the result
+    is that of a computation without a stop.
+    """
+
+    floor: float  # eigenvalue bound
+    proof: SpectralProof
+    best: SpectralProof
+    stage: SpectralStage = SpectralStage.EIGENVALUES
+
+
 @final
 class SpectralBound(LowerBound[BoundInput]):
     """A few eigenvalues, at any number of groups and axes; see `floor`, `closed_form`, `ascent`.
@@ -63,52 +86,73 @@ class SpectralBound(LowerBound[BoundInput]):
     uses_center_boxes: ClassVar[bool] = False
     usable_in_tree: ClassVar[bool] = False
 
+    def node_warm_start(self, warm_start: object) -> None:
+        """Return None: the bound is for the root only."""
+
     def setup(self, inputs: BoundInput) -> BoundInput:
         """There is nothing to prepare."""
         return inputs
 
     def compute(
         self,
-        state: BoundInput,
+        model: BoundInput,
         domain: Domain,
         cutoff: float,
-        stop: StopSignal,
-        warm_start: Any = None,
-        ctx: BoundContext | None = None,
+        ctx: BoundContext,
+        warm_start: SpectralWarmStart | None = None,
     ) -> BoundResult:
         """Bound the reduced cost of every labelling in ``domain``."""
-        problem = state.problem
-        floor = eigenvalue_bound(problem)
-        best = SpectralProof(floor, SpectralMultipliers.zeros(problem.n_groups))
-        if ctx is not None:
-            ctx.incumbent.update_bound(floor, self.name)
-            if floor < cutoff and stop.reason() is None:
-                best = self._improve(state, best, cutoff, stop, ctx)
-        evidence = SpectralEvidence(best.evidence)
+        problem = model.problem
+        if warm_start is None:
+            floor = eigenvalue_bound(problem)
+            best = SpectralProof(floor, SpectralMultipliers.zeros(problem.n_groups))
+            warm_start = SpectralWarmStart(floor, best, best)
+        ctx.report(warm_start.best.value)
+        if ctx.at_root:
+            warm_start = self._improve(model, warm_start, cutoff, ctx)
+        evidence = SpectralEvidence(warm_start.best.evidence)
         return BoundResult(
-            max(0.0, best.value),
+            max(0.0, warm_start.best.value),
             LeafProof(self.name, evidence if len(evidence.row()) else None),
+            warm_start if ctx.at_root else None,
+            finished=not ctx.at_root
+            or warm_start.stage is SpectralStage.DONE
+            or warm_start.best.value >= cutoff,
         )
 
     def _improve(
-        self,
-        inputs: BoundInput,
-        best: SpectralProof,
-        cutoff: float,
-        stop: StopSignal,
-        ctx: BoundContext,
-    ) -> SpectralProof:
-        problem, labels = inputs.problem, ctx.incumbent.labels()
-        found = closed_form(problem, labels, lambda: stop.reason() is not None, best.value)
-        best = max(best, found, key=lambda proof: proof.value)
-        ctx.incumbent.update_bound(best.value, self.name)
-        if best.value >= cutoff or stop.reason() is not None:
-            return best
-        worthwhile = ascent_worthwhile(best.value, cutoff, inputs.gap, problem.n_groups)
+        self, inputs: BoundInput, state: SpectralWarmStart, cutoff: float, ctx: BoundContext
+    ) -> SpectralWarmStart:
+        """Carry out the stages that are left; one that is cut short is repeated when resumed."""
+        problem, stop = inputs.problem, ctx.stop
+
+        def stopped() -> bool:
+            return stop.reason() is not None
+
+        if state.best.value >= cutoff or stopped():
+            return state
+        if state.stage is SpectralStage.EIGENVALUES:
+            found = closed_form(problem, ctx.incumbent.labels(), stopped, state.floor)
+            best = max(state.best, found, key=lambda proof: proof.value)
+            ctx.report(best.value)
+            if stopped():
+                return replace(state, best=best)
+            proof = max(state.proof, found, key=lambda proof: proof.value)
+            state = SpectralWarmStart(state.floor, proof, best, SpectralStage.CLOSED_FORM)
+            ctx.report(work=1.0)
+        if state.stage is not SpectralStage.CLOSED_FORM:
+            return state
+        if state.best.value >= cutoff or stopped():
+            return state
+        worthwhile = ascent_worthwhile(state.best.value, cutoff, inputs.gap, problem.n_groups)
         if ctx.time_boxed and not worthwhile:
-            return best
-        found = ascend(problem, best, stop=lambda: stop.reason() is not None)
-        return max(best, found, key=lambda proof: proof.value)
+            return replace(state, stage=SpectralStage.DONE)
+        found = ascend(problem, state.proof, stop=stopped)
+        best = max(state.best, found, key=lambda proof: proof.value)
+        if stopped():
+            return replace(state, best=best)
+        ctx.report(work=1.0)
+        return replace(state, proof=best, best=best, stage=SpectralStage.DONE)
 
 
 def ascent_worthwhile(value: float, cutoff: float, gap: float, n_groups: int) -> bool:

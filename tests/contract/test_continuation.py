@@ -1,0 +1,97 @@
+"""A bound that is stopped by a work limit and continued ends like one that is not stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from certikmeans.bounds.base import BoundContext
+from certikmeans.bounds.registry import make_bound
+from certikmeans.heuristics.local_search import means_of
+from certikmeans.incumbent import NullIncumbent
+from certikmeans.presolve.pipeline import presolve
+from certikmeans.problem import Problem
+from certikmeans.problem.domain import Domain
+from certikmeans.stop import StopCause, StopSignal
+from certikmeans.testing.contracts import make_bound_input
+
+SETTINGS = {
+    "cluster": {},
+    "grouped": {"max_group_size": 8, "max_evaluations": 10},
+    "partition": {"size": 15},
+    "sdp": {},
+    "spectral": {},
+}
+
+
+class FixedIncumbent(NullIncumbent):
+    """A labelling that stays the best."""
+
+    def __init__(self, labels):
+        self._labels = labels
+
+    def labels(self):
+        return self._labels
+
+
+def instance():
+    rng = np.random.default_rng(5)
+    truth = np.arange(45) % 3
+    points = 2.0 * rng.normal(size=(3, 3))[truth] + rng.normal(size=(45, 3))
+    problem = Problem.from_data(points, 3)
+    done = presolve(problem, StopSignal())
+    assigner = make_bound_input(done).assigner
+    labels = done.presolve_labels(truth)
+    for _ in range(20):
+        labels = assigner.assign(means_of(done.reduced, labels)).labels
+    return done, labels
+
+
+@pytest.mark.parametrize("name", list(SETTINGS))
+def test_stopped_and_continued_equals_uninterrupted(name):
+    done, labels = instance()
+    bound = make_bound(name, **SETTINGS[name])
+    model, whole = bound.setup(make_bound_input(done)), Domain.root(done.reduced)
+    incumbent = FixedIncumbent(labels)
+    cost = sum(
+        float(
+            done.reduced.weights[labels == k] @ ((done.reduced.points[labels == k] - c) ** 2).sum(1)
+        )
+        for k, c in enumerate(means_of(done.reduced, labels))
+    )
+    cutoff = 0.9999 * cost
+
+    def compute(stop, warm_start=None):
+        ctx = BoundContext(stop, at_root=True, incumbent=incumbent, name=name)
+        return bound.compute(model, whole, cutoff, ctx, warm_start)
+
+    counted = StopSignal()
+    full = compute(counted)
+    assert full.finished
+    assert counted.work >= 1.0, "nothing to stop"
+    for units in {1.0, counted.work // 2 or 1.0}:
+        stop, warm_start, turns = StopSignal(), None, 0
+        while True:
+            found = compute(stop.with_work_limit(units), warm_start)
+            turns += 1
+            if found.finished:
+                break
+            assert found.value <= full.value
+            warm_start = found.warm_start
+        assert turns > 1 or counted.work <= units
+        assert found.value == full.value
+        assert stop.work == counted.work
+
+
+def test_work_limit_stops_children_and_counts_in_parents():
+    run = StopSignal()
+    limited = run.with_work_limit(3.0)
+    child = limited.with_time_limit(60.0)
+    child.add_work(2.0)
+    assert child.reason() is limited.reason() is run.reason() is None
+    child.add_work(1.0)
+    assert child.reason() is limited.reason() is StopCause.WORK_LIMIT
+    assert run.reason() is None
+    assert (run.work, limited.work, child.work) == (3.0, 3.0, 3.0)
+    run.interrupt()
+    assert child.reason() is StopCause.INTERRUPTED
