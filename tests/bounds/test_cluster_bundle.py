@@ -74,7 +74,7 @@ def test_many_clusters_converge(seed):
 
 
 @pytest.mark.parametrize("projections", [2, 12])
-def test_with_many_groups_projections_are_tried_first(monkeypatch, projections):
+def test_projections_first_with_many_groups(monkeypatch, projections):
     monkeypatch.setattr(bundle_module, "PROJECTION_MIN_GROUPS", 100)
     monkeypatch.setattr(bundle_module, "MAX_INITIAL_PROJECTIONS", projections)
     step_rules = []
@@ -82,14 +82,15 @@ def test_with_many_groups_projections_are_tried_first(monkeypatch, projections):
     abs_gap = 3e-4 * cost
     target = Target(bound=cost - abs_gap, level=cost - 0.25 * abs_gap, abs_gap=abs_gap)
     bundle.run(target, StopSignal(), on_round=lambda: step_rules.append(type(bundle.step_rule)))
-    assert step_rules.index(SmoothedAscent) == projections  # not enough of them: the climb goes on
-    assert set(step_rules[:projections]) == {LevelStep}
+    # Rules after every round: after so many projections, which are not enough, the climb begins.
+    assert step_rules.index(SmoothedAscent) + 1 == projections
+    assert set(step_rules[: projections - 1]) == {LevelStep}
     assert bundle.lower_bound <= cost
     assert bundle.upper_bound < cost - abs_gap  # out of reach: as high as it gets, or nearly
     assert bundle.lower_bound >= bundle.upper_bound - 0.1 * (cost - bundle.upper_bound)
 
 
-def test_who_goes_on_tries_no_more_projections_than_were_left(monkeypatch):
+def test_continued_bundle_keeps_projection_budget(monkeypatch):
     monkeypatch.setattr(bundle_module, "PROJECTION_MIN_GROUPS", 100)
     monkeypatch.setattr(bundle_module, "MAX_INITIAL_PROJECTIONS", 12)
     first, cost = bundle_of(0, lambda value: None)
@@ -99,17 +100,17 @@ def test_who_goes_on_tries_no_more_projections_than_were_left(monkeypatch):
         target,
         StopSignal(),
         max_rounds=6,
-        on_round=lambda: saved.append(copy.deepcopy(first.kept())),
+        on_round=lambda: saved.append(copy.deepcopy(first.state())),
     )
-    again, step_rules = bundle_of(0, lambda value: None)[0], []
-    again.restore(saved[5])
+    step_rules = []
+    again = Bundle.from_state(first.pricer, lambda value: None, saved[4])  # after five rounds
     again.run(
         target,
         StopSignal(),
         max_rounds=12,
         on_round=lambda: step_rules.append(type(again.step_rule)),
     )
-    assert step_rules.index(SmoothedAscent) == 12 - 5
+    assert step_rules.index(SmoothedAscent) + 1 == 12 - 5
 
 
 def test_where_few_projections_are_enough_nothing_is_climbed(monkeypatch):
