@@ -126,9 +126,10 @@ def test_citation_and_changelog_match_version():
     released = re.search(r"^date-released: (\S+)$", citation, flags=re.MULTILINE).group(1)
     assert f"version: {__version__}\n" in citation
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert (
-        re.search(r"^## (.+)$", changelog, re.MULTILINE).group(1) == f"{__version__} ({released})"
-    )
+    headings = re.findall(r"^## (.+)$", changelog, re.MULTILINE)
+    if headings[0].endswith("(unreleased)"):  # the entry of the next version
+        assert headings.pop(0).split()[0] != __version__
+    assert headings[0] == f"{__version__} ({released})"
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     bibtex = re.search(r"^```bibtex\n(.*?)^```", readme, flags=re.DOTALL | re.MULTILINE).group(1)
     title = re.search(r'^title: "(.+)"$', citation, flags=re.MULTILINE).group(1)
