@@ -157,7 +157,7 @@ def test_infeasible(instance):
         ),
         (
             ["small.csv", "-k", 2, "--constraints", "must.txt"],
-            "must.txt, line 1: pair '4 3' does not say its kind",
+            "must.txt, line 1: pair '4 3' does not state its kind",
             "--must-link or --cannot-link",
         ),
         (

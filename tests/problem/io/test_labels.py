@@ -34,7 +34,7 @@ def test_read_partial_labels(write, content, labels):
     assert read_partial_labels(write(content), n_points=len(labels)).tolist() == labels
 
 
-def test_labels_from_an_array(tmp_path):
+def test_labels_from_array(tmp_path):
     np.save(tmp_path / "y.npy", np.array([1.0, np.nan, 2.0]))
     known = Constraints.from_partial_labels(read_partial_labels(tmp_path / "y.npy"))
     assert (known.cannot_link.tolist(), known.n_points) == ([[0, 2]], 3)
@@ -56,7 +56,7 @@ def test_malformed_labels(write, content, fragments):
         assert fragment in str(caught.value)
 
 
-def test_labels_must_be_one_dimensional(tmp_path):
+def test_two_dimensional_labels_rejected(tmp_path):
     np.save(tmp_path / "y.npy", np.ones((2, 2)))
     with pytest.raises(InputError, match=r"y\.npy.*\(2, 2\)"):
         read_partial_labels(tmp_path / "y.npy")

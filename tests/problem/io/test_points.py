@@ -1,4 +1,4 @@
-"""Readers of points: every format round-trips, every malformed file is explained."""
+"""Readers of points: every format round-trips, errors name file, line and hint."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write(tmp_path):
     return write
 
 
-def explained(path, *fragments, **options):
+def assert_error(path, *fragments, **options):
     """The error has all fragments, the file's name and a hint; return it for more checks."""
     with pytest.raises(InputError) as caught:
         read_points(path, **options)
@@ -102,7 +102,7 @@ def test_header(write, content, names):
         ("2 -3 2\n1 2 3\n4 5 6\n", 3),
     ],
 )
-def test_tables_of_whole_numbers_are_not_mistaken_for_pc_sos_sdp(write, content, n_rows):
+def test_integer_table_is_not_pc_sos_sdp(write, content, n_rows):
     table = read_points(write(content, "points.txt"))
     assert len(table.points) == n_rows
     assert table.n_clusters_hint is None
@@ -111,7 +111,7 @@ def test_tables_of_whole_numbers_are_not_mistaken_for_pc_sos_sdp(write, content,
 SIZES_OR_POINT = "3 2\n1 1\n5 5\n6 6\n"
 
 
-def test_a_first_row_that_could_be_sizes_or_a_point_is_told(write):
+def test_ambiguous_first_row_is_noted(write):
     (note,) = read_points(write(SIZES_OR_POINT)).notes
     assert "line 1: '3 2' is read as the sizes: 3 points of 2 features" in note
     assert "header='none'" in note
@@ -132,28 +132,28 @@ def test_a_first_row_that_could_be_sizes_or_a_point_is_told(write):
         ("2,1\n5\n6\n", "sizes", 2, None),
     ],
 )
-def test_the_caller_can_say_what_the_first_row_is(write, content, header, n_points, names):
+def test_header_argument(write, content, header, n_points, names):
     table = read_points(write(content), header=header)
     assert (len(table.points), table.feature_names, table.notes) == (n_points, names, ())
 
 
 @pytest.mark.parametrize("n_rows", [11, 12, 14])
 @pytest.mark.parametrize("sizes", ["13 2", "13 3 2"])
-def test_a_file_that_is_nearly_as_its_first_row_says_is_refused(write, sizes, n_rows):
+def test_nearly_matching_sizes_are_rejected(write, sizes, n_rows):
     width = len(sizes.split())
     path = write(f"{sizes}\n" + n_rows * ("1 " * width + "\n"))
     fragments = [f"'{sizes}' could be the first of {n_rows + 1} points", "13 points of", "header="]
     if n_rows == 11:
         assert len(read_points(path).points) == 12
     else:
-        explained(path, *fragments, f"{n_rows} rows follow")
+        assert_error(path, *fragments, f"{n_rows} rows follow")
 
 
-def test_a_first_row_that_is_not_what_the_caller_says(write, tmp_path):
-    explained(write("1.5 2\n3 4\n"), "'1.5 2' is not 'n d'", header="sizes")
-    explained(write("4 2\n3 4\n"), "announces 4 points", "1 rows of 2", header="sizes")
+def test_header_argument_mismatch(write, tmp_path):
+    assert_error(write("1.5 2\n3 4\n"), "'1.5 2' is not 'n d'", header="sizes")
+    assert_error(write("4 2\n3 4\n"), "announces 4 points", "1 rows of 2", header="sizes")
     np.save(tmp_path / "x.npy", POINTS)
-    explained(tmp_path / "x.npy", "header='none' is about text", header="none")
+    assert_error(tmp_path / "x.npy", "header='none' is for text", header="none")
     with pytest.raises(InputError, match="header: 'maybe' is not known"):
         read_points(write("1 2\n"), header="maybe")
 
@@ -169,25 +169,25 @@ def test_label_column(write, column):
     assert table.labels.tolist() == ["a", "b", ""]
 
 
-def test_labels_that_are_whole_numbers_come_as_integers(write):
+def test_integer_labels(write):
     table = read_points(write("1,2,7\n3,4,-1\n5,6, 7\n"), label_column=2)
     assert table.labels.tolist() == [7, -1, 7]
     assert table.labels.dtype == np.int64
 
 
-def test_first_row_with_a_label_is_a_point_if_the_label_occurs_again(write):
+def test_first_row_with_repeated_label_is_point(write):
     table = read_points(write("5.1,3.5,setosa\n4.9,3,setosa\n7,3.2,virginica\n"), label_column=-1)
     assert table.labels.tolist() == ["setosa", "setosa", "virginica"]
     assert table.points.shape == (3, 2)
 
 
-def test_first_row_of_numbers_and_a_word_is_a_header_if_labels_are_numbers(write):
+def test_first_row_with_word_is_header_for_numeric_labels(write):
     table = read_points(write("0,1,class\n5,6,1\n7,8,2\n"), label_column=2)
     assert table.feature_names == ("0", "1")
     assert table.labels.tolist() == [1, 2]
 
 
-def test_a_column_name_goes_before_a_column_number(write):
+def test_column_name_precedes_number(write):
     table = read_points(write("a,b,0\n1,2,3\n"), label_column="0")
     assert table.labels.tolist() == [3]
 
@@ -205,14 +205,14 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
     separator=st.sampled_from([",", ";", "\t", " ", "  "]),
     end=st.sampled_from(["\n", "\r\n", "\n\n", " # end\n"]),
 )
-def test_written_numbers_are_read_bit_for_bit(tmp_path_factory, rows, separator, end):
+def test_floats_round_trip(tmp_path_factory, rows, separator, end):
     path = tmp_path_factory.mktemp("hypothesis") / "points.txt"
     text = end.join(separator.join(map(repr, row)) for row in rows) + end
     path.write_text("x" + (separator + "x") * (len(rows[0]) - 1) + "\n" + text, newline="")
     assert read_points(path).points.tobytes() == np.array(rows).tobytes()
 
 
-# --- text that cannot be read ---------------------------------------------------------------
+# --- malformed text ---------------------------------------------------------------
 
 MALFORMED = [
     ("", ["holds no data"]),
@@ -247,10 +247,10 @@ MALFORMED = [
     ('1,"2\n3,4\n', ["line 1", "double quote is not closed"]),
     (
         "4 2 3\n1 2\n3 4\n",
-        ["line 1", "'4 2 3' announces 4 points", "2 rows follow: the file is truncated"],
+        ["line 1", "'4 2 3' announces 4 points of 2 features", "2 rows of 2 follow"],
     ),
-    ("1 2 3\n1 2\n3 4\n", ["line 1", "announces 1 points", "2 rows follow: there are more"]),
-    ("2 4 3\n1 2\n3 4\n", ["line 1", "announces 2 points of 4 features", "line 2 has 2 columns"]),
+    ("1 2 3\n1 2\n3 4\n", ["line 1", "announces 1 points", "2 rows of 2 follow"]),
+    ("2 4 3\n1 2\n3 4\n", ["line 1", "announces 2 points of 4 features", "2 rows of 2 follow"]),
     ("9 8 3\n1 2\n3 4\n", ["line 2", "2 columns where line 1 has 3"]),
     (b"\x93NUMPY\x01\x00", ["NumPy array", ".npy"]),
     (b"PK\x03\x04xx", ["zip archive", ".npz"]),
@@ -263,8 +263,8 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize(("content", "fragments"), MALFORMED)
-def test_malformed_text_is_explained(write, content, fragments):
-    explained(write(content), *fragments)
+def test_malformed_text(write, content, fragments):
+    assert_error(write(content), *fragments)
 
 
 @pytest.mark.parametrize(
@@ -281,15 +281,15 @@ def test_malformed_text_is_explained(write, content, fragments):
         ("1,2,setosa\n3,4,virginica\n", 2, ["line 1", "header or a point labelled 'setosa'"]),
     ],
 )
-def test_label_column_that_does_not_fit(write, content, column, fragments):
-    explained(write(content), *fragments, label_column=column)
+def test_invalid_label_column(write, content, column, fragments):
+    assert_error(write(content), *fragments, label_column=column)
 
 
 def test_missing_file_and_directory(tmp_path, write):
     write("1,2\n", "iris.csv")
-    explained(tmp_path / "irs.csv", "no such file", "did you mean 'iris.csv'?")
-    explained(tmp_path / "nowhere" / "iris.csv", "no such file")
-    explained(tmp_path, "is a directory")
+    assert_error(tmp_path / "irs.csv", "no such file", "did you mean 'iris.csv'?")
+    assert_error(tmp_path / "nowhere" / "iris.csv", "no such file")
+    assert_error(tmp_path, "is a directory")
 
 
 # --- NumPy files ----------------------------------------------------------------------------
@@ -315,7 +315,7 @@ def test_npy_with_label_column(tmp_path):
     table = read_points(path, label_column=1)
     assert table.points.tolist() == [[1, 2.5], [3, 4]]
     assert table.labels.tolist() == [9, 8]
-    explained(path, "no label column 'kind'", label_column="kind")
+    assert_error(path, "no label column 'kind'", label_column="kind")
 
 
 def test_npz(tmp_path):
@@ -326,7 +326,7 @@ def test_npz(tmp_path):
     by_column = read_points(path, label_column=0)
     assert by_column.points.shape == (3, 1)
     assert by_column.labels.tolist() == POINTS[:, 0].tolist()
-    explained(path, "no array 'othr'", "did you mean 'other'?", label_column="othr")
+    assert_error(path, "no array 'othr'", "did you mean 'other'?", label_column="othr")
 
 
 def test_npz_with_a_single_table(tmp_path):
@@ -356,23 +356,23 @@ def test_npz_with_a_single_table(tmp_path):
 )
 def test_malformed_numpy_files(tmp_path, name, arrays, fragments):
     args, kwargs = (arrays, {}) if isinstance(arrays, list) else ([], arrays)
-    explained(saved(tmp_path, name, *args, **kwargs), *fragments)
+    assert_error(saved(tmp_path, name, *args, **kwargs), *fragments)
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.npz"])
 @pytest.mark.parametrize("content", [b"", b"1,2\n3,4\n", b"\x93NUMPY\x01", b"PK\x03\x04abc"])
 def test_damaged_numpy_files(write, name, content):
-    explained(write(content, name), "NumPy")
+    assert_error(write(content, name), "NumPy")
 
 
 def test_truncated_and_misnamed_numpy_files(tmp_path):
     path = saved(tmp_path, "x.npy", np.ones((100, 3)))
     path.rename(tmp_path / "y.npz")
-    explained(tmp_path / "y.npz", "single array", ".npy")
+    assert_error(tmp_path / "y.npz", "single array", ".npy")
     (tmp_path / "z.npy").write_bytes((tmp_path / "y.npz").read_bytes()[:-100])
-    explained(tmp_path / "z.npy", "not a complete NumPy file")
+    assert_error(tmp_path / "z.npy", "not a complete NumPy file")
     saved(tmp_path, "a.npz", X=POINTS).rename(tmp_path / "a.npy")
-    explained(tmp_path / "a.npy", "archive", ".npz")
+    assert_error(tmp_path / "a.npy", "archive", ".npz")
 
 
 # --- parquet --------------------------------------------------------------------------------
@@ -412,15 +412,15 @@ def test_parquet(tmp_path):
     ],
 )
 def test_malformed_parquet(tmp_path, columns, fragments):
-    explained(parquet(tmp_path, **columns), *fragments)
+    assert_error(parquet(tmp_path, **columns), *fragments)
 
 
 def test_damaged_parquet(write):
     pytest.importorskip("pyarrow")
-    explained(write("x,y\n1,2\n", "points.parquet"), "not a parquet file", ".csv")
+    assert_error(write("x,y\n1,2\n", "points.parquet"), "not a parquet file", ".csv")
 
 
-def test_missing_pyarrow_names_the_extra(write, monkeypatch):
+def test_missing_pyarrow(write, monkeypatch):
     path = write("", "points.parquet")
     original = builtins.__import__
 
@@ -481,7 +481,7 @@ def table(tmp_path):
         {"columns": ["x", "y"], "label_column": "class"},
     ],
 )
-def test_a_table_with_an_id_a_name_and_a_class(table, options):
+def test_column_choice_by_name(table, options):
     found = read_points(table, **options)
     assert found.points.tolist() == [list(row[2:4]) for row in ROWS]
     assert found.points.flags.c_contiguous
@@ -491,7 +491,7 @@ def test_a_table_with_an_id_a_name_and_a_class(table, options):
 
 
 @pytest.mark.parametrize("options", [{"columns": "2,3"}, {"drop": "0,1,4"}, {"drop": [0, 1, -1]}])
-def test_without_a_header_columns_have_numbers(table, options):
+def test_column_choice_by_number(table, options):
     lines = table.read_text().split("\n", 1)
     table.write_text(lines[1])
     found = read_points(table, **options)
@@ -499,7 +499,7 @@ def test_without_a_header_columns_have_numbers(table, options):
     assert found.feature_names is None
 
 
-def test_rows_of_another_length_are_refused_whatever_is_dropped(table):
+def test_ragged_rows_rejected_with_drop(table):
     table.write_text(table.read_text() + "4,ann,1,2,b,extra\n")
     with pytest.raises(InputError, match="line 5: has 6 columns"):
         read_points(table, columns="x,y")
@@ -518,18 +518,18 @@ def test_rows_of_another_length_are_refused_whatever_is_dropped(table):
         ({"columns": "x,name"}, "column 'name' holds text in every row"),
     ],
 )
-def test_choices_that_cannot_be_met(table, options, fragment):
+def test_invalid_column_choice(table, options, fragment):
     with pytest.raises(InputError, match=fragment):
         read_points(table, **options)
 
 
-def test_a_name_with_a_comma_is_found_whole(tmp_path):
+def test_column_name_with_comma(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('"x, in m";y\n1;2\n3;4\n')
     assert read_points(path, columns="x, in m").points.tolist() == [[1.0], [3.0]]
 
 
-def test_arrays_and_parquet(tmp_path):
+def test_column_choice_in_arrays_and_parquet(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     import pyarrow.parquet  # noqa: F811
 
@@ -557,7 +557,7 @@ def test_arrays_and_parquet(tmp_path):
         ("0,9\n1,8\n2,8\n3,1\n", "column 0", "drop=0"),
     ],
 )
-def test_row_numbers_are_noted(tmp_path, text, title, remedy):
+def test_row_number_column_is_noted(tmp_path, text, title, remedy):
     path = tmp_path / "a.csv"
     path.write_text(text)
     (note,) = read_points(path).notes
@@ -570,7 +570,7 @@ def test_row_numbers_are_noted(tmp_path, text, title, remedy):
     "text",
     ["id,x\n7,1\n7,2\n9,2\n5,2\n", "x,y\n1,1\n2,2\n3,2\n5,2\n", "x\n1\n2\n3\n4\n", "1,5\n2,7\n"],
 )
-def test_ordinary_columns_are_not_noted(tmp_path, text):
+def test_ordinary_column_is_not_noted(tmp_path, text):
     path = tmp_path / "a.csv"
     path.write_text(text)
     assert read_points(path).notes == ()

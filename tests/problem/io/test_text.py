@@ -1,4 +1,4 @@
-"""Damaged and malicious files: each gets a short message, none a traceback."""
+"""Damaged and malicious files lead to short messages; large files are read in chunks."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ BAD_ARRAYS = {
 }
 
 
-def told(read, *arguments, **options) -> str:
+def error_message(read, *arguments, **options) -> str:
     with pytest.raises(InputError) as caught:
         read(*arguments, **options)
     assert caught.value.hint
@@ -91,11 +91,11 @@ def told(read, *arguments, **options) -> str:
 def test_damaged_arrays(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(BAD_ARRAYS[name])
-    assert name in told(read_points, path)
-    assert name in told(read_links, path, kind="must")
+    assert name in error_message(read_points, path)
+    assert name in error_message(read_links, path, kind="must")
     if name.endswith(".npy"):
-        assert name in told(read_partial_labels, path)
-        assert name in told(read_weights, path, n_points=3)
+        assert name in error_message(read_partial_labels, path)
+        assert name in error_message(read_weights, path, n_points=3)
 
 
 BAD_PAIRS = {
@@ -121,7 +121,7 @@ def test_bad_pairs(tmp_path, name):
     content, fragment = BAD_PAIRS[name]
     path = tmp_path / name
     path.write_text(content)
-    message = told(read_links, path)
+    message = error_message(read_links, path)
     assert name in message
     assert fragment in message
 
@@ -144,19 +144,19 @@ BAD_TABLES = {
 def test_bad_tables(tmp_path, name):
     path = tmp_path / name
     path.write_text(BAD_TABLES[name])
-    assert name in told(read_points, path)
-    told(read_points, path, label_column="no such column")
+    assert name in error_message(read_points, path)
+    error_message(read_points, path, label_column="no such column")
 
 
 @pytest.mark.parametrize("read", [read_partial_labels, read_points])
-def test_labels_that_are_whole_texts(tmp_path, read):
+def test_long_labels_rejected(tmp_path, read):
     path = tmp_path / "labels.csv"
     path.write_text(f"1,a\n2,{LONG_CELL}\n" if read is read_points else f"a\n{LONG_CELL}\n")
     options = {"label_column": 1, "header": "none"} if read is read_points else {}
-    assert "a label has 1,000,000 characters" in told(read, path, **options)
+    assert "a label has 1,000,000 characters" in error_message(read, path, **options)
 
 
-def test_numbers_of_many_digits_are_different_classes(tmp_path):
+def test_long_integer_labels_stay_distinct(tmp_path):
     labels = ["1" * 900, "2" * 900, "1" * 900]
     path = tmp_path / "labels.txt"
     path.write_text("\n".join(labels))
@@ -168,12 +168,12 @@ def test_numbers_of_many_digits_are_different_classes(tmp_path):
 
 
 @pytest.mark.parametrize("read", [read_points, read_links, read_partial_labels])
-def test_names_that_no_file_can_have(tmp_path, read):
-    assert "cannot be read" in told(read, tmp_path / ("a" * 300))
-    assert "cannot be read" in told(read, str(tmp_path / "a\0b"))
+def test_invalid_file_names(tmp_path, read):
+    assert "cannot be read" in error_message(read, tmp_path / ("a" * 300))
+    assert "cannot be read" in error_message(read, str(tmp_path / "a\0b"))
 
 
-def test_soft_pairs_are_said_to_be_unsupported(tmp_path):
+def test_soft_pairs_rejected(tmp_path):
     path = tmp_path / "pccc.json"
     rest = '"cl": [[1, 2]], "scl": [], "sml_proba": [], "scl_proba": []'
     path.write_text('{"ml": [[0, 1]], "sml": [], ' + rest + "}")
@@ -181,12 +181,12 @@ def test_soft_pairs_are_said_to_be_unsupported(tmp_path):
     assert links.must.pairs.tolist() == [[0, 1]]
     assert links.cannot.pairs.tolist() == [[1, 2]]
     path.write_text('{"ml": [[0, 1]], "sml": [[3, 4]], ' + rest + "}")
-    message = told(read_links, path)
+    message = error_message(read_links, path)
     assert "sml: holds 1 soft pair" in message
     assert "every pair has to hold" in message
 
 
-def test_on_the_command_line_the_exit_code_is_2_and_the_message_short(tmp_path):
+def test_cli_exit_code_and_short_message(tmp_path):
     (tmp_path / "ok.csv").write_text("1\n2\n9\n")
     (tmp_path / "deep.json").write_text("[" * 100_000)
     (tmp_path / "bad.npz").write_bytes(broken_lzma())
@@ -225,7 +225,7 @@ FILES = {
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("chunk", [1, 7, 64])
-def test_pieces_make_up_the_whole(name, chunk, tmp_path, monkeypatch):
+def test_chunked_reading_matches_whole(name, chunk, tmp_path, monkeypatch):
     content, kind = FILES[name]
     path = tmp_path / "pairs.txt"
     path.write_text(content)
@@ -245,7 +245,7 @@ def test_pieces_make_up_the_whole(name, chunk, tmp_path, monkeypatch):
         ("ML -1 4", "line 41: point -1 does not exist"),
     ],
 )
-def test_a_fault_far_down_is_named_with_its_line(last, message, tmp_path, monkeypatch):
+def test_error_in_later_chunk_names_line(last, message, tmp_path, monkeypatch):
     path = tmp_path / "pairs.txt"
     path.write_text("ML 0 1\n" * 40 + last + "\n")
     monkeypatch.setattr(text, "CHUNK", 50)
@@ -253,7 +253,7 @@ def test_a_fault_far_down_is_named_with_its_line(last, message, tmp_path, monkey
         read_links(path)
 
 
-def test_bytes_that_are_no_text_are_named_with_their_line(tmp_path, monkeypatch):
+def test_invalid_utf8_names_line(tmp_path, monkeypatch):
     path = tmp_path / "pairs.txt"
     path.write_bytes(b"ML 0 1\n" * 40 + b"ML \xff 1\n")
     monkeypatch.setattr(text, "CHUNK", 50)
@@ -261,7 +261,7 @@ def test_bytes_that_are_no_text_are_named_with_their_line(tmp_path, monkeypatch)
         read_links(path)
 
 
-def test_a_large_array_is_mapped(tmp_path, monkeypatch):
+def test_large_array_is_memory_mapped(tmp_path, monkeypatch):
     path = tmp_path / "x.npy"
     np.save(path, np.arange(12.0).reshape(6, 2))
     assert not isinstance(read_points(path).points, np.memmap)
@@ -271,7 +271,7 @@ def test_a_large_array_is_mapped(tmp_path, monkeypatch):
     assert table.points.tolist() == np.arange(12.0).reshape(6, 2).tolist()
 
 
-def test_a_large_array_of_pairs_counts_from_where_it_says(tmp_path, monkeypatch):
+def test_memory_mapped_pairs_one_based(tmp_path, monkeypatch):
     path = tmp_path / "pairs.npy"
     np.save(path, np.array([[1, 2], [3, 4]]))
     monkeypatch.setattr(binary, "MMAP_MIN_BYTES", 1)
@@ -281,7 +281,7 @@ def test_a_large_array_of_pairs_counts_from_where_it_says(tmp_path, monkeypatch)
         read_links(path, kind="must", one_based=True)
 
 
-def test_parquet_is_read_in_batches(tmp_path, monkeypatch):
+def test_parquet_batches(tmp_path, monkeypatch):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet as pq
 

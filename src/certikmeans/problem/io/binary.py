@@ -1,8 +1,9 @@
-"""Points in NumPy and parquet files. Pickled content is never loaded: it can run code."""
+"""Points in NumPy and parquet files. Pickled content is never loaded: it can execute code."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,16 @@ from certikmeans.problem.io.table import (
     ColumnChoice,
     PointTable,
     describe_column,
-    find_label_column,
     labels_from_text,
     normalize_labels,
-    note_row_numbers,
     parse_column_number,
     text_column_hint,
     validate_points,
 )
 from certikmeans.problem.io.text import did_you_mean, format_list
 
-# Larger arrays are mapped, not copied: pages come from the file when they are looked at.
-MMAP_MIN_BYTES = 1 << 26
+MMAP_MIN_BYTES = 1 << 26  # larger arrays are memory-mapped, not copied
+BATCH = 1 << 18  # rows of a parquet file at a time
 
 
 def _load(path: Path) -> Any:
@@ -67,12 +66,16 @@ def read_array(path: Path) -> NDArray[Any]:
     return array
 
 
-def read_archive(path: Path) -> dict[str, NDArray[Any]]:
-    """Read every array of a ``.npz`` file."""
+def _open_archive(path: Path) -> Any:
     archive = _load(path)
     if isinstance(archive, np.ndarray):
         raise InputError(f"{path}: is a single array", hint="give it the suffix .npy")
-    with archive:
+    return archive
+
+
+def read_archive(path: Path) -> dict[str, NDArray[Any]]:
+    """Read every array of a ``.npz`` file."""
+    with _open_archive(path) as archive:
         return {name: _archive_member(archive, name, path) for name in archive.files}
 
 
@@ -87,10 +90,7 @@ def read_npz(
     path: Path, label_column: str | int | None, choice: ColumnChoice = ALL_COLUMNS
 ) -> PointTable:
     """Read ``X`` (or the only table) and labels: ``y``, another array, or a column of ``X``."""
-    archive = _load(path)
-    if isinstance(archive, np.ndarray):
-        raise InputError(f"{path}: is a single array", hint="give it the suffix .npy")
-    with archive:
+    with _open_archive(path) as archive:
         names: list[str] = list(archive.files)
         if label_column is None:
             label_name = "y" if "y" in names else None
@@ -114,8 +114,7 @@ def read_npz(
             f"but there are {len(table.points)} points",
             hint="give one label per point",
         )
-    labels = normalize_labels(labels, f"{path}: {label_name}")
-    return PointTable(table.points, None, labels, table.path, notes=table.notes)
+    return replace(table, labels=normalize_labels(labels, f"{path}: {label_name}"))
 
 
 def _archive_member(archive: Any, name: str, path: Path) -> NDArray[Any]:
@@ -151,25 +150,19 @@ def _point_table(
 ) -> PointTable:
     if array.ndim != 2:
         return PointTable(validate_points(array, where), None, None, path)
-    width = array.shape[1]
-    label = find_label_column(label_column, None, width, where)
-    left_out = choice.ignored(None, width, label, where) if width else frozenset()
-    kept = [column for column in range(width) if column != label and column not in left_out]
-    points = validate_points(array if len(kept) == width else array[:, kept], where)
+    columns = choice.select(None, array.shape[1], label_column, where)
+    every = len(columns.features) == array.shape[1]
+    points = validate_points(array if every else array[:, columns.features], where)
+    label = columns.label
     labels = None if label is None else normalize_labels(array[:, label], where)
-    notes = note_row_numbers(points, None, kept[0], where)
-    return PointTable(points, None, labels, path, notes=notes)
-
-
-# Points in parquet files, through the optional pyarrow.
-
-BATCH = 1 << 18  # rows
+    return columns.table(points, labels, path, where=where)
 
 
 def read_parquet(
     path: Path, label_column: str | int | None, choice: ColumnChoice = ALL_COLUMNS
 ) -> PointTable:
-    """Read the numeric columns of a parquet file, and one more as labels."""
+    """Read the numeric columns of a parquet file, and one more as labels; requires pyarrow."""
+    name = os.fspath(path)
     try:
         import pyarrow
         import pyarrow.parquet
@@ -182,33 +175,31 @@ def read_parquet(
         file = pyarrow.parquet.ParquetFile(path)
         schema = file.schema_arrow
         names = tuple(str(name) for name in schema.names)
-        label = find_label_column(label_column, names, len(names), os.fspath(path))
-        ignored = choice.ignored(names, len(names), label, os.fspath(path))
-        kept = [number for number in range(len(names)) if number != label and number not in ignored]
-        for number in kept:
+        columns = choice.select(names, len(names), label_column, name)
+        for number in columns.features:
             _check_numeric(schema.field(number), f"{path}: {describe_column(number, names)}")
-        points = np.empty((file.metadata.num_rows, len(kept)))
-        found = []
+        points = np.empty((file.metadata.num_rows, len(columns.features)))
+        label_values = []
         first = 0
-        # A block at a time: only the numbers themselves are in memory as a whole.
+        # In batches, so that only the numbers themselves are in memory as a whole.
         for batch in file.iter_batches(BATCH):
-            for place, number in enumerate(kept):
+            for at, number in enumerate(columns.features):
                 column = batch.column(number).cast(pyarrow.float64(), safe=False)
                 # Missing values arrive as NaN and are reported with their row.
-                points[first : first + len(batch), place] = column.to_numpy(zero_copy_only=False)
-            if label is not None:
-                found += batch.column(label).to_pylist()
+                points[first : first + len(batch), at] = column.to_numpy(zero_copy_only=False)
+            if columns.label is not None:
+                label_values += batch.column(columns.label).to_pylist()
             first += len(batch)
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(
             f"{path}: is not a parquet file ({str(error)[:200]})",
             hint="text files: use the suffix .csv",
         ) from error
-    features = tuple(names[number] for number in kept)
-    points = validate_points(points, os.fspath(path), features)
-    labels = None if label is None else _parquet_labels(found, f"{path}: {names[label]}")
-    notes = note_row_numbers(points, features, kept[0], os.fspath(path))
-    return PointTable(points, features, labels, os.fspath(path), notes=notes)
+    points = validate_points(points, name, columns.feature_names)
+    labels = None
+    if columns.label is not None:
+        labels = _parquet_labels(label_values, f"{path}: {names[columns.label]}")
+    return columns.table(points, labels, name)
 
 
 def _check_numeric(field: Any, where: str) -> None:

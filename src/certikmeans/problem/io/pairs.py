@@ -1,7 +1,23 @@
-"""Pairs in NumPy's files: whole numbers of shape (m, 2).
+"""Files of must-links and cannot-links. The first row of a text file determines its format.
 
-In a ``.npz`` the arrays ``ml`` (or ``must_link``) and ``cl`` (or ``cannot_link``) say their kind
-by their names; a single array of any other name is read as that of a ``.npy``.
+========================  =====================================================================
+file                      content
+========================  =====================================================================
+``{`` or suffix .json     ``{"ml": [[0, 1]], "cl": [[1, 2]], "groups": [[3, 4, 5]]}``
+``ML i j`` / ``CL i j``   one pair per line with its kind, also ``must-link``, ``cannot-link``
+``i j 1`` / ``i j -1``    one pair per line, 1 for must-link and -1 for cannot-link
+``i j``                   one pair per line of the kind that the caller passes
+``i j k ...``             must-link files only: every line is a group of two or more points
+suffix .npy or .npz       integers of shape (m, 2); arrays ``ml`` and ``cl`` state their kind
+========================  =====================================================================
+
+Cells are separated by commas, tabs, semicolons or white space. A first row of words only is a
+header and skipped. All lines have the format of the first, with one exception: a must-link file is
+a file of groups as soon as one line does not have two columns. Three columns that end in 1
+throughout are rejected there, because they could be groups or pairs ``i j 1``.
+
+``must_link`` and ``cannot_link`` are accepted for ``ml`` and ``cl``. Files of PCCC and S-MDEClust
+have keys for soft pairs, which have to be empty.
 """
 
 from __future__ import annotations
@@ -44,12 +60,12 @@ _STATE_KIND = (
     Argument("kind", "'cannot'"),
 )
 _SAVEZ_EXAMPLE = "np.savez(path, ml=must_links, cl=cannot_links)"
-_MAX_ARRAY_INDEX = 2**53
+_MAX_INDEX = 2**53  # beyond any row number, and below it every integer is exact as a float
 _KIND_OF_KEY = {"ml": "must", "must_link": "must", "cl": "cannot", "cannot_link": "cannot"}
 
 
 def read_array_links(path: Path, kind: str | None, base: int) -> tuple[Links, Links]:
-    """Return the must-links and the cannot-links; ``kind`` is that of arrays without a name."""
+    """Return must-links and cannot-links; ``kind`` is that of arrays without a known name."""
     if path.suffix.lower() == ".npy":
         found = {
             _require_kind(kind, str(path)): _links_from_array(read_array(path), str(path), base)
@@ -63,8 +79,9 @@ def read_array_links(path: Path, kind: str | None, base: int) -> tuple[Links, Li
 def _from_archive(path: Path, kind: str | None, base: int) -> dict[str, Links]:
     arrays = read_archive(path)
     if not arrays or (len(arrays) > 1 and not all(name in _KIND_OF_KEY for name in arrays)):
+        names = format_list(arrays) or "there is none"
         raise InputError(
-            f"{path}: cannot tell which arrays hold pairs: {format_list(arrays) or 'there is none'}",
+            f"{path}: cannot determine which arrays hold pairs: {names}",
             hint=f"save them as {_SAVEZ_EXAMPLE}",
         )
     found: dict[str, Links] = {}
@@ -82,7 +99,7 @@ def _from_archive(path: Path, kind: str | None, base: int) -> dict[str, Links]:
 def _require_kind(kind: str | None, where: str) -> str:
     if kind is None:
         raise InputError(
-            f"{where}: the pairs do not say their kind",
+            f"{where}: the pairs do not state their kind",
             hint=Message(*_STATE_KIND, f", or save {_SAVEZ_EXAMPLE}"),
         )
     return kind
@@ -94,35 +111,23 @@ def _links_from_array(array: NDArray[Any], where: str, base: int) -> Links:
             f"{where}: expected pairs, got {array.dtype} of shape {array.shape}",
             hint="save whole numbers of shape (m, 2), one pair of point indices per row",
         )
-    bad = _not_points(array, base)
-    if bad.any():
-        row = int(np.flatnonzero(bad.any(axis=1))[0])
+    low, high = (array.min(), array.max()) if array.size else (base, base)
+    whole = array.dtype.kind != "f" or bool((array == np.floor(array)).all())
+    if not (base <= low and high < _MAX_INDEX and whole):  # also if a value is NaN
+        good = (array >= base) & (array < _MAX_INDEX) & (array == np.floor(array))
+        row = int(np.flatnonzero(~good.all(axis=1))[0])
         raise InputError(
             f"{where}[{row}]: {tuple(array[row].tolist())} is not a pair of points",
-            hint=f"points are named by their row number, a whole number from {base} on",
+            hint=_index_hint(base),
         )
     pairs = array.astype(np.int64)
     pairs -= base
     return Links(pairs, where, None, base, from_file=True)
 
 
-def _not_points(array: NDArray[Any], base: int) -> NDArray[np.bool_]:
-    """Where there is no row number."""
-    if array.dtype.kind == "f":
-        whole = np.isfinite(array) & (np.abs(array) < _MAX_ARRAY_INDEX) & (array == np.floor(array))
-        bad: NDArray[np.bool_] = ~(whole & (array >= base))
-        return bad
-    if not array.size or (array.min() >= base and array.max() < _MAX_ARRAY_INDEX):
-        return np.zeros((0, 2), dtype=bool)
-    outside: NDArray[np.bool_] = (array < base) | (array >= _MAX_ARRAY_INDEX)
-    return outside
+def _index_hint(base: int) -> str:
+    return f"points are named by their row number, a whole number from {base} on"
 
-
-# Pairs in JSON: ``{"ml": [[0, 1]], "cl": [[1, 2]], "groups": [[3, 4, 5]]}``.
-#
-# ``must_link`` and ``cannot_link`` are accepted for ``ml`` and ``cl``; every key is optional.
-# The files of PCCC and S-MDEClust have keys for soft pairs too, ``sml``, ``scl``, ``sml_proba`` and
-# ``scl_proba``: they are read as long as these are empty.
 
 _MUST_KEYS, _CANNOT_KEYS, _GROUP_KEYS = ("ml", "must_link"), ("cl", "cannot_link"), ("groups",)
 _SOFT_KEYS = ("sml", "scl", "sml_proba", "scl_proba")
@@ -140,7 +145,7 @@ def read_json_links(text: str, path: str, base: int) -> tuple[Links, Links]:
         members, lengths = _json_members(groups, f"{path}: groups", base, exactly_two=False)
         chains, _ = chain_pairs(members, lengths)
         must = np.concatenate([must, chains])
-        # A position counts the pairs as they are written out, so the origin must say so.
+        # Positions count the pairs into which groups are expanded, so the origin states it.
         must_key = f"{must_key}, then groups as pairs" if must_key in content else "groups as pairs"
     return (
         Links(must - base, f"{path}: {must_key}", None, base, from_file=True),
@@ -231,48 +236,30 @@ def _json_pairs(
 def _json_members(
     items: list[Any], where: str, base: int, *, exactly_two: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return all indices in one row, and how many belong to each item."""
+    """Return all indices in one array, and the number of indices of each item."""
     expected = "a pair [i, j]" if exactly_two else "a group [i, j, ...] of two or more points"
     for at, item in enumerate(items):
         if (
             not isinstance(item, list)
             or (len(item) != 2 if exactly_two else len(item) < 2)
-            or any(type(index) is not int or not base <= index < 2**53 for index in item)
+            or any(type(index) is not int or not base <= index < _MAX_INDEX for index in item)
         ):
             raise InputError(
                 f"{where}[{at}]: expected {expected}, got {_as_json(item)}",
-                hint=f"points are named by their row number, a whole number from {base} on",
+                hint=_index_hint(base),
             )
     members = [index for item in items for index in item]
     return np.array(members, dtype=np.int64), np.array([len(i) for i in items], dtype=np.int64)
 
 
 def _as_json(item: Any) -> str:
-    """Show an item as the file wrote it, cut if it is long."""
+    """Format an item as in the file, truncated."""
     try:
         text = json.dumps(item)
     except RecursionError:
         text = quote(item)
     return text if len(text) <= MAX_QUOTE else text[:MAX_QUOTE] + "..."
 
-
-# Read must-links and cannot-links. The first row of the file decides its format.
-#
-# ========================  =====================================================================
-# first row                 meaning
-# ========================  =====================================================================
-# ``{`` or suffix .json     JSON, see `pairs_json`
-# ``ML i j`` / ``CL i j``   one pair per line with its kind, also ``must-link``, ``cannot-link``
-# ``i j 1`` / ``i j -1``    one pair per line, 1 for must-link and -1 for cannot-link
-# ``i j``                   one pair per line; the caller says of which kind
-# ``i j k ...``             must-link files only: every line is a group of two or more points
-# suffix .npy or .npz       arrays of pairs, see `pairs_array`
-# ========================  =====================================================================
-#
-# Cells are separated by commas, tabs, semicolons or white space. A first row of words only
-# is a header and skipped. All lines have the format of the first, with one exception: a must-link
-# file is a file of groups as soon as one line does not have two columns. Three columns that end in
-# 1 throughout are refused there, since they could be groups or pairs ``i j 1``.
 
 Kind = Literal["must", "cannot"]
 
@@ -285,14 +272,13 @@ _SIGNED = "'i j 1' or 'i j -1'"
 _ANY_WITH_KIND = "'i j 1', 'i j -1', 'ML i j' or 'CL i j'"
 _PAIRS = "a pair 'i j'"
 _GROUPS = "a group 'i j ...' of two or more points"
-_MAX_NAME_LENGTH = 200  # in characters: what is longer is no name of a column
-_MAX_INDEX = 1e15  # far beyond any row number, and still exact as a float
+_MAX_NAME_LENGTH = 200  # characters of the name of a column
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkFile:
-    """The pairs of one file, with the places they came from."""
+    """Pairs of one file, with their locations."""
 
     must: Links
     cannot: Links
@@ -306,7 +292,7 @@ def read_links(path: PathLike, *, kind: Kind | None = None, one_based: bool = Fa
     path : str or path-like
         See the module for the formats.
     kind : {'must', 'cannot'}, optional
-        Kind of the pairs, for files that do not say it themselves. A file that does must agree.
+        Kind of the pairs, for files that do not state it. A file that does must agree.
     one_based : bool
         The file counts points from 1. The result counts from 0.
 
@@ -354,7 +340,7 @@ def _check_kind(found: LinkFile, kind: Kind | None) -> None:
 def _from_chunks(
     chunks: Iterable[tuple[str, int]], name: str, kind: Kind | None, base: int
 ) -> LinkFile:
-    """Read rows, some lines at a time; the first row of all says what they look like."""
+    """Read rows chunk by chunk; the first row determines the format."""
     parts: list[LinkFile] = []
     expected = None
     for text, first_line in chunks:
@@ -381,7 +367,7 @@ def _from_chunks(
 
 
 def _format_of(file: TextFile, start: int, kind: Kind | None) -> str:
-    """What rows look like, by the first of them."""
+    """Return the format of the rows, by the first of them."""
     if file.cells(start)[0].lower() in _SIGNS:
         return _TAGGED
     if kind == "must":
@@ -404,21 +390,21 @@ def _from_rows(
         return _links_from_rows(file, table[:, :2], table[:, 2], rows, base)
     if kind is None:
         raise InputError(
-            f"{file.where(start)}: pair {file.shown(start)} does not say its kind",
+            f"{file.where(start)}: pair {file.shown(start)} does not state its kind",
             hint=Message(*_STATE_KIND, f", or write {_TAGGED}"),
         )
     return _links_from_rows(file, table, np.full(len(table), -1.0), rows, base)
 
 
 def _must_links(file: TextFile, start: int, base: int) -> LinkFile:
-    """Read a file of must-links whose lines carry no word: pairs, groups, or signed pairs."""
+    """Read must-links without tags: pairs, groups, or signed pairs."""
     table = file.parse(start)
     rows = np.arange(start, len(file))
     if table is not None and table.shape[1] == 3 and np.isin(table[:, 2], (1.0, -1.0)).all():
         table = _parse_rows(file, start, _SIGNED)
         if (table[:, 2] > 0).all():
             raise InputError(
-                f"{file.where(start)}: cannot tell a group of three points from a must-link "
+                f"{file.where(start)}: could be a group of three points or a must-link "
                 f"'i j 1': {file.shown(start)}",
                 hint=Message(
                     "read signed pairs with ",
@@ -440,7 +426,7 @@ def _must_links(file: TextFile, start: int, base: int) -> LinkFile:
 
 
 def _is_header(file: TextFile) -> bool:
-    """Tell whether the first row consists of names, with no number that could be an index."""
+    """Return whether the first row consists of names, without a number that could be an index."""
     cells = file.cells(0)
     if max(map(len, cells)) > _MAX_NAME_LENGTH:
         return False
@@ -452,16 +438,16 @@ def _is_header(file: TextFile) -> bool:
 def _sign(cell: str) -> float:
     sign = _SIGNS.get(cell.strip().lower())
     if sign is None:
-        raise ValueError(cell)  # makes the fast parser give up; the culprit is then searched for
+        raise ValueError(cell)  # ends loadtxt; the faulty row is then located
     return sign
 
 
 def _parse_rows(
     file: TextFile, start: int, expected: str, *, tagged: bool = False, kind_unknown: bool = False
 ) -> NDArray[np.float64]:
-    """Parse all rows at once; if that fails, or a number is not whole, find the first culprit.
+    """Parse all rows at once; if that fails, or a number is not whole, locate the first error.
 
-    ``kind_unknown``: every format that says the kind of a pair was possible in the first row.
+    ``kind_unknown``: in the first row, every format that states the kind of a pair was possible.
     """
     table = file.parse(start, {0: _sign} if tagged else None)
     width = 2 if expected == _PAIRS else 3
@@ -499,7 +485,7 @@ def _row_error(file: TextFile, row: int, start: int, expected: str) -> InputErro
     numbers = cells[1:] if expected == _TAGGED else cells
     odd = next((cell for cell in numbers if is_number(cell) and not _is_whole(cell)), None)
     detail = "" if odd is None else f" ({quote(odd)} is not a row number)"
-    example = "" if row == start else f" as in line {file.numbers[start]}"
+    example = "" if row == start else f" as in line {file.line_numbers[start]}"
     hint = (
         "points are named by their row number; one format per file, "
         f"here with cells separated by {file.delimiter_name}"
@@ -533,7 +519,7 @@ def _links_from_rows(
             if base
             else "correct the index",
         )
-    lines = file.numbers[rows]
+    lines = file.line_numbers[rows]
     sides = (signs > 0, signs < 0)
     return LinkFile(
         *(Links(pairs[s] - base, file.path, lines[s], base, from_file=True) for s in sides)

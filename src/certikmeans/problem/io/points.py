@@ -57,11 +57,11 @@ def read_points(
         from 0 (from the end if negative). In a ``.npz`` it may also name an array.
     header : {'auto', 'none', 'names', 'sizes'}
         What the first line of a text file is: a point, names of the columns (which may be
-        numbers), or PC-SOS-SDP's sizes. By default it is told from what follows; ``notes`` of
-        the result says how, where it could have been something else.
+        numbers), or PC-SOS-SDP's sizes. By default it is detected from the rows that follow;
+        ``notes`` of the result report it where the file is ambiguous.
     columns, drop : str, int or iterable of them, optional
         The columns that are features, or those that are not: names, or numbers counted from 0.
-        Columns that are left out may hold anything.
+        Other columns may hold anything.
 
     Returns
     -------
@@ -95,27 +95,24 @@ def read_points(
         return read_text_table(path, label_column, header, choice)
     if header != "auto":
         raise InputError(
-            f"{path}: header={header!r} is about text files, not {found.suffix}",
+            f"{path}: header={header!r} is for text files, not {found.suffix}",
             hint=f"leave out header={header!r}",
         )
     return reader(found, label_column, choice)
 
 
-# Read partial labels: one per line, or a one-dimensional array.
-
-
 def read_partial_labels(path: PathLike, *, n_points: int | None = None) -> NDArray[Any]:
     """Read one label per point; an empty line or -1 means unknown.
 
-    Line ``i`` is about point ``i - 1``, so blank lines count; lines that start with ``#`` do
-    not. `Constraints.from_partial_labels` turns the result into pairs.
+    Line ``i`` is about point ``i - 1``: blank lines count, lines that start with ``#`` are
+    skipped. `Constraints.from_partial_labels` converts the result to pairs.
 
     Parameters
     ----------
     path : str or path-like
         A text file, or a ``.npy`` file with a one-dimensional array.
     n_points : int, optional
-        If given, a file with another number of labels is refused.
+        If given, a file with another number of labels is rejected.
 
     Returns
     -------
@@ -161,20 +158,17 @@ def _read_label_lines(path: PathLike, name: str) -> NDArray[Any]:
     return labels_from_text([label.strip('"') for _, label in kept], name)
 
 
-# Read weights: one positive number per point.
-
-
 def read_weights(path: PathLike, *, n_points: int) -> NDArray[np.float64]:
     """Read one weight per point, from lines of text or a one-dimensional ``.npy`` array.
 
-    Blank lines and comments do not count. `Problem` says which weights are too small or large.
+    Blank lines and comments are skipped. `Problem` checks the range of the weights.
 
     Parameters
     ----------
     path : path-like
         The file.
     n_points : int
-        How many weights there have to be.
+        Number of points.
 
     Examples
     --------

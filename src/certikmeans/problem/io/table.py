@@ -1,4 +1,4 @@
-"""Point tables, the checks that readers share, and the selection of columns."""
+"""Point tables, selection of columns, and checks shared by the readers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PointTable:
-    """Points as a file holds them.
+    """Points of a file.
 
     >>> PointTable(np.zeros((3, 2)), ("x", "y"), None, "points.csv")
     PointTable('points.csv': 3 points, 2 features (x, y))
@@ -35,7 +35,7 @@ class PointTable:
     labels: NDArray[Any] | None  # (n_points,) int64, else as written: text, or floats with NaN
     path: str
     n_clusters_hint: int | None = None  # K, where the format states it
-    notes: tuple[str, ...] = ()  # where the file could be read in two ways: how it was
+    notes: tuple[str, ...] = ()  # how the file was read where it was ambiguous
 
     def __repr__(self) -> str:
         n_points, n_features = self.points.shape
@@ -46,7 +46,7 @@ class PointTable:
 
 
 def describe_column(column: int, names: Names) -> str:
-    """Name a column as the user would look it up.
+    """Name a column for a message.
 
     >>> describe_column(1, ("x", "y")), describe_column(1, None)
     ("column 'y'", 'column 1 (counted from 0)')
@@ -55,7 +55,7 @@ def describe_column(column: int, names: Names) -> str:
 
 
 def parse_column_number(label_column: str | int | None) -> int | None:
-    """Return the column number that was asked for; None if it is a name, or nothing was.
+    """Return the number of a column that is given by number, else None.
 
     >>> parse_column_number("4"), parse_column_number(-1), parse_column_number("species")
     (4, -1, None)
@@ -67,19 +67,10 @@ def parse_column_number(label_column: str | int | None) -> int | None:
     return operator.index(label_column)
 
 
-def find_label_column(
-    label_column: str | int | None, names: Names, n_columns: int, path: str
-) -> int | None:
-    """Return the number of the label column; a name goes before a number."""
-    if label_column is None:
-        return None
-    return find_column(label_column, names, n_columns, path, "label column")
-
-
 def find_column(
     word: str | int, names: Names, n_columns: int, path: str, what: str = "column"
 ) -> int:
-    """Return the number of a column; a name goes before a number."""
+    """Return the number of a column; names take precedence over numbers."""
     if names and word in names:
         if names.count(str(word)) > 1:
             raise InputError(
@@ -99,7 +90,7 @@ def find_column(
 
 
 def labels_from_text(cells: list[str], where: str) -> NDArray[Any]:
-    """Return one label per cell; only the distinct ones are looked at.
+    """Return one label per cell; only the distinct ones are examined.
 
     >>> labels_from_text(["b", "a", "b"], "y").tolist()
     ['b', 'a', 'b']
@@ -110,11 +101,11 @@ def labels_from_text(cells: list[str], where: str) -> NDArray[Any]:
     return distinct[np.array([codes[cell] for cell in cells], dtype=np.int64)]
 
 
-MAX_LABEL_LENGTH = 1000
+MAX_LABEL_LENGTH = 1000  # an array allocates the length of the longest label for each
 
 
 def check_label_lengths(labels: Iterable[str], where: str) -> None:
-    """Refuse labels that are whole texts: an array gives every label the room of the longest."""
+    """Reject labels that are whole texts."""
     for label in labels:
         if len(label) > MAX_LABEL_LENGTH:
             raise InputError(
@@ -148,7 +139,7 @@ def normalize_labels(labels: NDArray[Any], where: str) -> NDArray[Any]:
 
 
 def validate_points(array: NDArray[Any], where: str, names: Names = None) -> NDArray[np.float64]:
-    """Return a table of finite float64 numbers, or say what is wrong with the array."""
+    """Return a table of finite float64 numbers; raise if the array is not one."""
     if array.ndim != 2:
         raise InputError(
             f"{where}: expected a table, got an array of shape {array.shape}",
@@ -175,16 +166,37 @@ def validate_points(array: NDArray[Any], where: str, names: Names = None) -> NDA
     return points
 
 
-# Which columns of a table are features: all, those that are named, or all but some.
-
 _ROW_NAMES = {"#", "id", "idx", "index", "key", "no", "nr", "row", "rowid", "rownames", "sample"}
 _MIN_ROWS = 4  # fewer consecutive numbers may well be a coincidence
 
 
 @final
 @dataclass(frozen=True, slots=True)
+class ColumnSelection:
+    """The columns of a table that are features, and the one that holds labels."""
+
+    features: list[int]
+    label: int | None
+    feature_names: Names
+
+    def table(
+        self,
+        points: NDArray[np.float64],
+        labels: NDArray[Any] | None,
+        path: str,
+        n_clusters: int | None = None,
+        notes: tuple[str, ...] = (),
+        where: str | None = None,
+    ) -> PointTable:
+        """Return the selected points and labels with a note on a column of row numbers."""
+        notes += note_row_numbers(points, self.feature_names, self.features[0], where or path)
+        return PointTable(points, self.feature_names, labels, path, n_clusters, notes)
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """What the caller said about columns: names, or numbers counted from 0."""
+    """The caller's choice of columns: names, or numbers counted from 0."""
 
     columns: tuple[str | int, ...] = ()  # if any, these alone are features
     drop: tuple[str | int, ...] = ()
@@ -198,12 +210,17 @@ class ColumnChoice:
         """
         return cls(_column_specs(columns, "columns"), _column_specs(drop, "drop"))
 
-    def ignored(self, names: Names, n_columns: int, label: int | None, path: str) -> frozenset[int]:
-        """Return the columns that are neither features nor labels.
+    def select(
+        self, names: Names, n_columns: int, label_column: str | int | None, path: str
+    ) -> ColumnSelection:
+        """Apply the choice to a table.
 
-        >>> ColumnChoice(drop=("id,name",)).ignored(("id", "name", "x"), 3, None, "data.csv")
-        frozenset({0, 1})
+        >>> ColumnChoice(drop=("id,name",)).select(("id", "name", "x"), 3, None, "data.csv")
+        ColumnSelection(features=[2], label=None, feature_names=('x',))
         """
+        label = None
+        if label_column is not None:
+            label = find_column(label_column, names, n_columns, path, "label column")
         wanted = self._numbers(self.columns, names, n_columns, path)
         unwanted = self._numbers(self.drop, names, n_columns, path)
         for column in sorted(wanted & (unwanted | {label})):
@@ -212,14 +229,15 @@ class ColumnChoice:
                 f"{path}: {describe_column(column, names)} is named as a feature and {other}",
                 hint="name it once",
             )
-        every = frozenset(range(n_columns))
-        left_out = (every - wanted if wanted else unwanted) - {label}
-        if left_out and len(left_out) + (label is not None) == n_columns:
+        candidates = wanted or frozenset(range(n_columns)) - unwanted
+        features = sorted(candidates - {label})
+        if not features and (wanted or unwanted):
             raise InputError(f"{path}: no column is left as a feature", hint="drop fewer columns")
-        return left_out
+        feature_names = None if names is None else tuple(names[column] for column in features)
+        return ColumnSelection(features, label, feature_names)
 
     def ignored_by_number(self, n_columns: int) -> frozenset[int]:
-        """Columns ignored by number, as far as that can be said without names."""
+        """Columns that are ignored by number, known before the names are."""
         wanted = _plain_numbers(self.columns, n_columns)
         if self.columns:
             return frozenset(range(n_columns)) - wanted if wanted else frozenset()
@@ -264,7 +282,7 @@ def _plain_numbers(given: tuple[str | int, ...], n_columns: int) -> frozenset[in
 
 
 def text_column_hint(name: str) -> Message:
-    """What to do about a column that holds text."""
+    """Return the remedy for a feature column that holds text."""
     return Message(
         "if it holds class labels, pass ",
         Argument("label_column", quote(name)),
@@ -276,9 +294,9 @@ def text_column_hint(name: str) -> Message:
 def note_row_numbers(
     points: NDArray[np.float64], features: Names, number: int, path: str
 ) -> tuple[str, ...]:
-    """Say that the first feature looks like row numbers; ``number`` is its column in the file.
+    """Note that the first feature looks like row numbers; ``number`` is its column in the file.
 
-    It is a note and no more: a time that is counted in steps looks the same.
+    Only a note, because a time that is counted in steps looks the same.
 
     >>> note_row_numbers(np.array([[1., 5], [2, 5], [3, 7], [4, 1]]), ("id", "x"), 0, "a.csv")
     ("a.csv: column 'id' looks like row numbers and is read as a feature; if so, pass drop='id'",)

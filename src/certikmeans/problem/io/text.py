@@ -1,4 +1,4 @@
-"""Text files as clean lines: decoded, without comments and blank lines, each with its number."""
+"""Text files as decoded lines without comments and blank lines, with their line numbers."""
 
 from __future__ import annotations
 
@@ -21,25 +21,21 @@ from certikmeans.errors import InputError
 PathLike = str | os.PathLike[str]
 
 _DELIMITERS = {";": "semicolons", "\t": "tabs", ",": "commas"}
-# How a file begins: what it is, and the suffix by which a reader that takes it knows it.
-_MAGIC_SUFFIXES = {
+# First bytes of a file, its format, and the remedy; a suffix is the one under which it is read.
+_MAGIC = {
     b"\x93NUMPY": ("a NumPy array", ".npy"),
-    b"PK\x03\x04": ("a zip archive", ".npz"),
     b"PAR1": ("a parquet file", ".parquet"),
-}
-_MAGIC_HINTS = {
+    b"PK\x03\x04": ("a zip archive", "export spreadsheets as CSV"),
     b"\x1f\x8b": ("compressed", "decompress the file first"),
     b"\xff\xfe": ("UTF-16 text", "save the file as UTF-8"),
     b"\xfe\xff": ("UTF-16 text", "save the file as UTF-8"),
 }
-
-
-MAX_QUOTE = 60
+MAX_QUOTE = 60  # characters of a value in a message
 CHUNK = 1 << 25  # bytes
 
 
 def quote(value: object, limit: int = MAX_QUOTE) -> str:
-    """Quote a value for a message; a long one is cut, however long it is.
+    """Quote a value for a message, truncated to ``limit`` characters.
 
     >>> quote("5.1O"), quote("a long cell", limit=6)
     ("'5.1O'", "'a long...'")
@@ -47,13 +43,13 @@ def quote(value: object, limit: int = MAX_QUOTE) -> str:
     text = value.strip() if isinstance(value, str) and len(value) < 10_000 else value
     if isinstance(text, str):
         return repr(text if len(text) <= limit else text[:limit] + "...")
-    # A list from JSON is cut before it is shown: it may be long, or nested a thousand deep.
+    # A list from JSON is truncated first: it may be long, or nested a thousand deep.
     text_repr = reprlib.repr(text)
     return text_repr if len(text_repr) <= limit else text_repr[:limit] + "..."
 
 
 def format_list(words: Iterable[str], limit: int = 20) -> str:
-    """Join words with commas; long ones are cut and many of them are counted.
+    """Join words with commas; truncate long ones, and count those beyond ``limit``.
 
     >>> format_list(["x", "y", "z"], limit=2)
     'x, y and 1 more'
@@ -66,7 +62,7 @@ def format_list(words: Iterable[str], limit: int = 20) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a question naming the closest known word, or nothing.
+    """Return a question with the closest known word, or an empty string.
 
     >>> did_you_mean("speces", ["species", "width"])
     "did you mean 'species'? "
@@ -78,7 +74,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def existing_file(path: PathLike) -> Path:
-    """Return the path if a regular file is there, else say what is."""
+    """Return the path if a regular file is there; raise otherwise."""
     found = Path(path)
     try:
         kind = found.stat().st_mode
@@ -93,7 +89,10 @@ def existing_file(path: PathLike) -> Path:
     if stat.S_ISDIR(kind):
         raise InputError(f"{path}: is a directory", hint="name a file inside it")
     if not kind:
-        siblings = _siblings(found.parent)
+        try:
+            siblings = os.listdir(found.parent)
+        except OSError:
+            siblings = []
         raise InputError(
             f"{path}: no such file",
             hint=did_you_mean(found.name, siblings) + f"looked in {found.parent.resolve()}",
@@ -101,62 +100,44 @@ def existing_file(path: PathLike) -> Path:
     return found
 
 
-def _siblings(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def read_bytes(path: PathLike) -> bytes:
-    """Return the content of a file."""
-    try:
-        return existing_file(path).read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read ({error.strerror})", hint="check the file's permissions"
-        ) from error
-
-
 def read_text(path: PathLike, other_formats: tuple[str, ...] = ()) -> str:
     """Return the content of a UTF-8 file, with or without byte order mark, newlines as ``\\n``.
 
-    ``other_formats`` lists what the caller's reader takes besides text, for the hints.
+    ``other_formats`` lists the formats that the calling reader supports besides text, for hints.
     """
-    return _decoded(read_bytes(path), path, other_formats, 1)
+    return "".join(text for text, _ in read_chunks(path, other_formats))
 
 
 def read_chunks(path: PathLike, other_formats: tuple[str, ...] = ()) -> Iterator[tuple[str, int]]:
-    """Return the content as `read_text` does, whole lines at a time, with the number of the first.
+    """Yield the content as `read_text` does, in chunks of whole lines with their first line number.
 
-    A large file never is in memory as a whole.
+    At least one chunk is yielded. Large files are never in memory as a whole.
     """
     first_line = 1
     try:
         with existing_file(path).open("rb") as file:
             data = file.read(CHUNK) + file.readline()
-            yield _decoded(data, path, other_formats, first_line), first_line
+            yield _decode(data, path, other_formats, first_line), first_line
             while data:
                 first_line += data.count(b"\n")
                 data = file.read(CHUNK) + file.readline()
                 if data:
-                    yield _decoded(data, path, other_formats, first_line), first_line
+                    yield _decode(data, path, other_formats, first_line), first_line
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error.strerror})", hint="check the file's permissions"
         ) from error
 
 
-def _decoded(data: bytes, path: PathLike, other_formats: tuple[str, ...], first_line: int) -> str:
+def _decode(data: bytes, path: PathLike, other_formats: tuple[str, ...], first_line: int) -> str:
     known = f"known formats here: {', '.join(('text', *other_formats))}"
-    for magic, (what, suffix) in _MAGIC_SUFFIXES.items():
+    for magic, (what, remedy) in _MAGIC.items():
         if data.startswith(magic):
-            remedy = f"give the file the suffix {suffix}" if suffix in other_formats else known
-            if suffix == ".npz":
-                remedy = f"export spreadsheets as CSV; {known}"
-            raise InputError(f"{path}: is {what}, not plain text", hint=remedy)
-    for magic, (what, remedy) in _MAGIC_HINTS.items():
-        if data.startswith(magic):
+            if remedy.startswith("."):
+                supported = remedy in other_formats
+                remedy = f"give the file the suffix {remedy}" if supported else known
+            elif what == "a zip archive":
+                remedy = f"{remedy}; {known}"
             raise InputError(f"{path}: is {what}, not plain text", hint=remedy)
     if b"\0" in data:
         raise InputError(f"{path}: is a binary file, not plain text", hint=known)
@@ -172,7 +153,7 @@ def _decoded(data: bytes, path: PathLike, other_formats: tuple[str, ...], first_
 
 
 def is_number(cell: str) -> bool:
-    """Tell whether a cell reads as a number; ``nan`` and ``inf`` do, and are refused later.
+    """Return whether a cell is a number; so are ``nan`` and ``inf``, which are rejected later.
 
     >>> [is_number(cell) for cell in ("1e-3", " 2 ", "1_000", "1,5", "")]
     [True, True, False, False, False]
@@ -181,11 +162,11 @@ def is_number(cell: str) -> bool:
         float(cell)
     except ValueError:
         return False
-    return cell.isascii() and "_" not in cell  # Python's float() is more generous than loadtxt
+    return cell.isascii() and "_" not in cell  # float() accepts more than loadtxt
 
 
 def is_finite(cell: str) -> bool:
-    """Tell whether a cell reads as a finite number."""
+    """Return whether a cell is a finite number."""
     return is_number(cell) and math.isfinite(float(cell))
 
 
@@ -202,9 +183,9 @@ def _without_comment(line: str) -> str:
 
 
 def _delimiter(lines: list[str]) -> str | None:
-    """Return what separates the cells of the first rows; None for white space.
+    """Return the delimiter of the first rows; None for white space.
 
-    Two rows are better than one: names in a header may well contain a comma.
+    Two rows are examined because names in a header may contain a comma.
 
     >>> _delimiter(["area, in m\\ty", "1\\t2"]), _delimiter(["1,2", "3"]), _delimiter(["1 2"])
     ('\\t', ',', None)
@@ -221,21 +202,21 @@ class TextFile:
 
     path: str
     lines: list[str]
-    numbers: NDArray[np.int64]  # 1-based number of each line in the file
+    line_numbers: NDArray[np.int64]  # of each row in the file, counted from 1
     delimiter: str | None  # None: any white space
-    quoted: bool  # some cell is in double quotes
+    quoted: bool  # whether some cell is in double quotes
 
     @classmethod
     def read(cls, path: PathLike, other_formats: tuple[str, ...] = ()) -> TextFile:
-        """Read a file; its first two rows decide how cells are separated. See `read_text`."""
+        """Read a file; its first two rows determine the delimiter. See `read_text`."""
         return cls.from_text(read_text(path, other_formats), os.fspath(path))
 
     @classmethod
     def from_text(cls, text: str, path: str, first_line: int = 1) -> TextFile:
-        """Split what was read from ``path`` into rows.
+        """Split the content of ``path`` into rows.
 
         >>> file = TextFile.from_text("# made by hand\\nx;y\\n\\n1;2", "points.txt")
-        >>> file.lines, file.numbers, file.delimiter
+        >>> file.lines, file.line_numbers, file.delimiter
         (['x;y', '1;2'], array([2, 4]), ';')
         """
         lines = text.split("\n")
@@ -247,7 +228,7 @@ class TextFile:
         file = cls(
             path=path,
             lines=lines,
-            numbers=np.array(kept, dtype=np.int64) + first_line,
+            line_numbers=np.array(kept, dtype=np.int64) + first_line,
             delimiter=_delimiter(lines[:2]),
             quoted='"' in text,
         )
@@ -271,12 +252,12 @@ class TextFile:
         return quote(self.lines[row])
 
     def where(self, row: int) -> str:
-        """Return the place of a row as a person would look it up."""
-        return f"{self.path}, line {self.numbers[row]}"
+        """Return file and line of a row."""
+        return f"{self.path}, line {self.line_numbers[row]}"
 
     @property
     def delimiter_name(self) -> str:
-        """How cells are told apart, in words."""
+        """Name of the delimiter."""
         return _DELIMITERS[self.delimiter] if self.delimiter else "white space"
 
     def cells(self, row: int) -> list[str]:
@@ -298,10 +279,10 @@ class TextFile:
     def parse(
         self, start: int, converters: dict[int, Callable[[str], float]] | None = None
     ) -> NDArray[np.float64] | None:
-        """Parse all rows from ``start`` on, fast.
+        """Parse all rows from ``start`` on with `numpy.loadtxt`.
 
         Returns None if some row does not fit; the caller then searches for it cell by cell,
-        since the parser's own message knows neither the line nor the remedy.
+        because the parser's own message has neither line nor remedy.
         """
         try:
             table: NDArray[np.float64] = np.loadtxt(  # type: ignore[call-overload]

@@ -1,12 +1,13 @@
-"""What the first row of a text file of points is: a point, names, or the sizes of PC-SOS-SDP.
+"""Points in text: CSV, TSV, semicolons, white space, and the format of PC-SOS-SDP.
 
-A first row names the columns if one of its cells is text; what starts like a number, such as
-``5.1O`` or ``1,5``, or stands for a missing value is not text but a faulty cell.
+The first row is a point, the names of the columns, or the sizes of PC-SOS-SDP. It holds names if
+one of its cells is text; a cell that starts like a number, such as ``5.1O`` or ``1,5``, or that
+stands for a missing value is not text but a faulty number.
 
-In the format of PC-SOS-SDP the first row is ``n d k`` or ``n d``, separated by white space: it
-is taken for that only if exactly ``n`` rows of ``d`` numbers follow. Where the file could also be
-an ordinary table, first row included, it is read as one unless this holds and ``n > 1``; a note
-says so, and where nearly ``n`` rows follow the file is refused: it could be a truncated one.
+In the format of PC-SOS-SDP the first row is ``n d k`` or ``n d``, separated by white space. It is
+recognised only if exactly ``n`` rows of ``d`` numbers follow. Where the file could also be an
+ordinary table, first row included, it is read as one unless this holds and ``n > 1``; a note
+reports it, and if nearly ``n`` rows follow the file is rejected: it could be truncated.
 """
 
 from __future__ import annotations
@@ -26,9 +27,7 @@ from certikmeans.problem.io.table import (
     PointTable,
     check_label_lengths,
     describe_column,
-    find_label_column,
     normalize_labels,
-    note_row_numbers,
     parse_column_number,
     text_column_hint,
 )
@@ -50,7 +49,7 @@ _MISSING = {"", "?", "-", "na", "n/a", "null", "none"}
 @final
 @dataclass(frozen=True, slots=True)
 class HeaderRow:
-    """What the first row turned out to be."""
+    """Interpretation of the first row."""
 
     is_data: bool
     names: Names = None
@@ -61,7 +60,7 @@ class HeaderRow:
 @final
 @dataclass(frozen=True, slots=True)
 class _SizeHeader:
-    """A first row that can be read as ``n d k`` or ``n d``, and what follows it."""
+    """A first row of the form ``n d k`` or ``n d``, and the shape of the rows below."""
 
     text: str
     n_points: int
@@ -89,18 +88,18 @@ class _SizeHeader:
 
     @property
     def matches(self) -> bool:
-        """Whether exactly this follows."""
+        """Whether the rows below have exactly this shape."""
         return (self.n_rows, self.width) == (self.n_points, self.n_features)
 
     @property
     def nearly_matches(self) -> bool:
-        """Whether the columns are right, and a few rows are missing or too many."""
+        """Whether the width matches, and the number of rows nearly."""
         off = abs(self.n_rows - self.n_points)
         return self.width == self.n_features and off <= max(1, self.n_points // 10)
 
     @property
     def plausible_point(self) -> bool:
-        """Whether the row is as wide as the rows that follow."""
+        """Whether the row is as wide as those below."""
         return not self.n_rows or self.width == (2 if self.n_clusters is None else 3)
 
 
@@ -110,7 +109,7 @@ def detect_header(
     header: Header,
     choice: ColumnChoice = ALL_COLUMNS,
 ) -> HeaderRow:
-    """Tell what the first row is, or take it for what the caller says."""
+    """Interpret the first row as the caller requests, or detect what it is."""
     match header:
         case "none":
             return HeaderRow(True)
@@ -123,14 +122,15 @@ def detect_header(
 
 
 def _detect_sizes(file: TextFile) -> HeaderRow | None:
-    """Recognise sizes; raise where they, or the rows below, may be damaged."""
+    """Recognise sizes; raise if they, or the rows below, may be damaged."""
     sizes = _SizeHeader.of(file) if file.delimiter in (None, "\t") else None
     if sizes is None:
         return None
     if not sizes.plausible_point:
         if sizes.matches:
             return HeaderRow(False, n_clusters=sizes.n_clusters)
-        _reject_damaged_sizes(file, sizes)
+        if sizes.width == sizes.n_features or sizes.n_rows == sizes.n_points:
+            raise _size_error(file, sizes)
         return None
     if sizes.width != sizes.n_features or sizes.n_points <= 1:
         return None
@@ -158,22 +158,13 @@ def _detect_sizes(file: TextFile) -> HeaderRow | None:
     return HeaderRow(True, notes=(note,))
 
 
-def _reject_damaged_sizes(file: TextFile, sizes: _SizeHeader) -> None:
-    message = (
+def _size_error(file: TextFile, sizes: _SizeHeader) -> InputError:
+    return InputError(
         f"{file.where(0)}: {sizes.text!r} announces {sizes.n_points} points of "
-        f"{sizes.n_features} features"
+        f"{sizes.n_features} features, but {sizes.n_rows} rows of {sizes.width} follow",
+        hint="restore the missing rows, or correct the first line: number of points, number of "
+        "features, K",
     )
-    if sizes.width == sizes.n_features:
-        problem = "the file is truncated" if sizes.n_rows < sizes.n_points else "there are more"
-        raise InputError(
-            f"{message}, but {sizes.n_rows} rows follow: {problem}",
-            hint="restore the missing rows or correct the first line",
-        )
-    if sizes.n_rows == sizes.n_points:
-        raise InputError(
-            f"{message}, but line {file.numbers[1]} has {sizes.width} columns",
-            hint="correct the first line: number of points, number of features, K",
-        )
 
 
 def _require_sizes(file: TextFile) -> HeaderRow:
@@ -188,11 +179,7 @@ def _require_sizes(file: TextFile) -> HeaderRow:
             ),
         )
     if not sizes.matches:
-        raise InputError(
-            f"{file.where(0)}: {sizes.text!r} announces {sizes.n_points} points of "
-            f"{sizes.n_features} features, but {sizes.n_rows} rows of {sizes.width} follow",
-            hint="restore the missing rows or correct the first line",
-        )
+        raise _size_error(file, sizes)
     return HeaderRow(False, n_clusters=sizes.n_clusters)
 
 
@@ -214,14 +201,14 @@ def _detect_names(
         and not_features.issuperset(text)
         and len(not_features) < len(first)
     ):
-        return HeaderRow(True)  # every feature is a number here: names would not be
+        return HeaderRow(True)  # every feature is a number, so the row holds no names
     return HeaderRow(False, names=_names(file))
 
 
 def _names(file: TextFile) -> tuple[str, ...]:
     first = file.cells(0)
     if file.delimiter is None and len(file) > 1 and len(file.cells(1)) == 1:
-        first = [" ".join(first)]  # a single column, its name written with spaces
+        first = [" ".join(first)]  # a single column whose name contains spaces
     if "" in first:
         raise InputError(
             f"{file.where(0)}: {describe_column(first.index(''), None)} has no name in the header",
@@ -248,15 +235,9 @@ def _is_labeled_point(file: TextFile, column: int) -> bool:
     if all(map(is_number, others)):
         return False
     raise InputError(
-        f"{file.where(0)}: cannot tell whether this is a header or a point labelled "
-        f"{quote(mine)}: {file.shown(0)}",
+        f"{file.where(0)}: is either a header or a point labelled {quote(mine)}: {file.shown(0)}",
         hint=Message("pass ", Argument("header", "'names'"), " or ", Argument("header", "'none'")),
     )
-
-
-# Points in text: CSV, TSV, semicolons, white space, and the format of PC-SOS-SDP.
-#
-# `first_row` tells what the first row is.
 
 
 def read_text_table(
@@ -280,43 +261,42 @@ def read_text_table(
         )
     names = first.names
     width = len(names) if names else len(file.cells(start))
-    label = find_label_column(label_column, names, width, file.path)
-    if label is not None and width == 1:
+    if label_column is not None and width == 1:
         raise InputError(
             f"{file.path}: holds a label column and no features", hint="add the coordinates"
         )
-    ignored = choice.ignored(names, width, label, file.path)
+    columns = choice.select(names, width, label_column, file.path)
+    label, features = columns.label, columns.features
 
     # A label is replaced by the order of its first appearance, so that one pass over the file
     # yields both the numbers and the text.
     codes: dict[str, int] = {}
+    ignored = set(range(width)).difference(features)
     encoders: dict[int, Callable[[str], float]] = dict.fromkeys(ignored, lambda cell: 0.0)
     if label is not None:
         encoders[label] = lambda cell: codes.setdefault(cell.strip(), len(codes))
     table = file.parse(start, encoders)
     if table is None or table.shape[1] != width or not np.isfinite(table).all():
-        raise _table_error(file, start, names, {label, *ignored})
+        raise _table_error(file, start, names, ignored)
     labels = None
     if label is not None:
         check_label_lengths(codes, file.path)
         distinct = normalize_labels(np.array(list(codes)), file.path)
         labels = distinct[table[:, label].astype(np.int64)]
-    kept = [column for column in range(width) if column != label and column not in ignored]
-    if len(kept) < width:
-        table = np.ascontiguousarray(table[:, kept])
-    features = None if names is None else tuple(names[column] for column in kept)
-    notes = first.notes + note_row_numbers(table, features, kept[0], file.path)
-    return PointTable(table, features, labels, file.path, first.n_clusters, notes)
+    points = table if len(features) == width else np.ascontiguousarray(table[:, features])
+    return columns.table(points, labels, file.path, first.n_clusters, first.notes)
 
 
-def _table_error(file: TextFile, start: int, names: Names, skipped: set[int | None]) -> InputError:
-    """Find the first cell or row that is not part of a table of finite numbers."""
+def _table_error(file: TextFile, start: int, names: Names, skipped: set[int]) -> InputError:
+    """Locate the first cell or row that does not belong to a table of finite numbers."""
     width = len(names) if names else len(file.cells(start))
     for row in range(start, len(file)):
         cells = file.cells(row)
         if len(cells) != width:
             reference = (
-                f"the header (line {file.numbers[0]})" if names else f"line {file.numbers[start]}"
+                f"the header (line {file.line_numbers[0]})"
+                if names
+                else f"line {file.line_numbers[start]}"
             )
             return InputError(
                 f"{file.where(row)}: has {len(cells)} columns where {reference} has {width}: "
@@ -335,31 +315,22 @@ def _table_error(file: TextFile, start: int, names: Names, skipped: set[int | No
 
 def _cell_error(file: TextFile, row: int, column: int, start: int, names: Names) -> InputError:
     cell = file.cells(row)[column]
-    short = cell[:1000]  # enough to recognise how a number was written
     title = describe_column(column, names)
+    problem = f"{quote(cell)} is not a number"
+    hint: str = "correct the cell or remove the row"
     if not cell:
         problem, hint = "is empty", "remove the row or fill in the value"
     elif is_number(cell):
-        problem, hint = (
-            f"is {cell[:MAX_QUOTE]}",
-            "values must be finite: remove the row or fill in the value",
-        )
-    elif re.fullmatch(r"[+-]?[0-9]{1,3}(,[0-9]{3})+", short):
-        problem = f"{quote(cell)} is not a number"
+        problem = f"is {cell[:MAX_QUOTE]}"
+        hint = "values must be finite: remove the row or fill in the value"
+    elif re.fullmatch(r"[+-]?[0-9]+(,[0-9]+)+", cell[:1000]):
         hint = "write a decimal point, not a decimal comma, and no thousands separators"
-    elif re.fullmatch(r"[+-]?[0-9]+,[0-9]+", short):
-        problem, hint = (
-            f"{quote(cell)} is not a number",
-            "write a decimal point, not a decimal comma",
-        )
     elif _is_text_column(file, column, start):
         if names and any(map(is_number, names)):  # then the supposed header was a point
             names, title = None, describe_column(column, None)
         name = names[column] if names else str(column)
         problem = f"holds text in every row, here {quote(cell)}"
         hint = text_column_hint(name)
-    else:
-        problem, hint = f"{quote(cell)} is not a number", "correct the cell or remove the row"
     return InputError(f"{file.where(row)}: {title} {problem}", hint=hint)
 
 
