@@ -227,6 +227,17 @@ class Result:
             )
         return self.basis, self.labels
 
+    def summary(self) -> str:
+        """Return a summary as plain text, as ``certikmeans solve`` prints it.
+
+        >>> from certikmeans import Problem, solve
+        >>> print(solve(Problem.from_data([[0.0], [1.0]], 2)).summary().splitlines()[3])
+        Cost          0 (squared distances to the centres)
+        """
+        from certikmeans.report.summary import summarize
+
+        return summarize(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; numbers keep full precision, infinities become None."""
         return {

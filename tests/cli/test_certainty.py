@@ -22,7 +22,7 @@ def test_certainty_in_words(line, tmp_path):
     assert done.returncode == 0
     assert "within 5 % of the cost" in done.stdout
     assert "at least 6 of 7 points" in done.stdout
-    assert "in doubt             point 3 (cluster 0 or 1)\n" in done.stdout
+    assert "uncertain points     point 3 (cluster 0 or 1)\n" in done.stdout
     assert "  cluster 1  x  7." in done.stdout
     assert done.stderr == ""
 
@@ -73,8 +73,8 @@ def wide(tmp_path):
 def test_how_many_points_can_be_elsewhere_where_it_is_not_known_which(wide, tmp_path):
     done = run("certainty", wide, "-k", 2, "--quiet", cwd=tmp_path)
     assert done.returncode == 0
-    assert "grouped as here      at least" in done.stdout
-    assert "each alone" not in done.stdout
+    assert "same cluster         at least" in done.stdout
+    assert "certain points" not in done.stdout
     assert "can be in either" not in done.stdout
     assert "centres lie in" not in done.stdout
 

@@ -17,7 +17,7 @@ from certikmeans.report.certainty import (
 )
 from certikmeans.report.html import report_html
 from certikmeans.report.plot_data import project
-from certikmeans.report.svg import clusters
+from certikmeans.report.plots import plot_clusters
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +46,18 @@ def test_words_and_plain_data_agree(run):
 
 
 def test_rings_and_frames_are_drawn(run):
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
     problem, result, certainty = run
-    plain, _ = clusters(problem, result, None, (900, 500))
-    marked, notes = clusters(problem, result, None, (900, 500), certainty)
+    axes = plot_clusters(problem, result, Figure().subplots(), certainty=certainty)
     rings = len(uncertain_points(certainty, np.arange(36)))
     assert rings == 36 - certainty.certain.sum()
-    assert marked.count("<circle") - plain.count("<circle") == rings
-    told = sum(len(family) == 1 for family in certainty.families)
-    assert marked.count("<rect") - plain.count("<rect") == told > 0
-    assert any("ringed" in note for note in notes)
+    assert len(axes.collections[-1].get_offsets()) == rings
+    distinguished = sum(len(family) == 1 for family in certainty.families)
+    assert len(axes.patches) == distinguished > 0
+    assert "ringed" in axes.get_title()
+    assert not plot_clusters(problem, result, Figure().subplots()).patches
 
 
 def test_the_page_has_a_section(run):
@@ -114,7 +117,7 @@ def test_where_it_is_not_known_which_points_no_points_are_spoken_of(run):
     assert len(certainty_lines(some)) == 3
     assert box_lines(some) == []
     assert "ringed" not in certainty_caption(some)
-    assert f"{36 - certainty.most_elsewhere} of 36 points are grouped as here" in certainty_caption(
+    assert f"{36 - certainty.most_elsewhere} of 36 points keep their cluster" in certainty_caption(
         some
     )
     assert "ringed" not in report_html(problem, result, certainty=some)

@@ -8,9 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from certikmeans import solve
 from certikmeans.events import PresolveDone
 from certikmeans.problem import Problem
 from certikmeans.report.summary import proven_statement, summarize
+from certikmeans.result import Result
 from certikmeans.status import Status, StopReason
 from tests.report.examples import make_result
 
@@ -41,11 +43,11 @@ def test_every_entry_is_there_and_fits_a_terminal():
     assert "The labelling respects every pair" in line(text, "Status")
     assert line(text, "Cost").startswith("Cost 1 (")
     assert line(text, "Lower bound").startswith("Lower bound 0.8 (sample bound)")
-    assert line(text, "Gap") == "Gap 20 % (asked for: 0.1 %)"
+    assert line(text, "Gap") == "Gap 20 % (requested: 0.1 %)"
     assert line(text, "Clusters") == "Clusters 2 clusters, number of points: 2, 2"
     assert line(text, "Pairs") == "Pairs 1 must-link and 2 cannot-links, all respected"
     assert line(text, "Agreement").startswith("Agreement adjusted Rand index 0.5000")
-    assert "3 groups on 2 axes, 1 component of cannot-linked" in line(text, "Input")
+    assert "3 groups in 2 dimensions, 1 component of cannot-linked" in line(text, "Input")
     assert line(text, "Time") == "Time 2.00 s (presolve 0.10 s, bounds 0.40 s, heuristics 1.50 s)"
     assert max(map(len, text.splitlines())) <= 88
     assert text.isascii()
@@ -112,3 +114,13 @@ def test_many_and_empty_clusters():
     problem = Problem.from_data(np.arange(40.0).reshape(-1, 1), 20)
     text = line(summarize(make_result(problem, np.arange(40) // 4), problem), "Clusters")
     assert text.endswith(", ..., 0 (10 clusters empty)")
+
+
+def test_result_summary():
+    result = solve(SQUARE)
+    text = result.summary()
+    assert line(text, "Pairs") == "Pairs 1 must-link and 2 cannot-links, all respected"
+    assert text == summarize(result, SQUARE)
+    read = Result.from_json(result.to_json())
+    assert line(read.summary(), "Pairs") == "Pairs 1 must-link and 2 cannot-links"
+    assert line(read.summary(), "Cost") == line(text, "Cost")

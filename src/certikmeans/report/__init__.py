@@ -1,1 +1,1 @@
-"""What people see: progress, summary, pictures. Made from a `Result` and events alone."""
+"""Progress, summary, figures and HTML report, made from results and events."""

@@ -1,4 +1,4 @@
-"""Certainty as text, as marks in a figure and as HTML."""
+"""Certainty as text, as marks in a figure, and as HTML."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_LISTED = 8
-MAX_UNCERTAIN_LISTED = 5  # they are to fit into a line
+MAX_UNCERTAIN_LISTED = 5  # fit into a line
 BOX_DIGITS = 6
 UNCERTAIN_COLOR = "#b00020"
-# Beyond so many clusters, or where they cover everything, boxes hide more than they show.
+# More boxes would hide the points.
 MAX_BOXES = 40
 
 
 def certainty_lines(certainty: Certainty, base: int = 0) -> list[str]:
-    """What is proven of every labelling that is good enough, a fact per line.
+    """Return what is proven for every labelling within the slack, one fact per line.
 
     Points are counted from ``base``, clusters from 0.
 
@@ -33,23 +33,23 @@ def certainty_lines(certainty: Certainty, base: int = 0) -> list[str]:
     ...     ((0, 1, 2),), ((0, 1),), np.zeros((2, 2)), "none", "time was up",
     ... )
     >>> print(*certainty_lines(nothing), sep="\\n")
-    of every labelling within 0.1 % of the cost: nothing is proven
-      why: time was up
+    for every labelling within 0.1 % of the cost: nothing is proven
+      reason: time was up
     """
-    head = f"of every labelling within {percent_in_full(certainty.slack)} of the cost"
+    head = f"for every labelling within {percent_in_full(certainty.slack)} of the cost"
     n_points = len(certainty.certain)
     if certainty.agreement == 0.0 and not certainty.certain.any():
-        return [f"{head}: nothing is proven", f"  why: {certainty.reason}"]
+        return [f"{head}: nothing is proven", f"  reason: {certainty.reason}"]
     lines = [
         f"{head}:",
-        f"  grouped as here      at least {n_points - certainty.most_elsewhere} of "
+        f"  same cluster         at least {n_points - certainty.most_elsewhere} of "
         f"{count(n_points, 'point')}",
     ]
     if not certainty.tells_points:
-        return [*lines, f"  why no more: {certainty.reason}"]
-    lines.append(f"  certain, each alone  {count(int(certainty.certain.sum()), 'point')}")
+        return [*lines, f"  reason: {certainty.reason}"]
+    lines.append(f"  certain points       {count(int(certainty.certain.sum()), 'point')}")
     if certainty.certain.any() and not certainty.certain.all():
-        lines.append(f"  in doubt             {_uncertain_points_text(certainty, base)}")
+        lines.append(f"  uncertain points     {_uncertain_points_text(certainty, base)}")
     for first, second, shared in certainty.confusable[:MAX_LISTED]:
         pair = f"clusters {first} and {second}"
         lines.append(f"  {pair:<19}  {count(shared, 'point')} can be in either")
@@ -57,12 +57,12 @@ def certainty_lines(certainty: Certainty, base: int = 0) -> list[str]:
         lines.append(
             f"  and {count(len(certainty.confusable) - MAX_LISTED, 'more pair')} of clusters"
         )
-    lines.append(f"  why no more: {certainty.reason}")
+    lines.append(f"  reason: {certainty.reason}")
     return lines
 
 
 def _uncertain_points_text(certainty: Certainty, base: int) -> str:
-    """The points that are not certain, and where they can be."""
+    """List uncertain points with their possible clusters."""
     rows = np.flatnonzero(~certainty.certain)
     parts: list[str] = []
     for i in rows[:MAX_UNCERTAIN_LISTED].tolist():
@@ -73,14 +73,14 @@ def _uncertain_points_text(certainty: Certainty, base: int) -> str:
 
 
 def box_lines(certainty: Certainty, names: tuple[str, ...] | None = None) -> list[str]:
-    """Where the centres are, a line for each feature and cluster; rounded outward.
+    """Return boxes of the centres, one line per feature and cluster, rounded outward.
 
-    None where all that is known is that they are among the points.
+    Empty if no box is smaller than that of all points.
 
     >>> boxes = np.array([[[0.0, 1 / 3]], [[5.0, 6.0]]])
     >>> certainty = Certainty(
     ...     0.001, np.ones(2, bool), np.eye(2, dtype=bool), boxes, 1.0, 0, (),
-    ...     ((0,), (1,)), np.zeros((2, 2)), "regions of centres", "all there is to know",
+    ...     ((0,), (1,)), np.zeros((2, 2)), "regions of centres", "complete",
     ... )
     >>> print(*box_lines(certainty, ("length",)), sep="\\n")
     centres lie in:
@@ -104,19 +104,19 @@ def box_lines(certainty: Certainty, names: tuple[str, ...] | None = None) -> lis
 
 
 def visible_boxes(view: Projection, certainty: Certainty) -> NDArray[np.float64]:
-    """Rectangles of the centres, (k, 2, 2): those of clusters that are told apart."""
-    parts = [family[0] for family in certainty.families if len(family) == 1]
+    """Return the rectangles of centres, (k, 2, 2), of clusters that are distinguished."""
+    single = [family[0] for family in certainty.families if len(family) == 1]
     if (
-        not parts
-        or len(parts) > MAX_BOXES
+        not single
+        or len(single) > MAX_BOXES
         or view.directions.shape[0] != certainty.center_boxes.shape[1]
     ):
         return np.empty((0, 2, 2))
-    return view.project_boxes(certainty.center_boxes)[sorted(parts)]
+    return view.project_boxes(certainty.center_boxes)[sorted(single)]
 
 
 def uncertain_points(certainty: Certainty, shown: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Points to be marked, of those shown; none where all are in doubt: it would say nothing."""
+    """Return the points to mark among those shown; none if all of them are uncertain."""
     marked = shown[~certainty.certain[shown]]
     return marked if len(marked) < len(shown) else marked[:0]
 
@@ -128,7 +128,7 @@ def draw_certainty(
     shown: NDArray[np.int64],
     certainty: Certainty,
 ) -> str:
-    """Ring the points in doubt and frame the centres; returns a note for the caption."""
+    """Draw rings around uncertain points and boxes of centres; return a note for the caption."""
     from matplotlib.patches import Rectangle
 
     rows = uncertain_points(certainty, shown)
@@ -147,24 +147,24 @@ def draw_certainty(
 
 
 def certainty_caption(certainty: Certainty) -> str:
-    """What rings and frames mean."""
+    """Explain rings and boxes."""
     head = f"within {percent_in_full(certainty.slack)} of the cost"
     if certainty.agreement == 0.0 and not certainty.certain.any():
-        return f"{head} nothing is proven of single points"
-    marked = "ringed points may be elsewhere, centres stay in their frames, "
+        return f"{head}, nothing is proven about single points"
+    marked = "ringed points may change cluster, centres stay in their boxes, "
     return (
         f"{head}: {marked if certainty.tells_points else ''}"
         f"at least {len(certainty.certain) - certainty.most_elsewhere} of "
-        f"{count(len(certainty.certain), 'point')} are grouped as here"
+        f"{count(len(certainty.certain), 'point')} keep their cluster"
     )
 
 
 def certainty_html(certainty: Certainty) -> str:
-    """The same as a section of a page, without its heading."""
+    """Return the facts as a section of a page, without its heading."""
     from html import escape
 
     lines = certainty_lines(certainty)
-    # What stands in columns on a terminal, after two spaces, is a colon here.
+    # Two spaces separate columns on a terminal; here a colon does.
     facts = (line.strip().replace("  ", ": ", 1).replace(":  ", ": ") for line in lines[1:])
     items = "".join(f"<li>{escape(fact)}</li>" for fact in facts)
     return f"<p>Proven {escape(lines[0])}</p><ul>{items}</ul>"

@@ -9,14 +9,14 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certikmeans._numbers import count, duration, percent, rounded_down, rounded_up
 from certikmeans.certainty import Certainty
+from certikmeans.errors import MissingExtraError
 from certikmeans.problem import Problem
-from certikmeans.report import svg
 from certikmeans.report.certainty import certainty_html
-from certikmeans.report.plot_data import CANNOT_LINK_COLOR, MUST_LINK_COLOR, cluster_color
+from certikmeans.report.plot_data import cluster_color, cluster_symbol
+from certikmeans.report.plots import clusters_svg, progress_svg
 from certikmeans.report.summary import proven_statement
 from certikmeans.report.trace import Trace
 from certikmeans.result import Result
@@ -40,19 +40,6 @@ border-top:4px solid #c98a00;overflow-wrap:anywhere}
 .card span{display:block;color:var(--soft);font-size:.82rem}
 .card b{font-size:1.15rem;font-variant-numeric:tabular-nums}
 svg{display:block;width:100%;height:auto}
-svg.none{position:absolute;width:0;height:0}
-svg.sign{width:1.1rem;height:1.1rem}
-.legend svg.sign{display:inline-block;vertical-align:-.2rem}
-svg text{font:12px system-ui,sans-serif;fill:#444}
-figure{margin:0}
-figcaption{font-size:.9rem;margin-bottom:.4rem}
-figcaption span{margin-right:1rem}
-.grid{stroke:#e8ecf0;fill:none}
-.axis{stroke:#9aa3ad;fill:none}
-.line{fill:none;stroke-width:2}
-.goal{stroke:#888;stroke-dasharray:2 4;fill:none}
-.centre{fill:#000;stroke:#fff;stroke-width:.2}
-.legend span{margin-right:1.2rem;font-size:.9rem;white-space:nowrap}
 .note{color:var(--soft);font-size:.88rem}
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(22rem,100%),1fr));gap:1rem}
 .three{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(16rem,100%),1fr));gap:1.2rem}
@@ -71,11 +58,7 @@ summary{cursor:pointer;color:#0b5cad}
 """.replace("\n", "")
 
 
-# A run as one page of HTML: self-contained, nothing is loaded from anywhere.
-
-_WIDE, _NARROW = (930, 500), (460, 300)
 _MAX_FEATURES, _MAX_CLUSTERS, _MAX_PAIRS = 12, 200, 200
-_MAX_LEGEND_CLUSTERS = 12
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 
@@ -95,14 +78,16 @@ def report_html(
 ) -> str:
     """Return a page about a run: what was found, what is proven, and how to check it.
 
+    The page loads nothing from elsewhere. Without matplotlib it has no figures.
+
     Parameters
     ----------
     problem : Problem
-        What was asked.
+        The problem.
     result : Result
-        What was answered.
+        Its result.
     trace : Trace, optional
-        The listener that was passed to ``solve``; without it there are no svg.
+        The listener that was passed to ``solve``; needed for figures of the progress.
     title : str
         Heading of the page.
     feature_names : tuple of str, optional
@@ -116,12 +101,12 @@ def report_html(
     certified : bool
         Whether a certificate was written.
     certainty : Certainty, optional
-        What is true of every labelling that is nearly as good.
+        What holds for every labelling that is nearly as good.
 
     Returns
     -------
     str
-        A whole document with its pictures in it.
+        A complete document that contains its figures.
     """
     trace = Trace() if trace is None else trace
     sections = [
@@ -138,7 +123,7 @@ def report_html(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="icon" href="data:,">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>{svg.symbols()}"
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>"
         f"<main><h1>{escape(title)}</h1>{''.join(sections)}</main></body></html>\n"
     )
 
@@ -148,7 +133,7 @@ def _section(heading: str, *content: str) -> str:
 
 
 def _table(rows: Iterable[Iterable[str]], header: Iterable[str] = (), kind: str = "") -> str:
-    """Cells are HTML already."""
+    """Return a table; the cells are HTML."""
     head = "".join(f"<th>{cell}</th>" for cell in header)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     top = f"<thead><tr>{head}</tr></thead>" if head else ""
@@ -209,46 +194,25 @@ def _picture(
     names: tuple[str, ...] | None,
     certainty: Certainty | None = None,
 ) -> str:
-    drawn, notes = svg.clusters(problem, result, names, _WIDE, certainty)
-    legend = "" if result.labels is None else _cluster_legend(result.labels, result.n_clusters)
-    if len(problem.must_link):
-        legend += f'<span style="color:{MUST_LINK_COLOR}">&#9472; must-link</span>'
-    if len(problem.cannot_link):
-        legend += f'<span style="color:{CANNOT_LINK_COLOR}">&#9476; cannot-link</span>'
-    if result.labels is not None:
-        legend += "<span>&#10006; centre</span>"
+    try:
+        drawn, notes = clusters_svg(problem, result, names, certainty)
+    except MissingExtraError as error:
+        drawn, notes = "", [f"no figures: {error.message} ({error.hint})"]
     caption = f'<p class="note">{escape("; ".join(notes))}.</p>' if notes else ""
-    return _section("Clusters", drawn, f'<p class="legend">{legend}</p>', caption)
-
-
-def _marker_svg(cluster: int) -> str:
-    """The marker of a cluster, as big as a letter."""
-    drawn = svg.marker(cluster, 0.0, 0.0, 1.5)
-    return f'<svg viewBox="-2 -2 4 4" class="sign" fill="{cluster_color(cluster)}">{drawn}</svg>'
-
-
-def _cluster_legend(labels: NDArray[np.int64], n_clusters: int) -> str:
-    """Markers with the numbers of their clusters and points; many are left to the table."""
-    if n_clusters > _MAX_LEGEND_CLUSTERS:
-        return ""
-    sizes = np.bincount(labels, minlength=n_clusters).tolist()
-    return "".join(
-        f"<span>{_marker_svg(cluster)} cluster {cluster} ({size:,})</span>"
-        for cluster, size in enumerate(sizes)
-    )
+    return _section("Clusters", drawn, caption)
 
 
 def _progress(result: Result, trace: Trace, settings: Mapping[str, Any]) -> str:
-    wanted = settings.get("gap")
-    gap = svg.gap_over_time(result, trace, wanted if isinstance(wanted, float) else None, _NARROW)
-    values = svg.values_over_time(result, trace, _NARROW)
-    if gap is None or values is None:
+    gap = settings.get("gap")
+    try:
+        figures = progress_svg(result, trace, gap if isinstance(gap, float) else None)
+    except MissingExtraError:  # reported with the figure of the clusters
         return ""
-    return _section("Progress", f'<div class="two">{gap}{values}</div>')
+    return _section("Progress", f'<div class="two">{"".join(figures)}</div>') if figures else ""
 
 
 def _clusters(problem: Problem, result: Result, names: tuple[str, ...] | None) -> str:
-    """One row per cluster: size, weight, cost, radius, centre."""
+    """Return a table with size, weight, cost, radius and centre of every cluster."""
     if result.labels is None or result.centers is None:
         return ""
     n_shown = min(problem.n_features, _MAX_FEATURES)
@@ -258,7 +222,7 @@ def _clusters(problem: Problem, result: Result, names: tuple[str, ...] | None) -
     rows = []
     for cluster in range(min(result.n_clusters, _MAX_CLUSTERS)):
         inside = result.labels == cluster
-        sign = _marker_svg(cluster)
+        sign = f'<span style="color:{cluster_color(cluster)}">{cluster_symbol(cluster)}</span>'
         if not inside.any():
             rows.append([sign, str(cluster), "0", "0", "0", *[""] * (n_shown + 1)])
             continue
@@ -288,7 +252,7 @@ def _clusters(problem: Problem, result: Result, names: tuple[str, ...] | None) -
 def _pairs(problem: Problem, result: Result) -> str:
     both = (("must-link", problem.must_link, True), ("cannot-link", problem.cannot_link, False))
     if not len(problem.must_link) and not len(problem.cannot_link):
-        return _section("Pairs", "<p>There are none.</p>")
+        return _section("Pairs", "<p>There are no pairs.</p>")
     text = ""
     for kind, pairs, together in both:
         line = count(len(pairs), kind)
@@ -322,7 +286,7 @@ def _details(
     options = [(name, "none" if value is None else str(value)) for name, value in settings.items()]
     versions = [("certikmeans", result.version), ("Python", platform.python_version())]
     versions += [(name, known) for name in _PACKAGES if (known := _version(name))]
-    text = "" if command is None else f"<p>Made by</p><pre>{escape(command)}</pre>"
+    text = "" if command is None else f"<p>Command</p><pre>{escape(command)}</pre>"
     text += '<div class="three">'
     for heading, rows in (("Run", run), ("Options", options), ("Versions", versions)):
         if rows:

@@ -1,4 +1,4 @@
-"""Colors, projection and subsample shared by the matplotlib and the SVG figures."""
+"""Data of figures: colors and markers of clusters, projection and subsample of the points."""
 
 from __future__ import annotations
 
@@ -11,23 +11,15 @@ from numpy.typing import NDArray
 from certikmeans.problem import Problem
 from certikmeans.problem.arrays import distinct
 
-# Okabe and Ito's palette, told apart by readers with any kind of colour vision, without its
-# yellow, too faint on white, and its vermilion, kept for the cannot-links; then darker tones.
+# Okabe and Ito's palette, distinguishable with any kind of colour vision, without its yellow, too
+# faint on white, and its vermilion, used for the cannot-links; then darker tones.
 COLORS = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#7F7F7F",
-    "#8C5A2B",
-    "#490092",
-    "#A8B400",
-    "#004949",
-    "#920000",
+    *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#7F7F7F"),
+    *("#8C5A2B", "#490092", "#A8B400", "#004949", "#920000"),
 )
 # Colours and markers have coprime counts, so their combination repeats only after 110 clusters.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+_SYMBOLS = "\u25cf\u25a0\u25b2\u25c6\u25bc\u271a\u2716\u25c0\u25b6\u2b1f"  # the markers as text
 
 MUST_LINK_COLOR = "#222222"
 CANNOT_LINK_COLOR = "#D55E00"
@@ -45,11 +37,14 @@ def cluster_marker(cluster: int) -> str:
     return MARKERS[cluster % len(MARKERS)]
 
 
-# Points on paper: two features as they are, else principal axes; also when there is only one.
+def cluster_symbol(cluster: int) -> str:
+    """Return the marker of a cluster as a character."""
+    return _SYMBOLS[cluster % len(_SYMBOLS)]
 
-# Beyond this many features a full eigendecomposition takes longer than the picture is worth.
+
+# A full eigendecomposition of more features takes longer than the rest of the figure.
 _MAX_FEATURES_EXACT = 300
-# Directions with less than this share of the largest spread are rounding, not data.
+# Directions with less than this fraction of the largest spread are due to rounding.
 _NEGLIGIBLE = 1e-9
 _JITTER = 0.3
 
@@ -57,7 +52,7 @@ _JITTER = 0.3
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Projection:
-    """Places on paper for the points shown, and the map for centres."""
+    """Coordinates of the points shown, and the projection of centres."""
 
     coordinates: NDArray[np.float64]  # (n_shown, 2)
     origin: NDArray[np.float64]  # (n_features,)
@@ -73,12 +68,12 @@ class Projection:
     def project_centers(
         self, centers: NDArray[np.float64], clusters: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return where the centres of the numbered ``clusters`` go."""
+        """Return the coordinates of the centres of the numbered ``clusters``."""
         projected = (centers - self.origin) @ self.directions
         return np.column_stack([projected, clusters]) if self.is_one_dimensional else projected
 
     def project_boxes(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return rectangles, (k, 2, 2), that hold what is drawn of the boxes (k, n_features, 2)."""
+        """Return rectangles, (k, 2, 2), that contain the projections of boxes (k, n_features, 2)."""
         sides = np.stack([boxes[:, :, 0] - self.origin, boxes[:, :, 1] - self.origin])
         ends = sides[:, :, :, None] * self.directions
         low, high = ends.min(axis=0).sum(axis=1), ends.max(axis=0).sum(axis=1)
@@ -95,10 +90,10 @@ def project(
     labels: NDArray[np.int64] | None,
     names: tuple[str, ...] | None = None,
 ) -> Projection:
-    """Turn the rows ``shown`` to their principal axes, unless there are two features.
+    """Project the rows ``shown`` on their principal axes, unless there are two features.
 
-    With a single direction of variation, clusters are drawn in rows above each other and
-    points are scattered a little around their row, so that they can be told apart.
+    With a single direction of variation, clusters are drawn in rows above each other, and
+    points are jittered around their row.
 
     Examples
     --------
@@ -125,7 +120,7 @@ def project(
         name = f"{'the only feature' if names is None else names[0]}, centred"
         if points.shape[1] > 1:
             name = f"first principal axis{_variance_text(variances[0], total)}"
-        note = "the height only tells the clusters apart"
+        note = "the vertical axis only separates the clusters"
         return Projection(coordinates, origin, directions, (name, "cluster"), (note,))
     axes = (
         f"first principal axis{_variance_text(variances[0], total)}",
@@ -151,7 +146,7 @@ def _principal_axes(
         n_dims = min(2, len(centred))
         _, singular, rows = randomized_svd(centred, n_components=n_dims, random_state=0)
         variances, vectors = singular**2, rows.T
-    # An eigenvector has no sign of its own: its largest entry is made positive.
+    # The sign of an eigenvector is arbitrary: its largest entry is made positive.
     largest = np.abs(vectors).argmax(axis=0)
     vectors = vectors * np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
     if len(variances) < 2 or variances[1] <= _NEGLIGIBLE**2 * variances[0]:
@@ -163,15 +158,13 @@ def _variance_text(variance: float, total: float) -> str:
     return f" ({variance / total:.0%} of the variance)".replace("%", " %") if total > 0 else ""
 
 
-# Which points and pairs of a large input are drawn.
-
 MAX_PAIRS = 300
 
 
 def subsample_pairs(
     problem: Problem, rng: np.random.Generator, most: int = MAX_PAIRS
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Both kinds get half of the room, and what the other kind does not need."""
+    """Sample pairs to draw: half of each kind, more if there are fewer of the other kind."""
     must, cannot = problem.must_link, problem.cannot_link
     half = most // 2
     n_must = min(len(must), max(half, most - len(cannot)))

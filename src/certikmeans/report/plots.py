@@ -1,9 +1,14 @@
-"""Matplotlib figures: clusters with pairs, bounds over time, elbow curve."""
+"""Figures, drawn by matplotlib: clusters with pairs, bounds and gap over time, elbow curve.
+
+The same code draws picture files, axes of the caller and the figures of the HTML report.
+"""
 
 from __future__ import annotations
 
 import io
 import math
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +31,9 @@ from certikmeans.report.plot_data import (
     subsample_pairs,
     subsample_points,
 )
-from certikmeans.report.svg import MAX_COST_RATIO
 from certikmeans.report.trace import Trace
 from certikmeans.result import Result
+from certikmeans.tolerances import relative_gap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,23 +44,27 @@ if TYPE_CHECKING:
 
 FORMATS = ("png", "pdf", "svg")
 MAX_POINTS = 20_000
+MAX_REPORT_POINTS = 4000  # every point is an element of the page
 MAX_IN_LEGEND = 12
+MAX_COST_RATIO = 1.5  # costs above this multiple of the last one are cut off
+_MIN_PERCENT = 1e-7  # smaller gaps are dominated by rounding
+_WIDE, _NARROW = (930, 520), (460, 330)  # sizes of the figures of a report, in pixels
 _SEED = 0
 
 
 def require_matplotlib() -> None:
-    """Raise if pictures cannot be drawn: asked before a long run, not after it."""
+    """Raise if matplotlib is missing; called before a long run, not after it."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
-            "pictures need matplotlib, which is not installed",
+            "figures need matplotlib, which is not installed",
             hint="pip install 'certikmeans[plot]'",
         ) from error
 
 
 def figure_format(path: Path) -> str:
-    """Return the format that the ending of ``path`` asks for.
+    """Return the figure format for the suffix of ``path``.
 
     >>> figure_format(Path("run.PNG"))
     'png'
@@ -63,14 +72,14 @@ def figure_format(path: Path) -> str:
     ending = path.suffix[1:].lower()
     if ending not in FORMATS:
         raise InputError(
-            f"{path}: pictures cannot be written as {path.suffix or 'a file without ending'!r}",
+            f"{path}: figures cannot be written as {path.suffix or 'a file without suffix'!r}",
             hint=f"end the name in one of {', '.join('.' + known for known in FORMATS)}",
         )
     return ending
 
 
 def plot_solution(path: Path | str, problem: Problem, result: Result, trace: Trace) -> None:
-    """Draw the run and write the picture to ``path``; see `render_figure`."""
+    """Draw the run and write the figure to ``path``; see `render_figure`."""
     target = Path(path)
     target.write_bytes(render_figure(problem, result, trace, figure_format(target)))
 
@@ -85,30 +94,30 @@ def render_figure(
 ) -> bytes:
     """Draw the run.
 
-    Left: the points, coloured by cluster, with the pairs; more than two features are turned to
-    the first two principal axes.
-    Right: cost of the incumbent and lower bound over time; the shaded space between them is
-    what is not known yet. Large inputs are thinned out, and the caption says so.
+    Left: the points, coloured by cluster, with the pairs; more than two features are projected
+    on the first two principal axes.
+    Right: cost of the incumbent and lower bound over time, with the gap between them shaded.
+    Large inputs are subsampled, and the caption states it.
 
     Parameters
     ----------
     problem : Problem
-        What was asked.
+        The problem.
     result : Result
-        What was answered; without labels the points are drawn in grey.
+        Its result; without labels the points are drawn in grey.
     trace : Trace
         The listener that was passed to ``solve``.
     file_format : {"png", "pdf", "svg"}
-        What to return.
+        Format of the file.
     feature_names : tuple of str, optional
-        Names for the axes, where they are features.
+        Names for the axes if they are features.
     certainty : Certainty, optional
-        Rings the points in doubt, and frames where centres can be.
+        Adds rings around uncertain points, and the boxes of the centres.
 
     Returns
     -------
     bytes
-        The contents of a picture file.
+        The contents of the file.
     """
     require_matplotlib()
     # Not pyplot: it would choose a window system and keep every figure alive.
@@ -127,6 +136,54 @@ def render_figure(
     return buffer.getvalue()
 
 
+def clusters_svg(
+    problem: Problem,
+    result: Result,
+    feature_names: tuple[str, ...] | None = None,
+    certainty: Certainty | None = None,
+) -> tuple[str, list[str]]:
+    """Return the figure of the clusters for a report, and notes for its caption."""
+    notes: list[str] = []
+
+    def draw(axes: Axes) -> None:
+        notes.extend(
+            _draw_clusters(axes, problem, result, feature_names, certainty, MAX_REPORT_POINTS)
+        )
+
+    return _svg(draw, _WIDE, "clusters"), notes
+
+
+def progress_svg(result: Result, trace: Trace, requested_gap: float | None) -> list[str]:
+    """Return the figures of gap and values over time for a report; none without a labelling."""
+    if result.labels is None or not any(math.isfinite(point.cost) for point in trace.points):
+        return []
+    return [
+        _svg(lambda axes: _draw_gap(axes, result, trace, requested_gap), _NARROW, "gap over time"),
+        _svg(lambda axes: _draw_trace(axes, result, trace), _NARROW, "cost and bound over time"),
+    ]
+
+
+def _svg(draw: Callable[[Axes], None], size: tuple[int, int], label: str) -> str:
+    """Return an ``svg`` element of ``size`` pixels that scales with the page."""
+    require_matplotlib()
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    # Text stays text, and equal figures get equal ids.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "certikmeans"}):
+        figure = Figure(figsize=(size[0] / 72, size[1] / 72), layout="constrained")
+        draw(figure.subplots())
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    # A style sheet inside would apply to the whole page.
+    text = re.sub(r"<(metadata|style)\b.*?</\1>", "", text, flags=re.DOTALL)
+    style = f"max-width:{size[0]}px;stroke-linejoin:round"
+    attributes = f'role="img" aria-label="{label}" style="{style}"'
+    return re.sub(r' width="[^"]*" height="[^"]*"', f" {attributes}", text, count=1)
+
+
 def plot_clusters(
     problem: Problem,
     result: Result,
@@ -134,25 +191,25 @@ def plot_clusters(
     feature_names: tuple[str, ...] | None = None,
     certainty: Certainty | None = None,
 ) -> Axes:
-    """Draw the points and pairs, the left half of `render_figure`, for a figure of the caller's.
+    """Draw the points and pairs on given axes: the left half of `render_figure`.
 
     Parameters
     ----------
     problem : Problem
-        What was asked.
+        The problem.
     result : Result
-        What was answered; without labels the points are drawn in grey.
+        Its result; without labels the points are drawn in grey.
     axes : matplotlib.axes.Axes, optional
-        Where to draw; by default in a new figure of pyplot.
+        By default those of a new figure of pyplot.
     feature_names : tuple of str, optional
-        Names for the axes, where they are features.
+        Names for the axes if they are features.
     certainty : Certainty, optional
-        Rings the points in doubt, and frames where centres can be.
+        Adds rings around uncertain points, and the boxes of the centres.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes.
     """
     axes = require_axes(axes)
     notes = _draw_clusters(axes, problem, result, feature_names, certainty)
@@ -162,7 +219,7 @@ def plot_clusters(
 
 
 def require_axes(axes: Axes | None) -> Axes:
-    """Return ``axes``, or those of a new figure of pyplot, which notebooks show by themselves."""
+    """Return ``axes``, or those of a new figure of pyplot, which notebooks show."""
     require_matplotlib()
     if axes is None:
         from matplotlib import pyplot
@@ -181,14 +238,16 @@ def _draw_clusters(
     result: Result,
     names: tuple[str, ...] | None,
     certainty: Certainty | None = None,
+    max_points: int = MAX_POINTS,
 ) -> list[str]:
+    """Draw points, pairs and centres; return notes for the caption."""
     rng = np.random.default_rng(_SEED)
     must, cannot = subsample_pairs(problem, rng)
-    shown = subsample_points(problem.n_points, np.concatenate([must, cannot]), rng, MAX_POINTS)
+    shown = subsample_points(problem.n_points, np.concatenate([must, cannot]), rng, max_points)
     view = project(problem.points, shown, result.labels, names)
     place = np.full((problem.n_points, 2), np.nan)
     place[shown] = view.coordinates
-    # Among many points the lines go on top, or they would be hidden.
+    # Among many points, lines below them would be hidden.
     crowded = len(shown) > 2000
     _draw_pairs(axes, place[must], "-", MUST_LINK_COLOR, crowded)
     _draw_pairs(axes, place[cannot], (0, (4, 3)), CANNOT_LINK_COLOR, crowded)
@@ -196,7 +255,7 @@ def _draw_clusters(
     if result.centers is not None:
         _draw_centers(axes, view, result)
     _legend(axes, problem, result)
-    # Names come from the user: a "$" in them is no formula.
+    # A "$" in the name of a feature is not a formula.
     axes.set_xlabel(view.axis_names[0], parse_math=False)
     axes.set_ylabel(view.axis_names[1], parse_math=False)
     axes.margins(0.06)
@@ -307,8 +366,8 @@ def _legend(axes: Axes, problem: Problem, result: Result) -> None:
 
 
 def _legend_below(axes: Axes, handles: list[Any], columns: int) -> None:
-    """Put the legend under the axis, where it can hide nothing."""
-    height = axes.bbox.height / axes.figure.dpi  # in inches: names of axes need about half of one
+    """Put the legend below the axes, where it hides no data."""
+    height = axes.bbox.height / axes.figure.dpi  # in inches; names of axes need about half an inch
     axes.legend(
         handles=handles,
         fontsize=8.5,
@@ -351,8 +410,40 @@ def _draw_trace(axes: Axes, result: Result, trace: Trace) -> None:
     _label_ends(axes, costs[-1], bounds[-1])
 
 
+def _draw_gap(axes: Axes, result: Result, trace: Trace, requested: float | None) -> None:
+    """Draw the gap in per cent on a logarithmic axis, and the requested one."""
+    known = [(p.seconds, 100.0 * relative_gap(p.cost, p.lower_bound)) for p in trace.points]
+    known = [(seconds, gap) for seconds, gap in known if math.isfinite(gap)]
+    end = max(trace.points[-1].seconds, 1e-3) * 1.03
+    target = 100.0 * requested if requested else 0.0
+    positive = [gap for _, gap in known if gap > _MIN_PERCENT] + [target] * (target > _MIN_PERCENT)
+    low = 10.0 ** math.floor(math.log10(min(positive, default=0.1)) - 0.05)
+    high = max(10.0 * low, 10.0 ** math.ceil(math.log10(max(positive, default=1.0))))
+    seconds, gaps = zip(*known, (end, 100.0 * result.gap), strict=True)
+    handles = axes.step(
+        seconds,
+        np.maximum(gaps, low),
+        where="post",
+        color=COST_COLOR,
+        label=f"gap: {percent(result.gap)}",
+    )
+    if low <= target <= high:
+        label = f"requested: {target:g} %"
+        handles.append(axes.axhline(target, color="#888888", linestyle=":", label=label))
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")
+    axes.set_ylim(low, high)
+    axes.set_xlim(0.0, end)
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("gap in %")
+    axes.set_title("gap over time")
+    axes.grid(True, linewidth=0.4, alpha=0.5)
+    _legend_below(axes, handles, columns=2)
+
+
 def _percent_axis(axes: Axes, cost: float) -> None:
-    """On the right, how far below the best cost a height is: where the bound ends, the gap."""
+    """Add an axis on the right: distance from the best cost in per cent, for the bound the gap."""
     if cost <= 0.0:
         return
 
@@ -368,10 +459,7 @@ def _percent_axis(axes: Axes, cost: float) -> None:
 
 
 def _trace_limits(costs: NDArray[np.float64], bounds: NDArray[np.float64]) -> tuple[float, float]:
-    """Leave out what would hide the rest: the time before the first bound, dear first labellings.
-
-    Their lines enter from below and from above.
-    """
+    """Return limits that leave out the time before the first bound and very high first costs."""
     proven = bounds[bounds > 0.0]
     low = float(proven.min()) if len(proven) else 0.0
     high = min(float(np.nanmax(costs)), MAX_COST_RATIO * float(costs[-1]))
@@ -399,7 +487,7 @@ def plot_elbow(
     cost: NDArray[np.float64],
     axes: Axes | None = None,
 ) -> Axes:
-    """Draw one interval per K; those without a labelling are said to have none."""
+    """Draw one interval per K; infeasible K are marked."""
     axes = require_axes(axes)
     lower = np.where(np.isfinite(lower_bound), lower_bound, np.nan)
     upper = np.where(np.isfinite(cost), cost, np.nan)

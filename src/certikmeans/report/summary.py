@@ -1,4 +1,4 @@
-"""The end of a run in words and numbers that a person can read."""
+"""Summary of a result as plain text."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _SIZES_SHOWN = 12
 
 def summarize(
     result: Result,
-    problem: Problem,
+    problem: Problem | None = None,
     *,
     presolve: PresolveDone | None = None,
     requested_gap: float | None = None,
     agreement: float | None = None,
 ) -> str:
-    """Describe ``result`` in a dozen lines of plain text.
+    """Describe ``result`` in about a dozen lines of plain text.
 
-    Costs and gaps are shown rounded up and bounds rounded down, so that every figure is a
-    true statement as printed. The pairs are counted afresh from the labels.
+    Costs and gaps are rounded up and bounds down, so that every number is true as printed. The
+    pairs are checked against the labels.
 
     Parameters
     ----------
     result : Result
-        What the solver returned.
-    problem : Problem
-        The problem it was given.
+        The result.
+    problem : Problem, optional
+        Its problem; by default that of ``result.basis``. Without either, pairs are not checked.
     presolve : PresolveDone, optional
-        The sizes after presolve, for a line about them.
+        Sizes after presolve; by default those of ``result.basis``.
     requested_gap : float, optional
-        The gap that was asked for, shown beside the one reached.
+        The gap of the options, shown beside the one reached.
     agreement : float, optional
         The adjusted Rand index against known classes.
 
@@ -49,6 +49,11 @@ def summarize(
     str
         Lines without a trailing newline.
     """
+    basis = result.basis
+    if problem is None and basis is not None:
+        problem = basis.problem
+    if presolve is None and basis is not None and basis.presolved is not None:
+        presolve = PresolveDone.of(0.0, result.n_points, basis.presolved.reduced)
     rows = [
         ("Status", f"{result.status}. {result.status.sentence}"),
         ("Stopped", f"{result.stop_reason.sentence}."),
@@ -67,17 +72,17 @@ def summarize(
         rows.append(("Lower bound", f"{rounded_down(result.lower_bound)} ({result.bound} bound)"))
     if agreement is not None:
         rows.append(("Agreement", f"adjusted Rand index {agreement:.4f} with the known classes"))
-    rows.append(("Input", _sizes(problem, presolve)))
+    rows.append(("Input", _sizes(result, presolve)))
     rows.append(("Time", _times(result)))
     return "\n".join(_row(label, text) for label, text in rows)
 
 
 def proven_statement(result: Result) -> str:
-    """Say in one or two sentences what can be relied on."""
+    """State in one or two sentences what is proven."""
     if result.status is Status.INFEASIBLE:
         return "no labelling respects all pairs."
     if result.labels is None:
-        return "nothing: neither a labelling nor a contradiction was found."
+        return "nothing: neither a labelling nor a proof of infeasibility was found."
     if result.gap == 0.0:
         return "no labelling that respects the pairs costs less: this one is optimal."
     excess = result.cost / result.lower_bound - 1.0 if result.lower_bound > 0.0 else np.inf
@@ -91,7 +96,7 @@ def proven_statement(result: Result) -> str:
 
 
 def _bound_runs(result: Result) -> list[tuple[str, str]]:
-    """Which bounds were asked where one alone was not enough, and what would help."""
+    """List the bounds that were run if one was not enough, and what would help."""
     rows = []
     if result.status is not Status.OPTIMAL or len(result.attempts) > 2:
         runs = [
@@ -99,19 +104,20 @@ def _bound_runs(result: Result) -> list[tuple[str, str]]:
             f"after {duration(one.ended)}"
             for one in result.attempts
         ]
-        rows += [("Bounds asked", "; ".join(runs))] if runs else []
+        rows += [("Bounds run", "; ".join(runs))] if runs else []
     if result.advice is not None:
         rows.append(("What helps", f"{result.advice}."))
     return rows
 
 
-def _squares(problem: Problem) -> str:
-    return "squared distances" if np.all(problem.weights == 1.0) else "weighted squared distances"
+def _squares(problem: Problem | None) -> str:
+    weighted = problem is not None and not np.all(problem.weights == 1.0)
+    return "weighted squared distances" if weighted else "squared distances"
 
 
 def _gap(result: Result, requested: float | None) -> str:
     reached = percent(result.gap)
-    return reached if requested is None else f"{reached} (asked for: {100 * requested:g} %)"
+    return reached if requested is None else f"{reached} (requested: {100 * requested:g} %)"
 
 
 def _clusters(result: Result) -> str:
@@ -125,8 +131,13 @@ def _clusters(result: Result) -> str:
     return f"{count(result.n_clusters, 'cluster')}, number of points: {shown}{note}"
 
 
-def _pairs(result: Result, problem: Problem) -> str:
+def _pairs(result: Result, problem: Problem | None) -> str:
     assert result.labels is not None
+    if problem is None:
+        return (
+            f"{count(result.n_must_link, 'must-link')} and "
+            f"{count(result.n_cannot_link, 'cannot-link')}"
+        )
     kept, broken = [], []
     for kind, pairs, want_same in (
         ("must-link", problem.must_link, True),
@@ -142,12 +153,12 @@ def _pairs(result: Result, problem: Problem) -> str:
     return f"{' and '.join(kept)}, all respected"
 
 
-def _sizes(problem: Problem, presolve: PresolveDone | None) -> str:
-    text = f"{count(problem.n_points, 'point')}, {count(problem.n_features, 'feature')}"
+def _sizes(result: Result, presolve: PresolveDone | None) -> str:
+    text = f"{count(result.n_points, 'point')}, {count(result.n_features, 'feature')}"
     if presolve is None:
         return text
     text += f"; after presolve {count(presolve.n_groups, 'group')}"
-    text += f" on {presolve.n_dims:,} {'axis' if presolve.n_dims == 1 else 'axes'}"
+    text += f" in {count(presolve.n_dims, 'dimension')}"
     if presolve.n_components:
         text += (
             f", {count(presolve.n_components, 'component')} of cannot-linked groups "

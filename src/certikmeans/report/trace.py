@@ -6,28 +6,22 @@ import math
 from dataclasses import dataclass
 from typing import final
 
-from certikmeans.events import (
-    BoundImproved,
-    Event,
-    Finished,
-    IncumbentFound,
-    PresolveDone,
-)
+from certikmeans.events import BoundImproved, Event, Finished, IncumbentFound, PresolveDone
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class TracePoint:
-    """What was known ``seconds`` after the start."""
+    """Cost and bound known ``seconds`` after the start."""
 
     seconds: float
     cost: float  # infinite while no labelling is known
-    lower_bound: float  # 0 while nothing is proven: no cost is below it
+    lower_bound: float  # 0 while no bound is known
 
 
 @final
 class Trace:
-    """Listener that remembers when the incumbent and the bound moved.
+    """Listener that records improvements of incumbent and bound.
 
     Examples
     --------
@@ -43,7 +37,7 @@ class Trace:
         self.presolve: PresolveDone | None = None
 
     def __call__(self, event: Event) -> None:
-        """Take note of ``event``."""
+        """Record ``event``."""
         cost = self.points[-1].cost if self.points else math.inf
         lower_bound = self.points[-1].lower_bound if self.points else 0.0
         match event:
