@@ -2,8 +2,8 @@
 Comparing with COP-k-means and BLPKM-CC
 =======================================
 
-Published methods stand behind the same interface, so a comparison is a loop. They return a
-labelling, or none; certikmeans says how far each of them is from the best one.
+Published methods have the same interface, so a comparison is a loop. They return a labelling or
+fail; the lower bound of certikmeans shows how far each of them is from the optimum.
 """
 
 import matplotlib.pyplot as plt
@@ -19,14 +19,14 @@ must, cannot = random_pairs(species, 50, 50, seed=0)
 pairs = {"must_link": must, "cannot_link": cannot}
 
 # %%
-# The reference: the best labelling, and what none can beat.
+# The reference: the best labelling and its lower bound.
 ours = ConstrainedKMeans(n_clusters=3, gap=1e-3, random_state=0).fit(points, **pairs)
 print(f"certikmeans: {ours.inertia_:.3f}, {ours.status_}, not below {ours.lower_bound_:.3f}")
 
 # %%
 # Twenty seeds for each method. COP-k-means visits the points once, in the given order, and fails
-# where it gets stuck. PCKMeans may break pairs, so its costs can be lower than those of labellings
-# that respect them all.
+# where no cluster is left for a point. PCKMeans may violate pairs, so its costs can be lower than
+# those of feasible labellings.
 methods = {
     "COP-k-means": lambda seed: COPKMeans(3, random_state=seed),
     "COP-k-means, 20 orders": lambda seed: COPKMeans(3, n_init=20, shuffle=True, random_state=seed),
@@ -43,7 +43,7 @@ for name, make in methods.items():
     print(f"{name}: {len(respected)} respect all pairs, {broken} break some, {failed} fail")
 
 # %%
-# How much more the labellings cost that respect every pair.
+# Excess cost of the feasible labellings.
 fig, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 for row, values in enumerate(excess.values()):
     jitter = np.linspace(-0.15, 0.15, len(values)) if len(values) else []

@@ -1,9 +1,9 @@
 """
-A proof to hand over
-====================
+Certificates
+============
 
-A certificate is a file that shows what was proven. Whoever has the points can check it with code
-that shares nothing with the solver, and need not trust the one who ran it.
+A certificate is a file with the proof of a run. It is verified against the points by code that
+shares nothing with the solver, so that the run itself need not be trusted.
 """
 
 import tempfile
@@ -22,7 +22,7 @@ same = species[pairs[:, 0]] == species[pairs[:, 1]]
 given = {"must_link": pairs[same], "cannot_link": pairs[~same]}
 
 # %%
-# Keep the proof, and write it.
+# Store the proof, and write it.
 model = ConstrainedKMeans(n_clusters=3, random_state=0, keep_proof=True).fit(points, **given)
 folder = tempfile.TemporaryDirectory()
 path = Path(folder.name) / "iris.certificate"
@@ -30,7 +30,7 @@ model.write_certificate(path)
 print(f"cost {model.inertia_:.6f}, lower bound {model.lower_bound_:.6f}")
 
 # %%
-# The other side has the points, the pairs and the file. On the command line the same is
+# Verification needs the points, the pairs and the file. On the command line:
 # `certikmeans check iris.certificate --data iris.csv --constraints pairs.txt`.
 content = path.read_bytes()
 verdict = check_certificate(points, content, n_clusters=3, **given)
@@ -38,8 +38,8 @@ print("accepted" if verdict.accepted else "refused", "-", verdict.message)
 print(f"no labelling that respects the pairs costs less than {verdict.lower_bound:.6f}")
 
 # %%
-# A certificate is about these points and no others, and it cannot be embellished: change a
-# flower, or a single byte of the file, and it is refused.
+# A certificate holds for these points only: if a point or a single byte of the file is changed, it
+# is refused.
 other = points.copy()
 other[0, 0] += 0.1
 print(check_certificate(other, content, n_clusters=3).message)

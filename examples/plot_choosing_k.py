@@ -2,9 +2,9 @@
 Choosing the number of clusters
 ===============================
 
-The elbow of a cost curve is only as good as the costs in it: a heuristic that got stuck draws a
-kink of its own. Here every cost comes with a lower bound, so that the curve of the least costs is
-known to run between the two lines.
+The elbow of a cost curve is only as good as the costs in it: a poor local optimum causes a kink of
+its own. Here every cost comes with a lower bound, so that the curve of the optimal costs is known to
+lie between the two lines.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ points, species = load_iris(return_X_y=True)
 
 # %%
 # For every tenth flower the species is known: equal species belong together, different ones
-# apart. So three clusters are the least that will do, and the elbow says whether they are enough.
+# apart. So at least three clusters are needed, and the elbow shows whether they are enough.
 known = np.where(np.arange(len(points)) % 10 == 0, species, -1)
 k_values = range(3, 9)
 free = elbow(points, k_values, gap=0.01)

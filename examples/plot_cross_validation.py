@@ -2,12 +2,11 @@
 How many labels are enough?
 ===========================
 
-Some tumours have a diagnosis, most have only measurements. Cross-validation tells what the
-diagnoses are worth: fit on a part of the tumours with what is known about that part, predict
-the rest.
+Some tumours have a diagnosis, most have only measurements. Cross-validation measures how
+much the diagnoses help: fit on the training rows with what is known about them, predict the rest.
 
-Pairs name rows, so a part of the rows needs pairs of its own: `Constraints.subset` renumbers
-them and keeps what follows from rows that were left out.
+Pairs refer to rows, so a subset of the rows needs pairs of its own: `Constraints.subset`
+renumbers them and keeps pairs implied by rows that were left out.
 """
 
 import warnings
@@ -27,8 +26,8 @@ from certikmeans import ConstrainedKMeans, Constraints
 points, diagnosis = load_breast_cancer(return_X_y=True)
 
 # %%
-# A pipeline hands the pairs on to the step that asked for them. Only labels are wanted here,
-# not proofs, so the cheapest bound will do, and nobody needs to hear that the gap stays open.
+# A pipeline routes the pairs to the step that requests them. Only labels are needed here, not
+# proofs, so the cheapest bound is enough, and the warning about the gap is suppressed.
 warnings.simplefilter("ignore", ConvergenceWarning)
 sklearn.set_config(enable_metadata_routing=True)
 clusterer = ConstrainedKMeans(n_clusters=2, bound="sample", random_state=0)

@@ -4,7 +4,7 @@ Many machines
 
 Bounds and nodes of the tree are tasks that anything with the interface of `concurrent.futures` can
 run: threads, processes, Dask's `client.get_executor()`, `mpi4py.futures.MPIPoolExecutor`. The
-answer does not depend on who runs them.
+result does not depend on the executor.
 """
 
 from concurrent.futures import ProcessPoolExecutor
@@ -15,8 +15,8 @@ import numpy as np
 from certikmeans import Problem, solve
 
 # %%
-# Uniform points, with cannot-links that cut across the geometry: the root does not close, and a
-# tree has to. That is what other machines are for; what closes at the root needs none.
+# Uniform points, with cannot-links that cut across the geometry: the root leaves a gap, and
+# the tree closes it. Executors speed up the tree; problems that close at the root do not need them.
 rng = np.random.default_rng(3)
 points = rng.uniform(size=(40, 2))
 classes = rng.integers(3, size=len(points))
@@ -26,8 +26,8 @@ problem = Problem.from_data(
 )
 
 # %%
-# Processes import this file, so what they must not run stands below the usual line. For machines,
-# the line with the executor is the only one that changes.
+# Processes import this file, so the run is guarded by `__name__`. For several machines, only the
+# line with the executor changes.
 if __name__ == "__main__":
     here = solve(problem, gap=0.001)
     with ProcessPoolExecutor(2) as executor:

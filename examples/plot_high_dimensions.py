@@ -2,8 +2,8 @@
 Many features
 =============
 
-With thirty features no subdivision of space helps any more. The default, `bound="auto"`, then
-asks other relaxations: a few eigenvalues, the semidefinite one, or parts of the points.
+With thirty features branch and bound over space is too weak. The default, `bound="auto"`, then uses
+other relaxations: spectral, semidefinite, or parts of the points.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ points = StandardScaler().fit_transform(tumours)
 must, cannot = random_pairs(diagnosis, 50, 50, seed=0)
 
 # %%
-# `solve` is the solver without an estimator. Callbacks hear every event; this one remembers when
-# the cost fell and when the bound rose.
+# `solve` is the solver without an estimator. Callbacks receive every event; this one records when
+# the cost decreased and when the bound increased.
 costs, bounds = [], []
 
 
@@ -38,12 +38,12 @@ print(f"{points.shape[0]} points with {points.shape[1]} features: {result.status
 print(f"the least cost lies between {result.lower_bound:.0f} and {result.cost:.0f}")
 
 # %%
-# Which bounds were asked, and how far from the cost each of them remained.
+# The bounds that were run, and the gap that each of them left.
 for asked in result.attempts:
     print(f"{asked.bound}: {1 - asked.lower_bound / result.cost:.1%}")
 
 # %%
-# Cost from above, bound from below.
+# Cost and lower bound over time.
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for label, steps in (("cost", costs), ("lower bound", bounds)):
     seconds, values = map(list, zip(*steps, strict=True))

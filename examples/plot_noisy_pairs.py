@@ -2,9 +2,9 @@
 Pairs with mistakes
 ===================
 
-People who write pairs down make mistakes, and mistakes contradict each other: then no labelling
-respects them all. `Constraints.conflicts` finds every contradiction and a smallest set of pairs
-without which none is left.
+Pairs collected from people contain mistakes, and mistakes cause contradictions: then no labelling
+satisfies them all. `Constraints.conflicts` finds every contradiction and a smallest set of pairs to
+remove.
 """
 
 import matplotlib.pyplot as plt
@@ -32,7 +32,7 @@ except InfeasibleError as error:
     print(error.proof.describe())
 
 # %%
-# One contradiction is shown there. Here are all of them, and what to remove.
+# The error shows one contradiction. These are all of them, and the pairs to remove.
 found = noisy.conflicts(n_clusters=3)
 print(f"{len(found.broken)} cannot-links are broken by must-links")
 print(f"remove {found.size} pairs; at least {found.least} have to go")

@@ -2,8 +2,8 @@
 Pairs from partial labels
 =========================
 
-Often nobody wrote pairs down, but the class of some samples is known. Hand over the labels you
-have: equal ones are put together, different ones apart, and the rest is left to the costs.
+Often there are no pairs, but the class of some samples is known. Partial labels become pairs: equal
+labels must-link, different labels cannot-link, and other samples are unconstrained.
 """
 
 import warnings
@@ -39,13 +39,12 @@ for name, fitted in (("no labels", free), ("90 labels", model)):
     print(f"{name}: cost {fitted.inertia_:.2f}, not below {fitted.lower_bound_:.2f}")
 
 # %%
-# What labels say as pairs: a chain per class, and a cannot-link per pair of classes. That is
-# enough, since must-links carry a cannot-link to all other members.
+# Labels as pairs: a chain per class, and a cannot-link per pair of classes. That is enough, since
+# must-links extend a cannot-link to all members.
 print(Constraints.from_partial_labels(labels))
 
 # %%
-# Labels, groups and pairs may be given together, and all of it holds at once: here two flowers
-# must share a cluster besides, whichever it is.
+# Labels, groups and pairs can be combined: here two flowers must share a cluster in addition.
 groups = np.full(len(points), -1)
 groups[np.flatnonzero(labels < 0)[:2]] = 1
 both = ConstrainedKMeans(n_clusters=3, random_state=0)
@@ -53,9 +52,9 @@ both.fit(points, partial_labels=labels, groups=groups)
 assert len(set(both.labels_[groups == 1])) == 1
 
 # %%
-# What are labels worth to the flowers that have none? Little, here: labels bind their own flowers,
-# and the others still go where the cost is least. Six draws each; no proof is needed for this, so
-# the cheapest bound will do.
+# How much do labels help for the flowers without one? Little, here: labels constrain their own
+# flowers, and the others still minimise the cost. Six draws each; no proof is needed for this, so the
+# cheapest bound is enough.
 warnings.simplefilter("ignore", ConvergenceWarning)
 for count in (0, 45, 90):
     values = []

@@ -3,8 +3,8 @@ Clustering with pairs
 =====================
 
 Twenty known pairs of flowers, some of the same species and some of different ones, are enough
-to move the border between two species of iris that overlap. The answer comes with a lower
-bound: no labelling that respects the pairs can cost less.
+to move the border between two species of iris that overlap. The result comes with a lower
+bound on the cost of every labelling that respects the pairs.
 """
 
 import matplotlib.pyplot as plt
@@ -38,8 +38,8 @@ for name, labels in (("without", free.labels_), ("with", model.labels_)):
     print(f"agreement with the species {name} pairs: {adjusted_rand_score(species, labels):.2f}")
 
 # %%
-# The labels respect every pair. New flowers are not part of any pair, so `predict` takes the
-# nearest centre.
+# The labels respect every pair. New flowers are not part of any pair, so `predict` uses the
+# nearest center.
 assert (model.labels_[must_link[:, 0]] == model.labels_[must_link[:, 1]]).all()
 assert (model.labels_[cannot_link[:, 0]] != model.labels_[cannot_link[:, 1]]).all()
 print("a new flower belongs to cluster", model.predict([[6.0, 2.8, 4.6, 1.5]])[0])

@@ -1,7 +1,6 @@
-"""Tests against the clock: the fast suite runs them without it, the slow one holds them to it.
+"""Time limits of tests, applied in the slow suite only.
 
-That they end at all, and how, is tested on any machine, however busy; how soon, where time is
-taken for it.
+The fast suite tests results on a machine of any load; the slow suite also tests times.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ import pytest
 
 
 def timed(seconds):
-    """Give a test ``seconds``: no limit, and in the slow suite this one."""
+    """Parametrize a test with no limit and, in the slow suite, with ``seconds``."""
     limits = [math.inf, pytest.param(seconds, marks=pytest.mark.slow)]
     return pytest.mark.parametrize("seconds", limits, ids=["untimed", "timed"])
 
 
 @contextmanager
 def within(seconds):
-    """What is done inside takes less than this."""
+    """Assert that the block takes less than ``seconds``."""
     began = time.monotonic()
     yield
     assert time.monotonic() - began < seconds

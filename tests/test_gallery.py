@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tools.gallery import EXAMPLES, GALLERY, LARGEST_PICTURE, index, names, page, read_example
+from tools.gallery import EXAMPLES, GALLERY, MAX_PICTURE_BYTES, index, names, page, read_example
 
 PRINTED = re.compile(r"^```text\n(.*?)\n```$", flags=re.DOTALL | re.MULTILINE)
 
@@ -39,7 +39,7 @@ def test_pages_match_the_examples():
 
 def test_picture_size():
     sizes = {name: (GALLERY / f"{name}.png").stat().st_size for name in names()}
-    assert {n: size for n, size in sizes.items() if not 2_000 < size <= LARGEST_PICTURE} == {}
+    assert {n: size for n, size in sizes.items() if not 2_000 < size <= MAX_PICTURE_BYTES} == {}
 
 
 def test_index_lists_every_example():

@@ -1,8 +1,8 @@
-"""What mkdocs is told beyond mkdocs.yml: the pages of the root, and a menu that finds its pages.
+"""mkdocs hooks: pages of the repository root, and a menu generated from the folders.
 
 mkdocs calls `on_config`, then `on_files`. README.md becomes the first page; ARCHITECTURE.md,
 CONTRIBUTING.md and CHANGELOG.md become pages of the project. Their links name files of the
-checkout, so that they work there, too; here they are turned into links of the site.
+checkout, so that they work there, too; here they are converted to links of the site.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Pages of the root, and what they are called on the site.
+# Pages of the root, and their paths on the site.
 FROM_ROOT = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "project/architecture.md",
@@ -26,7 +26,7 @@ FROM_ROOT = {
     "CHANGELOG.md": "project/changelog.md",
 }
 
-# Tabs of the menu. Within a folder these pages come first; whatever else is there follows by name.
+# Tabs of the menu. The listed pages of a folder come first; the others follow by name.
 SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Guides": ("guides", ("scikit-learn", "command-line", "how-good", "certainty", "noisy-pairs")),
     "Gallery": ("gallery", ("plot_quickstart", "plot_partial_labels", "plot_choosing_k")),
@@ -49,13 +49,13 @@ _TITLE = re.compile(r"^# +(.+)$", re.MULTILINE)
 
 
 def repository() -> str:
-    """Address of the sources; pyproject.toml is the one place that has it."""
+    """Return the address of the sources from pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return str(project["urls"]["Source"]).rstrip("/")
 
 
 def site_links(text: str, page: str, source: str) -> str:
-    """Links of a page of the root, as the site's page ``page`` has to write them.
+    """Convert links of a page of the root to links of the site's page ``page``.
 
     >>> site_links("[a](docs/guides/b.md#c) [d](ARCHITECTURE.md)", "index.md", "https://x.org/y")
     '[a](guides/b.md#c) [d](project/architecture.md)'
@@ -84,7 +84,7 @@ def site_links(text: str, page: str, source: str) -> str:
 
 
 def title_of(text: str) -> str:
-    """First heading of a page.
+    """Return the first heading of a page.
 
     >>> title_of("# One `two`\\n\\nthree")
     'One two'
@@ -94,7 +94,7 @@ def title_of(text: str) -> str:
 
 
 def opening_of(text: str) -> str:
-    """First sentence of a page that begins with prose, without links; else nothing.
+    """Return the first sentence of a page that begins with prose, without links.
 
     >>> opening_of("# One\\n\\nTwo [three](a.md)\\nfour. Five.\\n")
     'Two three four.'
@@ -110,7 +110,7 @@ def opening_of(text: str) -> str:
 
 
 def contents(section: str, pages: dict[str, str]) -> str:
-    """A first page for a folder: its pages by title; ``pages`` maps links to texts."""
+    """Return an index page for a folder; ``pages`` maps links to texts."""
     lines = [
         f"- [{title_of(text)}]({uri})<br>{opening_of(text)}".removesuffix("<br>")
         for uri, text in pages.items()
@@ -131,14 +131,14 @@ def ordered(folder: str, first: tuple[str, ...], uris: list[str]) -> list[str]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Where the sources are, for the header of every page."""
+    """Set the address of the sources for the header of every page."""
     config.repo_url = repository()
     config.repo_name = "sources"
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages of the root and the first pages of folders, then write the menu."""
+    """Add the pages of the root and the indexes of folders, then write the menu."""
     from mkdocs.structure.files import File
 
     for name, uri in FROM_ROOT.items():

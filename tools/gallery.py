@@ -1,4 +1,4 @@
-"""``python -m tools.gallery [NAME ...]``: run the examples and write them up in docs/gallery.
+"""``python -m tools.gallery [NAME ...]``: run the examples and write their pages in docs/gallery.
 
 An example is a script in parts, ``# %%`` between them: its docstring is the heading and the
 introduction, comments at the top of a part are its text. Every part is shown with what it printed
@@ -24,12 +24,12 @@ ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 GALLERY = ROOT / "docs" / "gallery"
 FEATURED = ("plot_quickstart", "plot_partial_labels", "plot_choosing_k")
-LARGEST_PICTURE = 100_000  # bytes
+MAX_PICTURE_BYTES = 100_000  # bytes
 
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of text and the code below it; either may be empty."""
+    """Text and the code below it; either may be empty."""
 
     text: str
     code: str
@@ -37,7 +37,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Example:
-    """A script of the gallery, cut into its parts."""
+    """A script of the gallery, split into blocks."""
 
     name: str
     title: str
@@ -57,7 +57,7 @@ def names() -> list[str]:
 
 
 def read_example(path: Path) -> Example:
-    """Cut a script into its parts."""
+    """Split a script into its blocks."""
     source = path.read_text(encoding="utf-8")
     docstring = ast.get_docstring(ast.parse(source)) or ""
     title, _, introduction = docstring.split("\n", 2)
@@ -67,7 +67,7 @@ def read_example(path: Path) -> Example:
 
 
 def _block(piece: str) -> Block:
-    """Comments at the top are text.
+    """Separate the comments at the top from the code.
 
     >>> _block("\\n# One\\n# two.\\nx = 1\\n")
     Part(text='One\\ntwo.', code='x = 1')
@@ -79,7 +79,7 @@ def _block(piece: str) -> Block:
 
 
 def run_blocks(example: Example) -> tuple[list[str], list[int]]:
-    """Run part after part in one namespace; what each printed, and which drew a picture."""
+    """Run the blocks in one namespace; return what each printed, and which drew a picture."""
     plt = pyplot()
     printed, drew = [], []
     namespace: dict[str, object] = {"__name__": "__main__"}
@@ -96,7 +96,7 @@ def run_blocks(example: Example) -> tuple[list[str], list[int]]:
 
 
 def page(example: Example, printed: list[str], drew: list[int]) -> str:
-    """The example as a page."""
+    """Return the page of an example."""
     lines = [f"# {example.title}", "", example.introduction, ""]
     for number, part in enumerate(example.blocks):
         if part.text:
@@ -112,8 +112,8 @@ def page(example: Example, printed: list[str], drew: list[int]) -> str:
 
 
 def index(examples: list[Example]) -> str:
-    """The first page of the gallery."""
-    lines = ["# Gallery", "", "Each page is a script that runs as it stands, within seconds.", ""]
+    """Return the index of the gallery."""
+    lines = ["# Gallery", "", "Each page is a complete script that runs within seconds.", ""]
     for one in examples:
         lines += [f"## [{one.title}]({one.name}.md)", "", one.summary, ""]
         lines += [f"[![{one.title}]({one.name}.png)]({one.name}.md)", ""]
@@ -126,21 +126,21 @@ def write_example(name: str) -> None:
     text = page(example, *run_blocks(example))
     (GALLERY / f"{name}.md").write_text(text, encoding="utf-8")
     size = (GALLERY / f"{name}.png").stat().st_size
-    if size > LARGEST_PICTURE:
-        raise SystemExit(f"{name}.png has {size} bytes, more than {LARGEST_PICTURE}")
+    if size > MAX_PICTURE_BYTES:
+        raise SystemExit(f"{name}.png has {size} bytes, more than {MAX_PICTURE_BYTES}")
 
 
 def main() -> None:
-    """Write up the examples named, each in a process of its own, then the first page."""
+    """Write the pages of the given examples, each in its own process, and the index."""
     parser = argparse.ArgumentParser(prog="python -m tools.gallery", description=__doc__)
     parser.add_argument("names", nargs="*", help="examples, without .py; by default all")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     GALLERY.mkdir(exist_ok=True)
-    if asked.here:
-        write_example(*asked.names)
+    if arguments.here:
+        write_example(*arguments.names)
         return
-    for name in asked.names or names():
+    for name in arguments.names or names():
         print(name, flush=True)
         subprocess.run([sys.executable, "-m", "tools.gallery", "--here", name], check=True)
     examples = [read_example(EXAMPLES / f"{name}.py") for name in names()]

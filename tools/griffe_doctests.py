@@ -1,7 +1,7 @@
-"""Examples that stand in a docstring without a heading of their own get one on the site.
+"""griffe extension: add a heading to doctest examples that have none.
 
-Markdown takes a line that begins with ``>>>`` for a quotation. Under a heading ``Examples``, the
-numpydoc way, it is shown as what it is.
+Markdown renders a line that begins with ``>>>`` as a quotation; below a numpydoc heading
+``Examples`` it is rendered as code.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 try:
     from griffe import Extension
-except ImportError:  # without the extra "docs" the text below can be tested all the same
+except ImportError:  # without the extra "docs" the function below can be tested
     Extension = object  # type: ignore[misc, assignment]
 
 _EXAMPLE = re.compile(r"^>>> ", re.MULTILINE)
@@ -36,6 +36,6 @@ class DoctestHeadings(Extension):  # type: ignore[misc]
     """Called by griffe for every object that it reads."""
 
     def on_object(self, *, obj: Any, **_: Any) -> None:
-        """Mend the docstring."""
+        """Add the heading to the docstring."""
         if obj.docstring is not None:
             obj.docstring.value = with_heading(obj.docstring.value)
