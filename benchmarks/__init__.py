@@ -1,1 +1,1 @@
-"""Measurements. Uses the package's public names only, and recomputes every answer itself."""
+"""Benchmarks. Use public names of the package only, and recompute every result."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks NAME``: run one benchmark, or ``smoke`` for a quick look at all."""
+"""``python -m benchmarks NAME``: run one benchmark, or ``smoke`` for all of them at small size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cost and feasibility, recomputed here from the original rows: no solver is believed."""
+"""Cost and feasibility, recomputed from the original rows, independent of the solver."""
 
 from __future__ import annotations
 

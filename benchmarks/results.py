@@ -1,4 +1,4 @@
-"""One line of a results file: what was asked, and the answer as the harness judged it."""
+"""One line of a results file: the request, the result and the checks of the harness."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class ResultRow:
-    """What was asked, what came out, what the harness found when it looked."""
+    """The request, the result, and the checks of the harness."""
 
     instance: str
     solver: str
@@ -83,7 +83,7 @@ class ResultRow:
 
     @property
     def root_gap(self) -> float | None:
-        """The same before the first branching, as the solver told it."""
+        """The same before the first branching, as reported by the solver."""
         root = self.details.get("root", {})
         return relative_gap(root.get("cost"), root.get("lower_bound"))
 

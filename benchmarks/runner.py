@@ -100,7 +100,7 @@ def _empty_row(
 
 @dataclass
 class ProgressPrinter:
-    """Tells on stderr which row runs, and for how long if somebody watches."""
+    """Reports on stderr which row runs and, on a terminal, for how long."""
 
     total: int
     number: int = 0
@@ -144,7 +144,7 @@ def describe(row: ResultRow) -> str:
 
 
 def _warnings(row: ResultRow) -> str:
-    """What nobody should overlook."""
+    """Print a warning."""
     text = f", {row.pairs_broken} PAIRS BROKEN" if row.pairs_broken else ""
     best, bound = row.facts.get("best_known"), row.lower_bound
     if best is not None and bound is not None and bound > best * (1 + 1e-9):

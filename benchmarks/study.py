@@ -95,7 +95,7 @@ class Study:
 
     @property
     def results(self) -> Path:
-        """Where rows are appended, unless told otherwise."""
+        """Default results file."""
         return PAGES / f"{self.name}.jsonl"
 
     def add_arguments(self, command: argparse.ArgumentParser) -> None:
@@ -113,7 +113,7 @@ class Study:
         self.add_options(command)
 
     def requests(self, scope: Scope) -> list[RunRequest]:
-        """The rows asked for, with the limits and the seed asked for."""
+        """Select rows, limits and seed by the arguments."""
         options, found = scope.options, []
         for one in self.rows(scope):
             if options.only is not None and options.only.lower() not in one.title.lower():
@@ -128,7 +128,7 @@ class Study:
         return unique(found)
 
     def main(self, options: argparse.Namespace) -> None:
-        """Run what is asked for, then write the page."""
+        """Run the selected rows, then write the page."""
         directory = data_dir(options.data_dir)
         if directory is None:
             print("the real data sets are not here (--data-dir): rows without them only")
@@ -149,7 +149,7 @@ class Study:
             rest = pending(requested, load(results), again=options.again, commit=here)
             sys.stderr.write(
                 f"{len(rest)} of {len(requested)} rows to run, {self.estimate(rest)}; "
-                "interrupt and run again to go on from there\n"
+                "interrupt and run again to continue\n"
             )
             run_all(rest, results, scope.directory, again=True, isolated=self.isolated)
         return self.write(load(results), results.parent)

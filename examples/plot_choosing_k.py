@@ -3,8 +3,8 @@ Choosing the number of clusters
 ===============================
 
 The elbow of a cost curve is only as good as the costs in it: a poor local optimum causes a kink of
-its own. Here every cost comes with a lower bound, so that the curve of the optimal costs is known to
-lie between the two lines.
+its own. Here every cost comes with a lower bound, so that the curve of the optimal costs is known
+to lie between the two lines.
 """
 
 import matplotlib.pyplot as plt

@@ -53,8 +53,8 @@ assert len(set(both.labels_[groups == 1])) == 1
 
 # %%
 # How much do labels help for the flowers without one? Little, here: labels constrain their own
-# flowers, and the others still minimise the cost. Six draws each; no proof is needed for this, so the
-# cheapest bound is enough.
+# flowers, and the others still minimise the cost. Six draws each; no proof is needed for this, so
+# the cheapest bound is enough.
 warnings.simplefilter("ignore", ConvergenceWarning)
 for count in (0, 45, 90):
     values = []

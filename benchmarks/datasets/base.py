@@ -22,7 +22,7 @@ class MissingDataError(Exception):
 
 @dataclass(frozen=True)
 class Sizes:
-    """What decides whether a solver is worth starting."""
+    """Sizes by which a solver decides whether to skip an instance."""
 
     n_points: int
     n_features: int

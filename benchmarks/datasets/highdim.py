@@ -28,7 +28,7 @@ Table = tuple[NDArray[np.float64], NDArray[np.int64] | None, int]
 
 @dataclass(frozen=True)
 class Target:
-    """What is asked of a data set."""
+    """Target of a data set."""
 
     name: str
     limit: float  # seconds

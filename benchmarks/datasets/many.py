@@ -22,7 +22,7 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Printed:
-    """What CG+DCA's paper prints (INFORMS Journal on Computing 2024.0938), gap asked for 0.01 %."""
+    """What CG+DCA's paper prints (INFORMS Journal on Computing 2024.0938), requested gap 0.01 %."""
 
     seconds: float  # of its own method
     sdp_seconds: float  # of SOS-SDP

@@ -111,7 +111,7 @@ def _read(name: str, directory: Path | None) -> tuple[NDArray[np.float64], Any]:
 
 
 def with_pairs(data: Dataset, kind: str, n_clusters: int = 3, fraction: int = 4) -> Problem:
-    """Draw n/4 (or another fraction) pairs of each kind asked for, at random from the labels."""
+    """Draw n/4 (or another fraction) pairs of each requested kind, at random from the labels."""
     n_points = len(data.points)
     n_must, n_cannot = paper_counts(n_points, kind.lower())
     share = n_points // fraction

@@ -24,7 +24,7 @@ class Published:
     best_known: float
 
     def recipe(self, title: str | None = None, **facts: Any) -> Recipe:
-        """The instance, under its own name unless told otherwise."""
+        """The instance, under its own name by default."""
         make = partial(read_published, self.name, self.n_clusters)
         known = {"best_known": self.best_known, **facts}
         return Recipe(self.name if title is None else title, make, known)

@@ -1,4 +1,4 @@
-"""Pairs of which some are wrong: how many have to go, and how long it takes to find them."""
+"""Pairs of which some are wrong: how many have to be removed, and the time to find them."""
 
 from __future__ import annotations
 

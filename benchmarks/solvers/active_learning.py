@@ -1,4 +1,4 @@
-"""Which pairs to ask for: ours, and published ways, all solved by the same solver.
+"""Query strategies for pairs, ours and published ones, evaluated with the same solver.
 
 Written from the papers:
 
@@ -9,7 +9,7 @@ Written from the papers:
 * normalised point-based uncertainty: Xiong, Azimi and Fern, "Active learning of constraints for
   semi-supervised clustering", TKDE 2014 (random forest of 50 trees as similarity).
 
-An answer that follows from those before is free, for everybody.
+Answers implied by earlier ones are not counted, for any strategy.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Floats = NDArray[np.float64]
 
 
 class BudgetExhaustedError(Exception):
-    """All answers of a round are used up."""
+    """The query budget of a round is exhausted."""
 
 
 @final
 class Oracle:
-    """Knows the classes; counts what it is asked, and remembers what follows."""
+    """Oracle with the true classes; counts queries and infers implied answers."""
 
     def __init__(self, classes: tuple[int, ...]) -> None:
         self._classes = classes
@@ -47,25 +47,25 @@ class Oracle:
 
     @property
     def answered(self) -> int:
-        """Answers so far."""
+        """Number of answers so far."""
         return len(self.must) + len(self.cannot)
 
     def group(self, i: int) -> int:
-        """Who speaks for those that are known to be with i."""
+        """Return the representative of the must-link component of i."""
         while self._group[i] != i:
             self._group[i] = self._group[self._group[i]]
             i = self._group[i]
         return i
 
     def known(self, i: int, j: int) -> bool | None:
-        """What follows already."""
+        """Return the implied answer, or None."""
         a, b = self.group(i), self.group(j)
         if a == b:
             return True
         return False if (min(a, b), max(a, b)) in self._apart else None
 
     def ask(self, i: int, j: int) -> bool:
-        """Whether two points belong together."""
+        """Answer whether two points are of the same class."""
         known = self.known(i, j)
         if known is not None:
             return known
@@ -86,7 +86,7 @@ class Oracle:
 
 
 class AbstractStrategy(ABC):
-    """Chooses pairs, given what is known."""
+    """Query strategy: chooses pairs, given the answers so far."""
 
     name: ClassVar[str]
 
@@ -96,7 +96,7 @@ class AbstractStrategy(ABC):
 
     @abstractmethod
     def round(self, oracle: Oracle, result: Result) -> None:
-        """Ask until `BudgetExhaustedError`, or until there is nothing left to ask."""
+        """Query until `BudgetExhaustedError` or until no query is left."""
 
 
 @final
@@ -106,7 +106,7 @@ class RandomPairs(AbstractStrategy):
     name: ClassVar[str] = "random"
 
     def round(self, oracle: Oracle, result: Result) -> None:
-        """Draw and ask."""
+        """Query random pairs."""
         for _ in range(10_000):
             i, j = self.rng.choice(len(self.points), 2, replace=False).tolist()
             oracle.ask(i, j)
@@ -120,21 +120,21 @@ class CertaintyQueries(AbstractStrategy):
     slacks: ClassVar[tuple[float, ...]] = (1e-3, 5e-3, 2e-2)
 
     def round(self, oracle: Oracle, result: Result) -> None:
-        """Ask what decides most."""
+        """Query the pairs of `Result.questions`."""
         for slack in self.slacks:
             for question in result.questions(200, slack=slack):
                 oracle.ask(*question.pair)
 
 
 class NeighborhoodStrategy(AbstractStrategy):
-    """Grows sets of points that are known to be apart from each other."""
+    """Grows sets of points of known, mutually different classes."""
 
     def __init__(self, points: Floats, k: int, seed: int) -> None:
         super().__init__(points, k, seed)
         self.sets: list[list[int]] = []
 
     def place(self, oracle: Oracle, point: int, order: list[int]) -> None:
-        """Ask one set after the other; a new set if it belongs to none."""
+        """Query one set after the other; start a new set if the point belongs to none."""
         for number in order:
             if oracle.ask(point, self.sets[number][0]):
                 self.sets[number].append(point)
@@ -176,7 +176,7 @@ class ExploreConsolidate(NeighborhoodStrategy):
 
 @final
 class MinMax(NeighborhoodStrategy):
-    """Explore, then the point that is least like any that was asked about."""
+    """Explore, then the point least similar to all queried points."""
 
     name: ClassVar[str] = "min-max"
 
@@ -196,12 +196,12 @@ class MinMax(NeighborhoodStrategy):
 
 @final
 class Uncertainty(NeighborhoodStrategy):
-    """The point whose set is least clear, for each question that it takes to find out."""
+    """The point with the most uncertain set per expected query."""
 
     name: ClassVar[str] = "npu"
 
     def round(self, oracle: Oracle, result: Result) -> None:
-        """A forest learns the clusters; its proximity says who is like whom."""
+        """Select points by the proximity in a random forest trained on the clusters."""
         from sklearn.ensemble import RandomForestClassifier
 
         if not self.sets:
@@ -245,7 +245,7 @@ def _distances(points: Floats, others: Floats) -> Floats:
 @final
 @dataclass(frozen=True)
 class ActiveLearningSolver(AbstractSolver):
-    """Solve, ask, solve again; the agreement with the classes after every round."""
+    """Alternate solving and querying; record the agreement with the classes per round."""
 
     strategy: str
     classes: tuple[int, ...] = field(repr=False)
@@ -254,7 +254,7 @@ class ActiveLearningSolver(AbstractSolver):
 
     @property
     def name(self) -> str:
-        """The way of asking."""
+        """Name of the query strategy."""
         return self.strategy
 
     @property

@@ -1,4 +1,4 @@
-"""The protocol: what a solver is given, what it returns. It is never believed."""
+"""Protocol of solvers. Their results are recomputed by the harness."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SkipError(Exception):
 
 @dataclass(frozen=True)
 class SolverOutcome:
-    """What a solver says. Cost and feasibility are recomputed from ``labels``."""
+    """Result of a solver. Cost and feasibility are recomputed from ``labels``."""
 
     labels: NDArray[np.int64] | None  # None: it found none
     lower_bound: float | None  # None: it does not bound
@@ -56,7 +56,7 @@ class AbstractSolver(ABC):
         return None
 
     def warm_up(self) -> None:  # noqa: B027 - some have nothing to prepare
-        """Load and compile what would otherwise be on the clock."""
+        """Load and compile before the time is measured."""
 
     def seconds_needed(self, limit: float) -> float:
         """Seconds that a run may take in all, before it counts as one that ignores its limit."""

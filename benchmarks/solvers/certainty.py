@@ -1,4 +1,4 @@
-"""Ours, and then what is certain: how long that takes beside the proof."""
+"""`solve` followed by `Result.certainty`, with the time of each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CertaintySolver(AbstractSolver):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What is asked."""
+        """Settings of the run."""
         return {"gap": self.gap, "slack": self.slack}
 
     def warm_up(self) -> None:
@@ -39,11 +39,11 @@ class CertaintySolver(AbstractSolver):
             solve(tiny_problem(must=must)).certainty()
 
     def seconds_needed(self, limit: float) -> float:
-        """The proof, and as long again, a few times."""
+        """Return a small multiple of the time of the proof."""
         return 3.0 * limit + 90.0
 
     def run(self, problem: Problem, limit: float, seed: int) -> SolverOutcome:
-        """Solve; then ask."""
+        """Solve, then compute the certainty."""
         proofs: list[float] = []
         certainties: list[float] = []
         while len(proofs) < REPEATS and sum(proofs) < SHORT_SECONDS:

@@ -92,9 +92,9 @@ class CertikmeansSolver(AbstractSolver):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What `solve` is asked, besides limit and seed."""
-        asked = {"gap": self.gap, "bound": self.bound, "branching": self.branching}
-        return asked | ({"certify": True} if self.certify else {})
+        """Settings of `solve`, except limit and seed."""
+        settings = {"gap": self.gap, "bound": self.bound, "branching": self.branching}
+        return settings | ({"certify": True} if self.certify else {})
 
     def warm_up(self) -> None:
         """Compile for every kind of pairs, tree included."""
@@ -148,7 +148,7 @@ def _warm_up_once(bound: str) -> None:
 
 
 def certified(problem: Problem, result: Result) -> dict[str, Any]:
-    """Write the certificate, check it against the original rows, and tell what that took."""
+    """Write the certificate, check it against the original rows, and return its cost."""
     began = time.perf_counter()
     try:
         content = certificate_bytes(problem, result)

@@ -70,7 +70,7 @@ class NewProcessSolver(AbstractSolver):
         return {"entry": self.entry, "cold": self.cold, "repeats": self.repeats}
 
     def run(self, problem: Problem, limit: float, seed: int) -> SolverOutcome:
-        """Start it as often as asked, in a directory with the points and the pairs."""
+        """Start it the given number of times, in a directory with the points and the pairs."""
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder)
             np.save(place / "p.npy", problem.points)

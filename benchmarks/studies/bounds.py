@@ -57,7 +57,7 @@ def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
         "and incumbents with three lower bounds: `grouped` is the paper's, `cluster` ours, "
         '`sample` the weakest that converges. `cluster` (`solve(..., bound="cluster")`) branches '
         "as `auto` decides, the others on centres. Root gap: before the first branching, "
-        "everything the root does included. Gap asked for: 0.1 %. Every cost and every pair was "
+        "everything the root does included. Requested gap: 0.1 %. Every cost and every pair was "
         "checked by the benchmark.\n",
         f"Measured on {here['cores']} cores, commit {here['commit']}, seed {here['seed']}, "
         f"numpy {here['numpy']}, numba {here['numba']}.\n",

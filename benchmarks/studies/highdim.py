@@ -1,4 +1,4 @@
-"""Many axes: is the gap asked for proven within the seconds asked for, and by which bound?"""
+"""Many dimensions: whether the target gap is proven within the target time, and by which bound."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     if forced:
         parts += [
             "## The bounds one by one\n",
-            "`solve(..., bound=NAME)` with the same limit; no other bound is asked.\n",
+            "`solve(..., bound=NAME)` with the same limit; no other bound is run.\n",
             targets.each_bound(forced),
         ]
     return write_page(directory / "highdim.md", parts)

@@ -27,7 +27,7 @@ LARGE_LIMIT = 30.0
 SECTIONS = {
     "noise": "No clusters in the data: points from one normal distribution",
     "wrong": "Pairs of which some are wrong: 1,000 pairs, the kind of 20 of them swapped",
-    "plain": "No pairs, and nobody asks for a proof",
+    "plain": "No pairs, and no proof needed",
 }
 
 
@@ -130,7 +130,7 @@ def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
         "# When not to use it\n",
         "Written by `python -m benchmarks limits`. At most "
         f"{LIMIT:g} seconds per row ({LARGE_LIMIT:g} in the last table) on two cores, compilation "
-        f"not counted, gap asked for 0.1 %, commit {commits(found)}. Agreement is the "
+        f"not counted, requested gap 0.1 %, commit {commits(found)}. Agreement is the "
         "adjusted Rand index with the classes that the points were drawn from.\n",
     ]
     for section, title in SECTIONS.items():

@@ -1,4 +1,4 @@
-"""Many clusters: how long until the gap asked for, beside the best published times."""
+"""Many clusters: time to the target gap, beside the best published times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agreement with known classes against the number of answered pairs, for ways of asking."""
+"""Agreement with known classes against the number of answered pairs, for query strategies."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def classified(name: str, directory: Path | None) -> tuple[NDArray[np.float64], 
 
 
 def without_pairs(name: str, directory: Path | None) -> BuiltInstance:
-    """The problem before anything is asked; K is the number of classes."""
+    """The problem before the first query; K is the number of classes."""
     points, classes = classified(name, directory)
     return BuiltInstance(Problem.from_data(points, len(np.unique(classes))), classes, "asked for")
 
 
 def rows(scope: Scope) -> Iterator[RunRequest]:
-    """Every way of asking on every data set."""
+    """Every query strategy on every data set."""
     for name in SETS[:1] if scope.small else SETS:
         try:
             _, classes = classified(name, scope.directory)

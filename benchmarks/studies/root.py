@@ -70,7 +70,7 @@ def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
     parts = [
         "# The root bound\n",
         "Written by `python -m benchmarks root` from `root.jsonl`; every cost and every pair was "
-        "checked by the benchmark itself. Gap asked for: 0.1 % unless the table says otherwise. "
+        "checked by the benchmark itself. Requested gap: 0.1 % unless the table says otherwise. "
         "`x KMeans(100)` is the total time divided by that of scikit-learn's "
         "`KMeans(n_clusters=K, n_init=100)` on the same points right after it, which knows "
         "no pairs and proves nothing. Compilation is not on the clock.\n",

@@ -23,7 +23,7 @@ SMALL = {"ML": (2_000,), "CL": (2_000,)}
 LIMITS = {100_000_000: 1800.0}
 LIMIT = 600.0
 CERTIFIED_UP_TO = 10_000_000
-# What was asked for: seconds, and gigabytes where there is a limit.
+# Targets: seconds, and gigabytes where there is a limit.
 TARGETS = {
     ("ML", 10_000_000): (30.0, None),
     ("CL", 10_000_000): (120.0, None),
@@ -32,7 +32,7 @@ TARGETS = {
 
 
 def rows(scope: Scope) -> Iterator[RunRequest]:
-    """Every size; with a certificate beside it where that was asked for."""
+    """Every size, with a certificate where there is a target for it."""
     folder = scope.options.scratch or Path(tempfile.gettempdir()) / "certikmeans-scale"
     for kind, sizes in (SMALL if scope.small else SIZES).items():
         for n in sizes:

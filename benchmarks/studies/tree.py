@@ -1,4 +1,4 @@
-"""Instances that the cluster bound does not close at the root: how far each tree gets."""
+"""Instances that the cluster bound does not close at the root: the gap that each tree reaches."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def _panel(axes: Any, instance: Instance, found: ResultTable) -> None:
             gap = max(MIN_PLOTTED_GAP, relative_gap(row.cost, bound) or 0.0)
             label = f"{DISPLAY_NAMES.get(name, name)} (proves nothing)"
             axes.axhline(gap, color="0.35", lw=1, ls=(0, (1 + i, 2)), label=label)
-    axes.axhline(1e-3, color="0.85", lw=4, zorder=0, label="0.1 %, what was asked for")
+    axes.axhline(1e-3, color="0.85", lw=4, zorder=0, label="0.1 %, requested gap")
     axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="gap", title=instance.name)
     axes.xaxis.set_minor_formatter("")
     axes.xaxis.set_major_formatter(lambda seconds, _: f"{seconds:g}")

@@ -64,7 +64,7 @@ def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
             "Curves are what a solver had proven by then. A dashed line is a heuristic's cost "
             "against the best proven bound: how far it may be from the optimum, which only the "
             "bound of another method tells. The curves of SCIP and SDP are the ends of "
-            "runs with shorter limits. The grey band is the gap asked for.\n",
+            "runs with shorter limits. The grey band is the requested gap.\n",
             "![gap against time](paper_gap.png)\n",
         ]
     for number in TABLES:

@@ -52,7 +52,7 @@ def _limit_of(text: str) -> dict[str, float]:
 
 
 def rows(scope: Scope) -> Iterator[RunRequest]:
-    """The tables asked for; small, one instance of the density study."""
+    """The selected tables; if small, one instance of the density study."""
     options = scope.options
     if scope.small:
         yield from requests("density", only="Syn-1200 ML |")

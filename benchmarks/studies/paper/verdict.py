@@ -1,4 +1,4 @@
-"""What the rows say against each other: checks, and where we lose. Nothing is left out."""
+"""Consistency checks across rows, and a list of all rows where another solver is better."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _pairs(pairs: Sequence[tuple[ResultRow, ResultRow]]) -> str:
 
 
 def _grouped_losses(found: ResultTable) -> list[str]:
-    """The paper's bound in our hands against what the paper prints for it."""
+    """Our implementation of the paper's bound against the printed results."""
     behind: list[list[object]] = []
     total = 0
     for kind, printed in TABLES.values():
