@@ -1,4 +1,4 @@
-"""The sample bound without sample determination: what the checker of certificates repeats."""
+"""The box bound without assignment fixing, as the verifier recomputes it."""
 
 from __future__ import annotations
 

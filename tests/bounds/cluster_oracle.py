@@ -1,4 +1,4 @@
-"""Random reduced problems and the exact value of the best cluster, by enumeration."""
+"""Random reduced problems, and exact pricing and optima by enumeration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def random_pairs(rng, n):
         return list(combinations(order[: rng.integers(2, min(5, n) + 1)], 2))
     if kind == 4:
         return [(order[0], other) for other in order[1:]]
-    if kind == 5:  # two triangles that share a vertex, when there is room
+    if kind == 5:  # two triangles that share a vertex, if n > 4
         return [(order[0], order[1]), (order[1], order[2]), (order[0], order[2])] + (
             [(order[2], order[3]), (order[3], order[4]), (order[2], order[4])] if n > 4 else []
         )
@@ -54,9 +54,9 @@ def random_reduced(seed, *, largest=8, most_axes=6):
 
 
 def feasible_reduced(seed, *, largest=8, most_axes=6, linked=None):
-    """Draw until a labelling exists and groups outnumber clusters; also its optimum, and labels.
+    """Feasible problem with more groups than clusters; also its optimal cost and labels.
 
-    ``linked`` asks for a graph with edges, or for one without.
+    ``linked`` requires a graph with edges, or without.
     """
     for number in range(1_000):
         reduced = random_reduced(1_000 * number + seed, largest=largest, most_axes=most_axes)
@@ -70,7 +70,7 @@ def feasible_reduced(seed, *, largest=8, most_axes=6, linked=None):
 
 
 def make_reduced(points, weights, pairs, n_clusters):
-    """Reduced problem with its groups in the order that the graph asks for."""
+    """Reduced problem with its groups in the order required by the graph."""
     pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     graph, order = build_cannot_link_graph(len(points), pairs)
     return ReducedProblem(
@@ -83,7 +83,7 @@ def make_reduced(points, weights, pairs, n_clusters):
 
 
 def clustered(seed, n=400, d=3, spread=4.0):
-    """Three overlapping clusters, Lloyd-stable labels, and n / 4 cannot-links they respect."""
+    """Three overlapping clusters, Lloyd-stable labels, and n / 4 satisfied cannot-links."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(3, size=n)
     points = rng.normal(size=(n, d)) + spread * rng.normal(size=(3, d))[labels]
@@ -154,7 +154,7 @@ def exact_optimum(reduced, costs=None):
         grown = dict(best)
         for done, (cost, parts) in best.items():
             rest = everything & ~done
-            lowest = rest & -rest  # the next cluster takes the first group that is left
+            lowest = rest & -rest  # the next cluster contains the first group left
             for bits, more in costs.items():
                 if bits & done or not bits & lowest:
                     continue

@@ -1,4 +1,4 @@
-"""The cluster bound at the root, around labels that a test chooses."""
+"""Cluster bound at the root for given labels."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RootBound:
     value: float
     multipliers: np.ndarray
     labels: np.ndarray  # the best labelling known at the end
-    reached: bool  # whether the gap asked for is proven
+    reached: bool  # whether the target is proven
 
 
 def cluster_bound(
@@ -63,7 +63,7 @@ def cluster_bound(
     improve=None,
     on_bound=lambda value: None,
 ):
-    """Bound the whole; ``improve`` is given the columns where the goal is out of reach."""
+    """Bound at the root; ``improve`` gets the columns if the target is unreachable."""
     labels = np.asarray(labels)
     incumbent = FixedIncumbent(labels, on_bound)
 

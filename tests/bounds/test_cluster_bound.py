@@ -1,4 +1,4 @@
-"""The whole cluster bound against brute force, on odd shapes, and under a clock."""
+"""Cluster bound against brute force, in degenerate cases, and with a time limit."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from scipy.optimize import linprog
 
 from certikmeans import Problem, Status, solve
 from certikmeans.assignment import CannotLinkAssigner
-from certikmeans.bounds.cluster import dual_box
-from certikmeans.bounds.cluster.pricing import Pricer
+from certikmeans.bounds.cluster.bundle import Bundle
+from certikmeans.bounds.cluster.dual_box import DualBoxParams, make_dual_box
+from certikmeans.bounds.cluster.initial_point import BundleStart, columns_of
+from certikmeans.bounds.cluster.pricing import Pricer, SymmetryClass
 from certikmeans.bounds.cluster.pricing_error import lagrangian_lower_bound
+from certikmeans.bounds.cluster.step_rule import BundleStatus, Target
 from certikmeans.heuristics.base import HeuristicContext
 from certikmeans.heuristics.default import DefaultSearch
 from certikmeans.presolve.pipeline import PresolvedProblem, presolve
@@ -31,7 +34,7 @@ from .cluster_root import cluster_bound
 
 
 @pytest.mark.parametrize("start", range(0, 90, 30))
-def test_bound_is_below_the_optimum(start):
+def test_bound_below_optimum(start):
     proven = 0
     for seed in range(start, start + 30):
         reduced, (cost, labels) = feasible_reduced(seed, largest=7, most_axes=3)
@@ -39,7 +42,7 @@ def test_bound_is_below_the_optimum(start):
         bound = cluster_bound(reduced, labels, target_gap=1e-3, stop=StopSignal(5.0))
 
         assert 0.0 <= bound.value <= cost
-        # The multipliers are the evidence: the same value follows from them alone.
+        # The multipliers are the evidence: the value follows from them alone.
         if bound.value > 0.0:
             proven += 1
             priced = Pricer(reduced).price_exact(
@@ -50,7 +53,7 @@ def test_bound_is_below_the_optimum(start):
     assert proven > 20
 
 
-def test_one_cluster_is_below_its_cost():
+def test_one_cluster_bound_below_cost():
     for seed in range(20):
         drawn = random_reduced(seed, largest=7, most_axes=3)
         reduced = make_reduced(drawn.points, drawn.weights, [], 1)
@@ -60,14 +63,14 @@ def test_one_cluster_is_below_its_cost():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_bound_stays_below_the_optimum_when_the_labels_are_poor(seed):
+def test_bound_below_optimum_with_poor_labels(seed):
     reduced, (cost, _) = feasible_reduced(seed, largest=7, most_axes=2, linked=False)
     labels = np.random.default_rng(seed).integers(reduced.n_clusters, size=reduced.n_groups)
     bound = cluster_bound(reduced, labels, target_gap=1e-3, stop=StopSignal(5.0))
     assert Fraction(bound.value) <= cost
 
 
-def test_gap_is_closed_on_separated_clusters():
+def test_gap_closed_on_separated_clusters():
     reduced, labels = clustered(3)
     seen = []
     bound = cluster_bound(
@@ -78,25 +81,25 @@ def test_gap_is_closed_on_separated_clusters():
     assert bound.value == seen[-1]
 
 
-def test_better_labels_are_asked_for_when_the_goal_is_out_of_reach():
+def test_incumbent_improved_if_target_unreachable():
     reduced, good = clustered(5)
     poor = np.random.default_rng(0).permutation(3)[good]
     loose = np.flatnonzero(np.arange(reduced.n_groups) >= reduced.graph.n_linked)
-    poor[loose] = (good[loose] + 1) % 3  # free groups may go anywhere: proper, and costly
-    asked = []
+    poor[loose] = (good[loose] + 1) % 3  # free groups: feasible, and of high cost
+    n_columns = []
 
     def improve(columns):
-        asked.append(len(columns))
+        n_columns.append(len(columns))
         return good
 
     bound = cluster_bound(reduced, poor, target_gap=1e-2, stop=StopSignal(60.0), improve=improve)
 
-    assert asked
+    assert n_columns
     assert np.array_equal(bound.labels, good)
     assert bound.reached
 
 
-def test_goal_out_of_reach_still_gives_the_best_bound():
+def test_best_bound_if_target_unreachable():
     reduced, good = clustered(5)
     poor = good.copy()
     poor[-20:] = (good[-20:] + 1) % 3
@@ -107,7 +110,7 @@ def test_goal_out_of_reach_still_gives_the_best_bound():
     assert 0.5 * best.value <= bound.value <= best.value * (1.0 + 2e-3)
 
 
-def test_threads_change_nothing():
+def test_same_result_with_threads():
     reduced, labels = clustered(3)
     one = cluster_bound(reduced, labels, target_gap=1e-3, stop=StopSignal())
     with ThreadPoolExecutor(3) as executor:
@@ -118,16 +121,23 @@ def test_threads_change_nothing():
     assert np.array_equal(one.multipliers, three.multipliers)
 
 
-def test_shared_multipliers_still_bound(monkeypatch):
-    monkeypatch.setattr(dual_box, "SHARED_VARIABLES_MIN_GROUPS", 100)
-    monkeypatch.setattr(dual_box, "N_CELLS", 60)
+def test_target_reached_with_shared_variables():
     reduced, labels = clustered(3)
-    bound = cluster_bound(reduced, labels, target_gap=1e-2, stop=StopSignal(60.0))
-    assert bound.reached
+    params = DualBoxParams(shared_variables_min_groups=100, n_cells=60)
+    dual_box = make_dual_box(reduced, labels, params=params)
+    assert len(dual_box.high) < reduced.n_groups
+    pricer, columns = Pricer(reduced), columns_of(reduced, labels)
+    start = BundleStart([(0, column) for column in columns])
+    bundle = Bundle(pricer, dual_box, [SymmetryClass(pricer.full_region, (0, 1, 2))], start)
+    cost = sum(column.cost for column in columns)
+    abs_gap = 1e-2 * cost
+    target = Target(bound=cost - abs_gap, level=cost - 0.25 * abs_gap, abs_gap=abs_gap)
+    assert bundle.run(target, StopSignal(60.0)) is BundleStatus.PROVEN
+    assert cost - abs_gap <= bundle.lower_bound <= cost
 
 
 @pytest.mark.parametrize("n_clusters", [1, 2, 4])
-def test_equal_points(n_clusters):
+def test_coincident_points(n_clusters):
     reduced = make_reduced(np.zeros((4, 2)), np.ones(4), [], n_clusters)
     labels = np.arange(4) % n_clusters
     bound = cluster_bound(reduced, labels, target_gap=1e-3, stop=StopSignal())
@@ -135,7 +145,7 @@ def test_equal_points(n_clusters):
     assert bound.reached
 
 
-def test_one_cluster_is_exact():
+def test_one_cluster_exact():
     points = np.array([[-2.0], [-1.0], [3.0]])
     reduced = make_reduced(points, np.ones(3), [], 1)
     bound = cluster_bound(reduced, np.zeros(3, dtype=np.int64), target_gap=1e-6, stop=StopSignal())
@@ -143,21 +153,21 @@ def test_one_cluster_is_exact():
     assert bound.reached
 
 
-def test_a_cluster_per_group():
+def test_one_cluster_per_group():
     reduced = make_reduced(np.arange(4.0)[:, None] - 1.5, np.ones(4), [(0, 1)], 4)
     bound = cluster_bound(reduced, np.arange(4), target_gap=1e-3, stop=StopSignal())
     assert bound.value == 0.0
     assert bound.reached
 
 
-def test_a_single_group():
+def test_single_group():
     reduced = make_reduced(np.zeros((1, 1)), np.array([5.0]), [], 1)
     bound = cluster_bound(reduced, np.zeros(1, dtype=np.int64), target_gap=1e-3, stop=StopSignal())
     assert bound.value == 0.0
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.01])
-def test_no_time_still_gives_a_valid_bound(seconds):
+def test_valid_bound_without_time(seconds):
     reduced, labels = clustered(4)
     full = cluster_bound(reduced, labels, target_gap=1e-3, stop=StopSignal())
     brief = cluster_bound(reduced, labels, target_gap=1e-3, stop=StopSignal(seconds))
@@ -166,24 +176,24 @@ def test_no_time_still_gives_a_valid_bound(seconds):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_rounding_takes_off_is_asked_for_beforehand(seed):
-    # Clusters far apart: rounding takes off a good part of so small a gap, as it does of an
-    # ordinary one where there are a hundred million points.
+def test_target_includes_rounding_margin(seed):
+    # For separated clusters the rounding margin is a large fraction of so small a gap, as it is of
+    # an ordinary gap with a hundred million points.
     rng = np.random.default_rng(seed)
-    places = np.array([(0.0, 0.0), (60.0, 0.0), (0.0, 60.0)])
-    points = np.concatenate([place + rng.normal(size=(40, 2)) for place in places])
+    centers = np.array([(0.0, 0.0), (60.0, 0.0), (0.0, 60.0)])
+    points = np.concatenate([center + rng.normal(size=(40, 2)) for center in centers])
     result = solve(Problem.from_data(points, 3), gap=1e-8, bound="cluster", node_limit=1)
     assert result.status is Status.OPTIMAL
     assert result.gap <= 1e-8
 
 
-# The bundle against the linear program whose dual it climbs, on cases small enough to list.
+# The bundle against the linear program over all clusters.
 
 GAP = 1e-4
 
 
 def relaxed_cost(problem: Problem) -> float:
-    """Cheapest mixture of clusters that holds every point once, at most K in all: by listing."""
+    """Cost of the cheapest fractional solution, by enumeration of all clusters."""
     n = problem.n_points
     inside = ((np.arange(1, 2**n)[:, None] >> np.arange(n)) & 1).astype(float)
     first, second = problem.cannot_link.T
@@ -204,7 +214,7 @@ def relaxed_cost(problem: Problem) -> float:
 
 @pytest.mark.parametrize("n_pairs", [0, 6, 14])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_root_reaches_the_optimum_of_the_relaxation(seed, n_pairs):
+def test_root_reaches_relaxation_optimum(seed, n_pairs):
     rng = np.random.default_rng([seed, n_pairs])
     points = rng.uniform(size=(11, 2))
     pairs = np.stack(np.triu_indices(11, 1), axis=1)
@@ -218,7 +228,7 @@ def test_the_root_reaches_the_optimum_of_the_relaxation(seed, n_pairs):
     assert result.lower_bound >= relaxed * (1.0 - GAP)
 
 
-# Published instances: the bound closes the gap and never passes the best known value.
+# Published instances: the bound closes the gap and never exceeds the best known value.
 
 
 def check(row):
@@ -226,13 +236,13 @@ def check(row):
     done = presolve(stated(row), StopSignal())
     assert isinstance(done, PresolvedProblem)
     assert done.feasible_labels is not None
-    workshop = HeuristicContext(
+    context = HeuristicContext(
         done.reduced,
         CannotLinkAssigner(done.reduced, done.feasible_labels),
         done.feasible_labels,
         StopSignal(20.0),
     )
-    labels = DefaultSearch().search(workshop)
+    labels = DefaultSearch().search(context)
 
     bound = cluster_bound(done.reduced, labels, target_gap=1e-3, stop=StopSignal(20.0))
 
@@ -244,13 +254,13 @@ def check(row):
 
 @pytest.mark.skipif(not published(), reason="the published instances are not here")
 @pytest.mark.parametrize("start", range(0, 8))
-def test_published_instances_close_at_the_root(start):
+def test_published_instances_closed_at_root(start):
     for row in published()[start::24]:
         check(row)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not published(), reason="the published instances are not here")
-def test_all_published_instances_close_at_the_root():
+def test_all_published_instances_closed_at_root():
     for row in published():
         check(row)

@@ -1,4 +1,4 @@
-"""The bundle with many clusters: hundreds of cuts at once, and a bound that stays one."""
+"""Bundle with many clusters: convergence, step rules, continuation."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_many_clusters_converge(seed):
     assert isinstance(bundle.step_rule, SmoothedAscent)
     assert bounds == sorted(bounds)
     assert bundle.lower_bound <= cost
-    # It ends only when the goal is proven, or nearly all that the cuts allow.
+    # The target is proven, or the bound is close to the maximum of the model.
     assert bundle.lower_bound >= min(cost - abs_gap, bundle.upper_bound - 0.5 * abs_gap)
     priced = bundle.pricer.price_exact(
         bundle.lower_bound_multipliers, 0.0, StopSignal(), tolerance=1e-3 * abs_gap
@@ -113,7 +113,7 @@ def test_continued_bundle_keeps_projection_budget(monkeypatch):
     assert step_rules.index(SmoothedAscent) + 1 == 12 - 5
 
 
-def test_where_few_projections_are_enough_nothing_is_climbed(monkeypatch):
+def test_no_smoothed_ascent_if_projections_suffice(monkeypatch):
     monkeypatch.setattr(bundle_module, "PROJECTION_MIN_GROUPS", 100)
     monkeypatch.setattr(bundle_module, "MAX_INITIAL_PROJECTIONS", 60)
     bundle, cost = bundle_of(0, lambda value: None)
@@ -124,7 +124,7 @@ def test_where_few_projections_are_enough_nothing_is_climbed(monkeypatch):
     assert cost - abs_gap <= bundle.lower_bound <= cost
 
 
-def test_weights_are_a_mixture_of_columns():
+def test_weights_sum_to_cluster_count():
     bundle, cost = bundle_of(3, lambda value: None)
     abs_gap = 1e-3 * cost
     bundle.run(Target(cost - abs_gap, cost - 0.25 * abs_gap, abs_gap), StopSignal(), max_rounds=12)

@@ -1,4 +1,4 @@
-"""Pricing against enumeration in exact arithmetic."""
+"""Pricing against exact enumeration."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def check_against_oracle(seed):
 
 
 @pytest.mark.parametrize("start", range(0, 300, 50))
-def test_sigma_is_bounded_and_met(start):
-    # A bound on sigma that is ever too low makes the solver certify a wrong answer.
+def test_sigma_bounded_and_tight(start):
+    # If the bound on sigma were too low, the solver would certify a wrong bound.
     for seed in range(start, start + 50):
         check_against_oracle(seed)
 
 
 def random_region(reduced, rng):
-    """A box that often cuts through the points, sometimes flat, sometimes with groups left out."""
+    """Random box among the points, sometimes degenerate, sometimes with forbidden groups."""
     low, high = reduced.points.min(axis=0), reduced.points.max(axis=0)
     ends = np.sort(rng.uniform(low, high, size=(2, reduced.n_dims)), axis=0)
     for j in range(reduced.n_dims):
@@ -85,23 +85,23 @@ def check_region(seed):
         assert Fraction(priced.upper) >= sigma
         assert Fraction(priced.upper) <= sigma + Fraction(2 * tolerance + 8 * error)
         for column in columns:
-            worth = float(column.members @ lam) - column.cost_in_region(region)
-            assert column.value == pytest.approx(worth, abs=8 * error + 1e-9 * abs(worth))
+            value = float(column.members @ lam) - column.cost_in_region(region)
+            assert column.value == pytest.approx(value, abs=8 * error + 1e-9 * abs(value))
             assert Fraction(column.value) <= sigma + Fraction(8 * error)
             if region.allowed is not None:
                 assert region.allowed[column.members == 1].all()
 
 
 @pytest.mark.parametrize("start", range(0, 300, 50))
-def test_sigma_of_a_region_is_bounded_and_met(start):
-    # Where the best mean lies beyond a wall, the best centre is on it: the contraction to
-    # reachable means must not drop it.
+def test_sigma_in_region_bounded_and_tight(start):
+    # If the best mean lies beyond an active face, the best centre is on the face: contraction to
+    # reachable means has to keep it.
     for seed in range(start, start + 50):
         check_region(seed)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_several_regions_at_once_are_bounded_to_a_tolerance(seed):
+def test_several_regions_at_once(seed):
     reduced = random_reduced(seed)
     rng = np.random.default_rng(seed + 11)
     pricer, lam = Pricer(reduced), random_multipliers(reduced, seed)
@@ -119,30 +119,30 @@ def test_several_regions_at_once_are_bounded_to_a_tolerance(seed):
 
         assert Fraction(priced.upper) >= max(sigmas)
         assert Fraction(priced.upper) <= most + Fraction(tolerance) + 8 * error
-        # Something above is found wherever something clearly is.
+        # An improving centre is found if one exists beyond rounding.
         assert priced.centers or max(sigmas) <= Fraction(0.9 * cutoff) + 8 * error
 
 
-def test_a_forbidden_group_at_the_centre_is_no_member():
+def test_forbidden_group_at_center():
     check_region(3613)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(300, 5000, 100))
-def test_sigma_of_a_region_is_bounded_and_met_on_many(start):
+def test_sigma_in_region_bounded_and_tight_slow(start):
     for seed in range(start, start + 100):
         check_region(seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(300, 5000, 100))
-def test_sigma_is_bounded_and_met_on_many(start):
+def test_sigma_bounded_and_tight_slow(start):
     for seed in range(start, start + 100):
         check_against_oracle(seed)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_cutoff_is_confirmed_or_refuted(seed):
+def test_cutoff_confirmed_or_refuted(seed):
     reduced = random_reduced(seed)
     lam = random_multipliers(reduced, seed)
     sigma = exact_sigma(reduced, lam)
@@ -160,7 +160,7 @@ def test_cutoff_is_confirmed_or_refuted(seed):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_interrupted_search_is_valid(seed):
+def test_interrupted_search_valid(seed):
     reduced = random_reduced(seed)
     lam = random_multipliers(reduced, seed)
     stop = StopSignal()
@@ -172,7 +172,7 @@ def test_interrupted_search_is_valid(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_climbed_columns_are_clusters_and_never_beat_sigma(seed):
+def test_heuristic_columns_feasible_and_below_sigma(seed):
     reduced = random_reduced(seed)
     lam = random_multipliers(reduced, seed)
     costs = subset_costs(reduced)
@@ -185,16 +185,14 @@ def test_climbed_columns_are_clusters_and_never_beat_sigma(seed):
         bits = sum(1 << int(s) for s in np.flatnonzero(column.members))
         assert bits in costs  # no cannot-link inside
         assert column.value <= sigma + Fraction(error)
-        price_exact = (
-            sum(Fraction(float(lam[s])) for s in np.flatnonzero(column.members)) - costs[bits]
-        )
-        assert abs(Fraction(column.value) - price_exact) <= Fraction(error)
+        total = sum(Fraction(float(lam[s])) for s in np.flatnonzero(column.members))
+        assert abs(Fraction(column.value) - (total - costs[bits])) <= Fraction(error)
     values = [column.value for column in columns]
     assert values == sorted(values, reverse=True)
 
 
 def best_set_at(reduced, lam, y):
-    """Value of the best independent set at ``y``: plain recursion, one component at a time."""
+    """Value of the best independent set at ``y``, by recursion over each component."""
     a = lam - reduced.weights * np.sum((reduced.points - y) ** 2, axis=1)
     graph = reduced.graph
     total = float(np.maximum(a[graph.n_linked :], 0.0).sum())
@@ -214,7 +212,7 @@ def best_set_at(reduced, lam, y):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_sigma_is_above_a_dense_grid_and_close_to_it(seed):
+def test_sigma_against_dense_grid(seed):
     reduced, labels = clustered(seed, n=120, d=2)
     means = np.array([reduced.points[labels == k].mean(axis=0) for k in range(3)])
     lam = 1.5 * np.sum((reduced.points - means[labels]) ** 2, axis=1) + 0.3
@@ -230,7 +228,7 @@ def test_sigma_is_above_a_dense_grid_and_close_to_it(seed):
     assert top.value <= priced.upper <= top.value + 0.03
 
 
-def test_threads_change_nothing():
+def test_same_result_with_threads():
     reduced, _ = clustered(0)
     lam = np.full(reduced.n_groups, 6.0)
     one = Pricer(reduced).price_exact(lam, 0.0, StopSignal(), tolerance=1.0)
@@ -240,7 +238,7 @@ def test_threads_change_nothing():
     assert all(np.array_equal(a, b) for a, b in zip(one.centers, three.centers, strict=True))
 
 
-def test_longer_search_is_never_worse():
+def test_longer_search_not_worse():
     reduced, _ = clustered(1)
     lam = np.full(reduced.n_groups, 6.0)
     full = Pricer(reduced).price_exact(lam, 0.0, StopSignal(), tolerance=1.0)
@@ -248,7 +246,7 @@ def test_longer_search_is_never_worse():
     assert brief.upper >= full.upper - 1.0
 
 
-def test_no_positive_multiplier_means_nothing_to_gain():
+def test_zero_multipliers():
     reduced, _ = clustered(2, n=20)
     priced = Pricer(reduced).price_exact(np.zeros(20), 0.0, StopSignal())
     assert priced.complete

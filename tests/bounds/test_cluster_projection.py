@@ -1,4 +1,4 @@
-"""The projection against an accurate reference, and its verdicts against linear programming."""
+"""Projection against SLSQP, and proofs of infeasibility against linear programming."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def highest_margin(rows, needed, low, high):
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_projection_is_nearest_or_proven_impossible(seed):
+def test_nearest_point_or_infeasible(seed):
     rows, needed, reference, low, high = draw(seed)
     margin = highest_margin(rows, needed, low, high)
 
@@ -43,7 +43,7 @@ def test_projection_is_nearest_or_proven_impossible(seed):
 
     if found.infeasible:
         assert margin < 0.0
-        assert found.excess >= margin - 1e-9  # the verdict is never exaggerated
+        assert found.excess >= margin - 1e-9  # never below the true margin
     elif margin > 1e-6:
         assert found.violation <= 1e-8
         assert np.all((found.point >= low) & (found.point <= high))
@@ -65,7 +65,7 @@ def test_projection_is_nearest_or_proven_impossible(seed):
             assert distance <= exact.fun + 1e-6 * (1.0 + exact.fun)
 
 
-def test_most_impossible_levels_are_recognised():
+def test_infeasibility_detected():
     missed = 0
     impossible = 0
     for seed in range(300):
@@ -77,7 +77,7 @@ def test_most_impossible_levels_are_recognised():
     assert missed == 0
 
 
-def test_feasible_levels_are_never_called_impossible():
+def test_feasible_never_called_infeasible():
     possible = 0
     for seed in range(300):
         rows, needed, reference, low, high = draw(seed)
@@ -87,7 +87,7 @@ def test_feasible_levels_are_never_called_impossible():
     assert possible > 50
 
 
-def test_starting_on_the_bounds_moves():
+def test_start_on_bounds():
     # All variables start on their lower bounds: the first step must not be empty.
     found = project(
         np.array([[1.0, -2.0, 1.0]]), np.array([1.0]), np.zeros(3), np.zeros(3), np.ones(3), 1e-9
@@ -97,7 +97,7 @@ def test_starting_on_the_bounds_moves():
 
 @pytest.mark.parametrize("n", [1, 2, 5, 12, 16])
 @pytest.mark.parametrize("seed", range(8))
-def test_few_variables_have_the_least_that_the_library_finds(n, seed):
+def test_block_pivoting_agrees_with_nnls(n, seed):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n, n + 3))
     matrix, linear = rows @ rows.T + 1e-3 * np.eye(n), rng.normal(size=n)

@@ -1,4 +1,4 @@
-"""The smooth climb over many cuts: its function, its steps, what it keeps, where it ends."""
+"""Smoothed ascent: log-sum-exp model, L-BFGS, cut management, strong branching."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from certikmeans.bounds.base import FractionalSolution
-from certikmeans.bounds.cluster.cut_model import MAX_IDLE_ROUNDS, CutModel, Cuts, SparseRows
+from certikmeans.bounds.cluster.cut_model import CutModel, CutModelParams, Cuts, SparseRows
 from certikmeans.bounds.cluster.driver import strong_branching_pair
 from certikmeans.bounds.cluster.dual_box import make_dual_box
 from certikmeans.bounds.cluster.initial_point import column_of
@@ -21,7 +21,7 @@ from certikmeans.stop import StopSignal
 
 
 def draw_cuts(seed):
-    """Cuts of up to three families: a partition of the variables first, then any sets."""
+    """Random cuts of three symmetry classes; the first ones partition the variables."""
     rng = np.random.default_rng(seed)
     n, more, n_sym_classes = int(rng.integers(4, 12)), int(rng.integers(1, 12)), 3
     counts = rng.integers(1, 4, size=n_sym_classes)
@@ -56,7 +56,7 @@ def highest(cuts):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_soft_is_below_the_model_by_little(seed):
+def test_smoothing_error_bounded(seed):
     cuts = draw_cuts(seed)
     rng = np.random.default_rng(seed)
     t = rng.normal(size=len(cuts.total))
@@ -72,13 +72,13 @@ def test_soft_is_below_the_model_by_little(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_the_top_of_the_soft_model_tells_the_ceiling(seed):
+def test_upper_bound_from_smoothed_maximum(seed):
     cuts = draw_cuts(seed)
     soft = LogSumExpModel(cuts, 0.02)
     found = maximize(soft.value, np.zeros(len(cuts.total)), 0.1, 2_000, StopSignal())
     known = highest(cuts)
     assert cuts.value(found.point) <= known + 1e-9
-    # The mixture's cost is at least the linear program's; sharper, they meet.
+    # The cost of the fractional solution is at least the optimum, and tends to it.
     assert found.value + soft.entropy(found.point) >= known - 1e-4
     assert found.value + soft.entropy(found.point) <= known + 0.02 * float(
         cuts.counts.sum()
@@ -86,45 +86,45 @@ def test_the_top_of_the_soft_model_tells_the_ceiling(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_steps_only_go_up(seed):
+def test_lbfgs_increases_value(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 30))
-    ctx = rng.normal(size=(n, n))
-    bend, top = ctx @ ctx.T + 0.01 * np.eye(n), rng.normal(size=n)
+    root = rng.normal(size=(n, n))
+    hessian, top = root @ root.T + 0.01 * np.eye(n), rng.normal(size=n)
     seen = []
 
     def bowl(x):
-        value = -float((x - top) @ bend @ (x - top))
+        value = -float((x - top) @ hessian @ (x - top))
         seen.append(value)
-        return value, -2.0 * bend @ (x - top)
+        return value, -2.0 * hessian @ (x - top)
 
     found = maximize(bowl, np.zeros(n), 0.1, 400, StopSignal())
     assert found.value >= seen[0]
     assert found.gain == pytest.approx(found.value - seen[0])
-    assert found.value == pytest.approx(-float((found.point - top) @ bend @ (found.point - top)))
+    assert found.value == pytest.approx(-float((found.point - top) @ hessian @ (found.point - top)))
     assert found.value >= -1e-6 * abs(seen[0]) - 1e-9
 
 
-def test_a_top_stays_where_it_is():
+def test_lbfgs_at_maximum():
     found = maximize(lambda x: (-float(x @ x), -2.0 * x), np.zeros(3), 1.0, 50, StopSignal())
     assert found.gain == 0.0
     assert not found.point.any()
 
 
-def test_steps_end_with_the_time():
+def test_lbfgs_stops():
     stop, looks = StopSignal(), []
 
     def rising(x):
         looks.append(x)
         if len(looks) == 3:
             stop.interrupt()
-        return float(x.sum()), np.ones(3)  # for ever
+        return float(x.sum()), np.ones(3)  # unbounded
 
     maximize(rising, np.zeros(3), 1.0, 10_000, stop)
     assert 3 <= len(looks) <= 4
 
 
-def many(seed, n=300, k=12):
+def many_clusters(seed, n=300, k=12):
     rng = np.random.default_rng(seed)
     centers = rng.uniform(0.0, 20.0, size=(k, 2))
     points = centers[rng.integers(k, size=n)] + rng.normal(scale=1.5, size=(n, 2))
@@ -141,20 +141,22 @@ def many(seed, n=300, k=12):
     return pricer, model, own, make_dual_box(reduced, labels)
 
 
-def test_own_clusters_are_never_forgotten():
-    pricer, model, own, dual_box = many(0)
-    model.add(pricer.maximize(dual_box.multipliers(dual_box.start), list(pricer.reduced.points)))
+def test_permanent_columns_not_dropped():
+    pricer, model, own, dual_box = many_clusters(0)
+    model.add(
+        pricer.price_heuristic(dual_box.multipliers(dual_box.start), list(pricer.reduced.points))
+    )
     assert len(model.columns) > len(own)
     nothing = np.zeros(len(model.columns))
-    for _ in range(MAX_IDLE_ROUNDS + 1):
+    for _ in range(CutModelParams().max_idle_rounds + 1):
         model.set_weights(nothing, nothing > 0.0)
     model.drop_idle()
     assert len(model.columns) == len(own)
     assert all(a is b for a, b in zip(model.columns, own, strict=True))
 
 
-def test_moves_raise_the_model_and_stay_below_the_cost():
-    pricer, model, own, dual_box = many(1)
+def test_smoothed_ascent_improves_and_stays_below_cost():
+    pricer, model, own, dual_box = many_clusters(1)
     cost = sum(column.cost for column in own)
     step_rule = SmoothedAscent(model, cost, 1.0, warm_started=False)
     target = Target(bound=0.99 * cost, level=cost, abs_gap=0.01 * cost)
@@ -162,7 +164,7 @@ def test_moves_raise_the_model_and_stay_below_the_cost():
     for _ in range(60):
         lam = dual_box.multipliers(position)
         known = float(model.class_values(position)[0])
-        found = pricer.maximize(lam, list(pricer.reduced.points[::3]))
+        found = pricer.price_heuristic(lam, list(pricer.reduced.points[::3]))
         least = step_rule.min_column_value(known, float(lam.sum()), target)
         added = model.add([column for column in found if column.value > least])
         step_rule.observe_pricing(max(found[0].value - known, 0.0), added)
@@ -174,14 +176,14 @@ def test_moves_raise_the_model_and_stay_below_the_cost():
     assert max(values) > values[0] + 0.1 * (cost - values[0])
     assert np.isfinite(step_rule.upper_bound)
     assert max(values) <= step_rule.upper_bound + 0.01 * cost
-    # The weights are a mixture that holds every group about once, in K clusters.
+    # The weights are a fractional solution: every group about once, K clusters.
     inside = np.stack([column.members for column in model.columns])
     assert model.weights.sum() == pytest.approx(12.0, rel=0.05)
     assert np.median(np.abs(model.weights @ inside - 1.0)) < 0.1
 
 
-def test_the_pair_that_decides_is_found():
-    """Two far clusters are certain; a lone point half way between two others is not."""
+def test_strong_branching_pair():
+    """Two distant clusters are decided; a point half way between two others is not."""
     points = np.array([[0.0, 0], [0.2, 0], [10.0, 0], [10.2, 0], [5.1, 0], [40.0, 0], [60.0, 0]])
     done = presolve(Problem.from_data(points, 4), StopSignal())
     reduced, order = done.reduced, done.group_of_point.tolist()

@@ -14,10 +14,10 @@ from certikmeans.bounds.sdp.dual_bound import safe_bound
 from certikmeans.bounds.sdp.model import (
     MatrixMultipliers,
     SdpModel,
+    aggregate_cuts,
     append_cuts,
     cut_table,
     find_violated_cuts,
-    joined,
 )
 from certikmeans.bounds.sdp.primal_rounding import fractional_clusters, round_to_centers
 from certikmeans.kernels.sdp import project_on_cuts, violated_cuts
@@ -149,7 +149,7 @@ def test_joined_cuts_say_the_same_about_repeated_matrices(seed):
     repeated = z[np.ix_(group_of, group_of)]
     cuts = every_cut(7)
     cut_multipliers = rng.uniform(size=len(cuts))
-    fewer, sums = joined(cuts, cut_multipliers, group_of, 4)
+    fewer, sums = aggregate_cuts(cuts, cut_multipliers, group_of, 4)
     before = sum(a * excess(repeated, cut) for a, cut in zip(cut_multipliers, cuts, strict=True))
     after = sum(a * excess(z, cut) for a, cut in zip(sums, fewer, strict=True))
     assert after == pytest.approx(before)

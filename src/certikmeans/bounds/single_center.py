@@ -1,4 +1,4 @@
-"""The cost of a set about one centre, from below."""
+"""Lower bound on the cost of a set about one centre in a box."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def cost_about_single_center(
     lower: NDArray[np.float64] | float = -np.inf,
     upper: NDArray[np.float64] | float = np.inf,
 ) -> float:
-    """At most ``min over c in the box of sum w |x - c|^2``; by default c may be anywhere.
+    """Lower bound on ``min over c in the box of sum w |x - c|^2``; by default all of space.
 
     Along one axis, with ``c`` any number in the interval and ``g = sum w (x - c)``, moving by
     ``t`` changes the cost by ``W t^2 - 2 g t``, which is at least ``- r^2 / W`` where ``r`` is the
-    part of ``g`` that points into the interval. ``g`` errs by less than
+    component of ``g`` that points into the interval. ``g`` errs by less than
     ``(m + 4) EPS sum w |x - c|`` and the sum of squares by its ``m d + 4`` roundings.
 
     >>> round(cost_about_single_center(np.array([[0.0], [2.0]]), np.ones(2)), 9)

@@ -32,7 +32,7 @@ from certikmeans.assignment import make_assigner
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult
 from certikmeans.bounds.cluster.bound import ClusterBound
 from certikmeans.bounds.cluster.initial_point import (
-    MAX_WARM_START_COLUMNS,
+    DEFAULT_PARAMS,
     ClusterWarmStart,
     column_of,
 )
@@ -355,7 +355,7 @@ def _initial_columns(pricer: Pricer, warm_start: ClusterWarmStart) -> tuple[Colu
     """Clusters to begin with; where only their places were kept, they are found again there."""
     if warm_start.columns or warm_start.column_centers is None:
         return warm_start.columns
-    most = max(MAX_WARM_START_COLUMNS, 2 * pricer.reduced.n_clusters)
+    most = max(DEFAULT_PARAMS.max_warm_start_columns, 2 * pricer.reduced.n_clusters)
     return tuple(
         column
         for column in pricer.best_columns_at(

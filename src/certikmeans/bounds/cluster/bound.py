@@ -20,7 +20,7 @@ from certikmeans.assignment import AbstractAssigner
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.cluster.cut_model import Cuts, SparseRows
 from certikmeans.bounds.cluster.driver import BundleSettings, solve_at_root, solve_in_node
-from certikmeans.bounds.cluster.dual_box import cells_of
+from certikmeans.bounds.cluster.dual_box import DualBoxParams, cells_of
 from certikmeans.bounds.cluster.initial_point import (
     ClusterWarmStart,
     InitialPoint,
@@ -198,7 +198,7 @@ def rehearse(problem: ReducedProblem) -> None:
     """Share multipliers, and look at a soft model."""
     together = np.zeros(problem.n_groups, dtype=np.int64)
     for n_cells in (1, problem.n_groups):  # by a sample of the groups, and by all
-        cells_of(problem.points, together, n_cells)
+        cells_of(problem.points, together, DualBoxParams(n_cells=n_cells))
     cuts = Cuts(
         SparseRows.of(np.array([[1.0, 0.0]])), np.zeros(1), np.zeros(1, dtype=np.int64),
         np.ones(1), np.ones(2), 0.0, np.ones(2),

@@ -1,4 +1,7 @@
-"""Cutting-plane model of the Lagrangian bound: sparse cuts, values, projections, cut management."""
+"""Cutting-plane model of the Lagrangian bound: sparse cuts, projections, cut management.
+
+Every column (cluster) found by pricing is a cut that bounds the dual function from above.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from numpy.typing import NDArray
 
 from certikmeans.bounds.cluster.dual_box import DualBox
 from certikmeans.bounds.cluster.pricing import Column, SymmetryClass
-from certikmeans.bounds.cluster.projection import project
+from certikmeans.bounds.cluster.projection import DEFAULT_PARAMS as PROJECTION_PARAMS
+from certikmeans.bounds.cluster.projection import ProjectionParams, project
 from certikmeans.kernels.rows import add_weighted_rows, row_products
 
 Vector = NDArray[np.float64]
@@ -32,7 +36,7 @@ class SparseRows:
 
     @classmethod
     def of(cls, matrix: Matrix) -> SparseRows:
-        """Rows of a full matrix."""
+        """Rows of a dense matrix."""
         row, column = np.nonzero(matrix)
         starts = np.searchsorted(row, np.arange(len(matrix) + 1))
         values = np.ascontiguousarray(matrix[row, column], dtype=np.float64)
@@ -44,7 +48,7 @@ class SparseRows:
     def extended(
         self, variables: Sequence[NDArray[np.int32]], values: Sequence[Vector]
     ) -> SparseRows:
-        """More rows, given by their entries."""
+        """Append rows, given by their entries."""
         ends = self.starts[-1] + np.cumsum([len(entries) for entries in values], dtype=np.int64)
         return SparseRows(
             np.concatenate([self.starts, ends]),
@@ -54,7 +58,7 @@ class SparseRows:
         )
 
     def chosen(self, rows: NDArray[np.int64]) -> SparseRows:
-        """Some of the rows."""
+        """Select rows."""
         lengths = np.diff(self.starts)[rows]
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         entries = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], lengths)
@@ -67,14 +71,14 @@ class SparseRows:
         return products
 
     def full(self) -> Matrix:
-        """Return the matrix with its zeros."""
+        """Dense matrix."""
         matrix = np.zeros((len(self), self.n_variables))
         for row, first, last in zip(matrix, self.starts[:-1], self.starts[1:], strict=True):
             row[self.variables[first:last]] = self.values[first:last]
         return matrix
 
     def rmatvec(self, weights: Vector) -> Vector:
-        """Sum of the rows with weights."""
+        """Weighted sum of the rows."""
         total = np.zeros(self.n_variables)
         add_weighted_rows(self.starts, self.variables, self.values, weights, total)
         return total
@@ -83,12 +87,15 @@ class SparseRows:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Cuts:
-    """``base + total.t - sum_f counts_f max(0, constants_i + rows_i.t of sym_class f)``."""
+    """Piecewise linear model of the dual function, in scaled variables ``t``.
+
+    ``base + total.t - sum_f counts_f max(0, max over cuts i of class f of constants_i + rows_i.t)``
+    """
 
     rows: SparseRows
     constants: Vector  # (p,)
     sym_class: NDArray[np.int64]  # (p,)
-    counts: Vector  # (n_families,)
+    counts: Vector  # (n_classes,): clusters of each symmetry class
     total: Vector  # (n,)
     base: float
     high: Vector  # (n,): variables are in [0, high]
@@ -100,7 +107,7 @@ class Cuts:
         constants: Sequence[float],
         sym_class: int,
     ) -> Cuts:
-        """More cuts of one family."""
+        """Append cuts of one symmetry class."""
         return Cuts(
             self.rows.extended(variables, values),
             np.append(self.constants, constants),
@@ -109,7 +116,7 @@ class Cuts:
         )  # fmt: skip
 
     def chosen(self, cuts: NDArray[np.int64]) -> Cuts:
-        """Some of the cuts, in ascending order."""
+        """Select cuts by ascending indices."""
         if len(cuts) == len(self.constants):
             return self
         return Cuts(
@@ -118,23 +125,23 @@ class Cuts:
         )  # fmt: skip
 
     def column_values(self, t: Vector) -> Vector:
-        """Worth of every cut's column."""
+        """Value of the column of every cut."""
         return self.constants + self.rows.matvec(t)
 
     def class_values(self, t: Vector) -> Vector:
-        """Largest worth of a column of each family; at least 0, the empty one's."""
+        """Largest value of a column of each symmetry class; at least 0, that of the empty set."""
         best = np.zeros(len(self.counts))
         np.maximum.at(best, self.sym_class, self.column_values(t))
         return best
 
     def value(self, t: Vector) -> float:
-        """The model at ``t``."""
+        """Value of the model."""
         return self.base + float(self.total @ t) - float(self.counts @ self.class_values(t))
 
     def upper_bound(self, weights: Vector) -> float:
-        """Largest value over the box of a mixture of columns: the model is nowhere higher.
+        """Upper bound on the model over the box, from a convex combination of columns.
 
-        Valid for weights >= 0 that sum up to at most the count in each family.
+        Valid for weights >= 0 whose sum over each class is at most its count.
         """
         slope = self.total - self.rows.rmatvec(weights)
         constant = self.base - float(weights @ self.constants)
@@ -144,12 +151,12 @@ class Cuts:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ProjectionResult:
-    """Where the model reaches the level, or a proof that it does not."""
+    """Point where the model reaches the level, or a proof that there is none."""
 
     point: Vector
-    mu: Vector  # (p,): of the cuts, >= 0
-    weights: Vector  # (p,): the mixture that gives the ceiling
-    upper_bound: float  # the model is nowhere higher
+    mu: Vector  # (p,): multipliers of the cuts, >= 0
+    weights: Vector  # (p,): of the combination of columns that gives the upper bound
+    upper_bound: float  # of the model over the box
     steps: int
 
     def infeasible(self, level: float) -> bool:
@@ -157,36 +164,48 @@ class ProjectionResult:
         return self.upper_bound < level
 
 
-# The cutting-plane model of the bound: every cluster found is a cut that caps it.
+@final
+@dataclass(frozen=True, slots=True)
+class CutModelParams:
+    """Settings of projections and of cut management."""
 
-# Cuts that are kept where few are active at once, and a limit to what their columns take of memory.
-MAX_CUTS = 180
-MIN_CUTS = 24
-MAX_CUT_BYTES = 4e8
-# Where many are, those go that had no weight for so long, when they are this part of all; and the
-# longest idle first when rows have more entries than this.
-MAX_IDLE_ROUNDS, IDLE_FRACTION = 8, 0.25
-MAX_ENTRIES = 3e7
-# A projection begins with the cuts that had weight in one of the last few, and with new ones.
-RECENT_ROUNDS = 2
-# Weights below this part of the largest one are none.
-MIN_WEIGHT = 1e-3
-# Times that a projection is done again with the cuts that it was found to violate.
-MAX_REPROJECTIONS = 5
-# All cuts take part at once if their full rows have no more entries than this.
-MAX_ENTRIES_ALL_CUTS = 1_000_000
-# With several families, moving the worth of one is this much cheaper than moving multipliers to
-# the same effect.
-CLASS_VALUE_SCALE = 10.0
+    # Level projections have few active cuts: limits to their number, and to the memory of columns.
+    max_cuts: int = 180
+    min_cuts: int = 24
+    max_cut_bytes: float = 4e8
+    # With many active cuts, those idle for more rounds than this are dropped once they are this
+    # fraction of all; and the longest idle first if the rows have more entries than the limit, down
+    # to this fraction of it.
+    max_idle_rounds: int = 8
+    idle_fraction: float = 0.25
+    max_entries: float = 3e7
+    entries_after_drop: float = 0.75
+    # A projection starts with the cuts that were active in one of the last rounds, and new ones.
+    recent_rounds: int = 2
+    min_active_weight: float = 1e-3  # relative to the largest multiplier
+    min_weight: float = 1e-6  # of a column in the combination, relative to the largest
+    max_reprojections: int = 5  # with the cuts that the last projection violated
+    max_entries_all_cuts: int = 1_000_000  # of dense rows; below it, all cuts are used at once
+    # With several classes, moving the value of one is this much cheaper than moving multipliers
+    # to the same effect.
+    class_value_scale: float = 10.0
+    projection: ProjectionParams = PROJECTION_PARAMS
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_cuts <= self.max_cuts or self.max_reprojections < 1:
+            raise ValueError("1 <= min_cuts <= max_cuts and max_reprojections >= 1 are required")
+
+
+DEFAULT_PARAMS = CutModelParams()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ProjectionStep:
-    """Where a projection leads, and the best value that the cuts themselves allow."""
+    """Result of a projection on a level of the model."""
 
     position: Vector
-    upper_bound: float  # no multipliers in the box give the model more than this
+    upper_bound: float  # of the model over the box
 
     def infeasible(self, level: float) -> bool:
         """Whether the cuts prove that the level cannot be reached."""
@@ -195,23 +214,30 @@ class ProjectionStep:
 
 @final
 class CutModel:
-    """``sum lam - sum over sym_classes of count * (largest class_values of a known column)``.
+    """``sum lam - sum over classes of count * (largest value of a known column of the class)``.
 
-    At least ``L(lam)`` everywhere, since a column stays a valid cut for every ``lam``. Positions
-    are handed in and out as variables ``t`` of the space; inside, they are divided by the
-    metric's scale. A column of family f is worth ``e_i + g_i.t`` there, and ``g_i`` has entries
-    at its members alone.
+    At least ``L(lam)`` everywhere, since a column gives a valid cut for every ``lam``. Methods take
+    and return variables ``t`` of the dual box; internally they are divided by the scale of the
+    metric. The value of column i is ``e_i + g_i.t`` there, with entries of ``g_i`` at its members
+    only.
     """
 
-    def __init__(self, dual_box: DualBox, sym_classes: Sequence[SymmetryClass]) -> None:
+    def __init__(
+        self,
+        dual_box: DualBox,
+        sym_classes: Sequence[SymmetryClass],
+        params: CutModelParams = DEFAULT_PARAMS,
+    ) -> None:
+        self._params = params
         self._dual_box = dual_box
-        self._families = sym_classes
+        self._sym_classes = sym_classes
         counts = np.array([sym_class.count for sym_class in sym_classes], dtype=np.float64)
         n_variables = len(dual_box.high)
         self._inverse = np.divide(
             1.0, dual_box.scale, out=np.zeros(n_variables), where=dual_box.scale > 0.0
         )
-        self._max_cuts = int(max(min(MAX_CUT_BYTES / len(dual_box.low), MAX_CUTS), MIN_CUTS))
+        affordable = min(params.max_cut_bytes / len(dual_box.low), params.max_cuts)
+        self._max_cuts = int(max(affordable, params.min_cuts))
         self._cuts = Cuts(
             rows=SparseRows.of(np.empty((0, n_variables))),
             constants=np.empty(0),
@@ -223,15 +249,15 @@ class CutModel:
         )
         self._keys: list[tuple[int, int]] = []  # of the columns
         self._known_keys: set[tuple[int, int]] = set()
-        self._idle = np.empty(0, dtype=np.int64)  # projections since a cut had weight
-        self._n_permanent = 0  # so many columns are never forgotten
+        self._idle = np.empty(0, dtype=np.int64)  # rounds since a cut was active
+        self._n_permanent = 0  # the first columns, which are never dropped
         self.columns: list[Column] = []
-        self.weights = np.empty(0)  # of the columns, in the mixture that gives the ceiling
+        self.weights = np.empty(0)  # of the columns in the fractional solution
 
     def add(self, columns: Iterable[Column], sym_class: int = 0) -> int:
-        """Add the columns that are new to the family; returns how many."""
+        """Add the columns that are new to the symmetry class; returns their number."""
         constants, variables, values = [], [], []
-        region, dual_box = self._families[sym_class].region, self._dual_box
+        region, dual_box = self._sym_classes[sym_class].region, self._dual_box
         for column in columns:
             key = (sym_class, _fingerprint(column))
             if key in self._known_keys or column.mass <= 0.0:
@@ -253,103 +279,107 @@ class CutModel:
         return added
 
     def inherit(self, previous: CutModel) -> None:
-        """Take over, for the columns known to both, which of them matter."""
+        """Copy the idle rounds of the columns that both models have."""
         index_of_key = {key: i for i, key in enumerate(previous._keys)}
         for i, key in enumerate(self._keys):
             if key in index_of_key:
                 self._idle[i] = previous._idle[index_of_key[key]]
 
     def column_values(self, t: Vector) -> Vector:
-        """Worth of every column at ``t``."""
+        """Value of every column at ``t``."""
         return self._cuts.column_values(t * self._inverse)
 
     def class_values(self, t: Vector) -> Vector:
-        """Largest known worth of a cluster of each family at ``t``; at least 0, the empty one."""
+        """Largest value of a known column of each class at ``t``; at least 0, the empty set."""
         return self._cuts.class_values(t * self._inverse)
 
     def class_of(self, column: int) -> int:
-        """Family that a column belongs to."""
+        """Symmetry class of a column."""
         return int(self._cuts.sym_class[column])
 
     def columns_of(self, sym_class: int) -> list[int]:
-        """Numbers of the columns of a family."""
+        """Indices of the columns of a symmetry class."""
         return [int(i) for i in np.flatnonzero(self._cuts.sym_class == sym_class)]
 
     def value(self, t: Vector) -> float:
-        """The model at ``t``: at least the bound there."""
+        """Value of the model at ``t``: at least that of the dual function."""
         return self._cuts.value(t * self._inverse)
 
     @property
     def cuts(self) -> Cuts:
-        """The cuts themselves, in variables divided by the metric's scale."""
+        """The cuts, in variables divided by the scale of the metric."""
         return self._cuts
 
     def scaled(self, t: Vector) -> Vector:
-        """Variables as the cuts see them."""
+        """Variables of the cuts from those of the dual box."""
         return t * self._inverse
 
     def unscaled(self, t: Vector) -> Vector:
-        """The way back."""
+        """Variables of the dual box from those of the cuts."""
         return t * self._dual_box.scale
 
     def project(self, t: Vector, level: float, tolerance: float) -> ProjectionStep:
-        """Nearest position to ``t`` where the model reaches ``level``, or proof of none.
+        """Project ``t`` on the set where the model reaches ``level``, or prove it empty.
 
-        Only the cuts that matter take part: a projection that violates others is done again.
+        Only a working set of cuts is used; it grows by the cuts that the result violates.
         """
+        params = self._params
         cuts, reference = self._cuts, t * self._inverse
-        chosen = self._idle < RECENT_ROUNDS
+        chosen = self._idle < params.recent_rounds
         chosen[np.argsort(-cuts.column_values(reference), kind="stable")[: len(cuts.counts)]] = True
-        if len(chosen) * len(t) <= MAX_ENTRIES_ALL_CUTS:
+        if len(chosen) * len(t) <= params.max_entries_all_cuts:
             chosen[:] = True
-        for _ in range(MAX_REPROJECTIONS):
+        for _ in range(params.max_reprojections):
             working = np.flatnonzero(chosen)
-            domain = cuts.chosen(working)
-            found = _project_on_level(domain, reference, level, tolerance)
+            working_cuts = cuts.chosen(working)
+            found = _project_on_level(working_cuts, reference, level, tolerance, params)
             if found.infeasible(level):
                 break
             if cuts.value(found.point) >= level - 2.0 * tolerance:
                 break
-            known = domain.class_values(found.point)
+            known = working_cuts.class_values(found.point)
             chosen |= cuts.column_values(found.point) > known[cuts.sym_class]
         mu = np.zeros(len(self.columns))
         mu[working] = found.mu
-        self._idle = np.where(mu > MIN_WEIGHT * mu.max(initial=0.0), 0, self._idle + 1)
+        self._idle = np.where(
+            mu > params.min_active_weight * mu.max(initial=0.0), 0, self._idle + 1
+        )
         weights = np.zeros(len(self.columns))
         weights[working] = found.weights
-        self.weights = np.where(weights > 1e-6 * weights.max(initial=0.0), weights, 0.0)
+        min_weight = params.min_weight * weights.max(initial=0.0)
+        self.weights = np.where(weights > min_weight, weights, 0.0)
         position = np.clip(found.point * self._dual_box.scale, 0.0, self._dual_box.high)
         return ProjectionStep(position, found.upper_bound)
 
     def set_weights(self, weights: Vector, active: NDArray[np.bool_]) -> None:
-        """Take note of the mixture, and of the cuts that matter; the others are idle."""
+        """Set the weights of the columns, and which cuts are active."""
         self.weights = weights
         self._idle = np.where(active, 0, self._idle + 1)
 
     def make_permanent(self) -> None:
-        """Never forget the columns of now."""
+        """Exempt the current columns from being dropped."""
         self._n_permanent = len(self.columns)
 
     def drop_oldest(self) -> None:
-        """Drop columns when there are too many: those that have been idle for longest."""
+        """If there are too many columns, drop those that have been idle for longest."""
         if len(self.columns) > self._n_permanent + self._max_cuts:
             idle = self._idle.copy()
             idle[: self._n_permanent] = -1
-            kept = self._n_permanent + 2 * self._max_cuts // 3
-            self._keep(np.sort(np.argsort(idle, kind="stable")[:kept]))
+            n_kept = self._n_permanent + 2 * self._max_cuts // 3
+            self._keep(np.sort(np.argsort(idle, kind="stable")[:n_kept]))
 
     def drop_idle(self) -> None:
-        """Drop columns that have long been idle, when they are many."""
+        """Drop columns that have been idle for long, if they are many."""
         idle = self._idle.copy()
         idle[: self._n_permanent] = 0
-        keep = idle <= MAX_IDLE_ROUNDS
-        entries = len(self._cuts.rows.values)
-        if entries > MAX_ENTRIES:
+        params = self._params
+        keep = idle <= params.max_idle_rounds
+        if len(self._cuts.rows.values) > params.max_entries:
             order = np.argsort(idle, kind="stable")
             sizes = np.cumsum(np.diff(self._cuts.rows.starts)[order])
-            keep[order[sizes > 0.75 * MAX_ENTRIES]] = False
+            keep[order[sizes > params.entries_after_drop * params.max_entries]] = False
             keep[: self._n_permanent] = True
-        elif np.count_nonzero(~keep) < IDLE_FRACTION * len(keep):
+        elif np.count_nonzero(~keep) < params.idle_fraction * len(keep):
             return
         self._keep(np.flatnonzero(keep))
 
@@ -362,12 +392,13 @@ class CutModel:
 
 
 def _project_on_level(
-    cuts: Cuts, reference: Vector, level: float, tolerance: float
+    cuts: Cuts, reference: Vector, level: float, tolerance: float, params: CutModelParams
 ) -> ProjectionResult:
-    """Project on the level with few cuts.
+    """Project on the level set of the model of a few cuts.
 
-    With one family the row of a cut is ``total - K g_i``. With several the worth of a family is a
-    variable of its own: rows are ``-g_i``, and one more row says that the whole reaches the level.
+    With one symmetry class the row of a cut is ``total - K g_i``. With several, the value of each
+    class is an additional variable: rows are ``-g_i``, and one more row states that the model
+    reaches the level.
     """
     upper_bound, weights = np.inf, np.zeros(len(cuts.constants))
 
@@ -383,7 +414,8 @@ def _project_on_level(
         return upper_bound - level
 
     if len(cuts.counts) > 1:
-        found = project(*_augmented(cuts, reference, level), tolerance, excess)
+        rows, rhs, extended, low, high = _augmented(cuts, reference, level, params)
+        found = project(rows, rhs, extended, low, high, tolerance, excess, params.projection)
         point = np.clip(found.point[: len(reference)], 0.0, cuts.high)
         return ProjectionResult(point, found.mu[: len(weights)], weights, upper_bound, found.steps)
     rows = cuts.rows.full()
@@ -391,21 +423,21 @@ def _project_on_level(
     rows += cuts.total
     rhs = level - cuts.base + cuts.counts[0] * cuts.constants
     low = np.zeros(len(reference))
-    found = project(rows, rhs, reference, low, cuts.high, tolerance)
+    found = project(rows, rhs, reference, low, cuts.high, tolerance, params=params.projection)
     weights = found.mu * (cuts.counts[0] / max(float(found.mu.sum()), 1e-300))
     return ProjectionResult(found.point, found.mu, weights, level + found.excess, found.steps)
 
 
 def _augmented(
-    cuts: Cuts, reference: Vector, level: float
+    cuts: Cuts, reference: Vector, level: float, params: CutModelParams
 ) -> tuple[Matrix, Vector, Vector, Vector, Vector]:
-    """Rows, needs, reference and box with the worth of each family as a variable."""
+    """Rows, right-hand sides, reference and box with the class values as variables."""
     n_cuts, n_variables, n_sym_classes = len(cuts.constants), len(reference), len(cuts.counts)
     class_values = cuts.class_values(reference)
     square = float(cuts.total @ cuts.total)
     if n_cuts:
         square = float(cuts.rows.values @ cuts.rows.values) / n_cuts
-    scale = CLASS_VALUE_SCALE * math.sqrt(max(square, 1e-300))
+    scale = params.class_value_scale * math.sqrt(max(square, 1e-300))
     rows = np.zeros((n_cuts + 1, n_variables + n_sym_classes))
     rows[:-1, :n_variables] = -cuts.rows.full()
     rows[np.arange(n_cuts), n_variables + cuts.sym_class] = scale
@@ -420,7 +452,7 @@ def _augmented(
 
 
 def _fingerprint(column: Column) -> int:
-    """Of a set of groups; the same in every process, unlike `hash`."""
+    """Hash of the members; the same in every process, unlike `hash`."""
     return int.from_bytes(
         blake2b(column.packed_members.tobytes(), digest_size=8).digest(), "little"
     )

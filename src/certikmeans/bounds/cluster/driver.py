@@ -34,7 +34,11 @@ from certikmeans.bounds.cluster.initial_point import (
 )
 from certikmeans.bounds.cluster.lbfgs import maximize
 from certikmeans.bounds.cluster.pricing import Pricer, symmetry_classes
-from certikmeans.bounds.cluster.step_rule import FIRST_STEP, BundleStatus, LogSumExpModel
+from certikmeans.bounds.cluster.step_rule import (
+    SMOOTHED_ASCENT_PARAMS,
+    BundleStatus,
+    LogSumExpModel,
+)
 from certikmeans.bounds.ryan_foster import Pair, fractional_pairs
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
@@ -369,7 +373,7 @@ def strong_branching_pair(
     if len(pairs) < 2:
         return pairs[0] if pairs else None
     temperature = TEMPERATURE * cost / problem.n_clusters
-    first_step = STEP_SCALE * FIRST_STEP * cost / np.sqrt(len(position))
+    first_step = STEP_SCALE * SMOOTHED_ASCENT_PARAMS.first_step * cost / np.sqrt(len(position))
     members = np.stack([column.members for column in model.columns]).astype(bool)
 
     def maximize_model(remaining: NDArray[np.bool_], start: Vector) -> tuple[Vector, float]:

@@ -1,4 +1,4 @@
-"""Where the multipliers live: a box around the incumbent, shared variables for large data."""
+"""Box of the multipliers around an incumbent, with shared variables for large data."""
 
 from __future__ import annotations
 
@@ -12,35 +12,52 @@ from certikmeans.kernels.kd_cells import assign_cells, median_cells, median_spli
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import iter_row_blocks
 
-# From this many groups on, free groups that are close together share one variable.
-SHARED_VARIABLES_MIN_GROUPS = 20_000
-N_CELLS = 20_000
-# Medians are those of a sample where there are more groups than so many in every cell.
-SAMPLES_PER_CELL = 16
-# Stands for "no limit" on the multiplier of a group whose other clusters are all blocked,
-# in units of the incumbent's cost: the level is never higher than that cost.
-UNLIMITED_FACTOR = 4.0
-# Where in its range every multiplier starts. At 0 all groups are worth nothing to their own
-# cluster, and a small move of the centre leaves all of them undecided in the pricing; inside,
-# most are clearly in or out (5,000 points in 6 axes: 2,800 boxes; from 0, open after 590,000).
-INITIAL_FRACTION = 0.2
+
+@final
+@dataclass(frozen=True, slots=True)
+class DualBoxParams:
+    """Settings of the box."""
+
+    # From this many groups on, free groups that are close together share one variable.
+    shared_variables_min_groups: int = 20_000
+    n_cells: int = 20_000  # of groups with a common variable, about
+    samples_per_cell: int = 16  # with more groups per cell, medians are those of a sample
+    # Stands for "no limit" on the multiplier of a group whose other clusters are all blocked,
+    # in units of the incumbent's cost: the level never exceeds that cost.
+    unlimited_factor: float = 4.0
+    # Initial position of every multiplier in its range. At 0 the value of every group in its own
+    # cluster is 0, and a small move of the centre leaves all of them undecided in the pricing;
+    # inside, most are decided (5,000 points in 6 dimensions: 2,800 boxes; from 0, open after
+    # 590,000).
+    initial_fraction: float = 0.2
+
+    def __post_init__(self) -> None:
+        if self.n_cells < 1 or self.samples_per_cell < 1:
+            raise ValueError("n_cells and samples_per_cell have to be positive")
+        if not 0.0 <= self.initial_fraction <= 1.0:
+            raise ValueError("initial_fraction has to be in [0, 1]")
+
+
+DEFAULT_PARAMS = DualBoxParams()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class DualBox:
-    """Variables ``t`` in [0, high]; group s has the multiplier ``low_s + unit_s t[variable_s]``.
+    """Box of the dual variables and their map to multipliers.
 
-    ``low_s`` is what s costs in its incumbent cluster, ``low_s + unit_s high`` in the cheapest
-    other that holds no group it must be apart from: complementary slackness with an optimal
-    incumbent leaves no other values. Any values give a valid bound.
+    Variables are ``t`` in [0, high]; group s has the multiplier
+    ``low_s + coefficient_s t[variable_s]``. ``low_s`` is the cost of s in its incumbent cluster,
+    ``low_s + coefficient_s high`` that in the cheapest other cluster without a cannot-link
+    neighbour of s: complementary slackness with an optimal incumbent leaves no other values. Any
+    values give a valid bound.
     """
 
     low: NDArray[np.float64]  # (n_groups,)
     coefficient: NDArray[np.float64]  # (n_groups,)
     variable: NDArray[np.int64]  # (n_groups,)
     high: NDArray[np.float64]  # (n_variables,)
-    scale: NDArray[np.float64]  # (n_variables,): root of the variance in the metric
+    scale: NDArray[np.float64]  # (n_variables,): of the variables in the metric of the bundle
     start: NDArray[np.float64]  # (n_variables,)
 
     def multipliers(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -49,7 +66,7 @@ class DualBox:
         return lam
 
     def gather(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Derivative by ``t`` of ``sum_s values_s lam_s``."""
+        """Gradient in ``t`` of ``sum_s values_s lam_s``."""
         return np.bincount(
             self.variable, values * self.coefficient, minlength=len(self.high)
         ).astype(np.float64)
@@ -57,9 +74,9 @@ class DualBox:
     def gather_sparse(
         self, members: NDArray[np.int64]
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Derivative by ``t`` of the sum of the members' ``lam``: variables and values."""
+        """Gradient in ``t`` of the sum of the members' ``lam``: variables and values."""
         variables, coefficients = self.variable[members], self.coefficient[members]
-        if len(self.high) == len(self.low):  # one each
+        if len(self.high) == len(self.low):  # one variable per group
             return variables.astype(np.int32), coefficients
         n_variables = len(self.high)
         touched = np.flatnonzero(np.bincount(variables, minlength=n_variables))
@@ -70,7 +87,7 @@ class DualBox:
 def cluster_means(
     reduced: ReducedProblem, labels: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Means of the clusters that are not empty, and labels renumbered to them."""
+    """Means of the non-empty clusters, and labels renumbered accordingly."""
     used, compact = np.unique(labels, return_inverse=True)
     sums, masses = reduced.cluster_sums(labels)
     return sums[used] / masses[used, None], compact
@@ -82,26 +99,31 @@ def make_dual_box(
     centers: NDArray[np.float64] | None = None,
     start: NDArray[np.float64] | None = None,
     widening: float = 0.0,
+    params: DualBoxParams = DEFAULT_PARAMS,
 ) -> DualBox:
     """Build the box of an incumbent.
 
-    Free groups of one cluster in one small cell share a variable when there are many: their
-    multipliers move together from the one end of their ranges to the other.
+    With many groups, free groups of one cluster in one small cell share a variable: their
+    multipliers move together from one end of their ranges to the other.
 
     Parameters
     ----------
-    centers : ndarray of shape (n_clusters, n_axes), optional
-        Where the clusters of ``labels`` are; by default at their means.
+    reduced : ReducedProblem
+    labels : ndarray of shape (n_groups,)
+        The incumbent.
+    centers : ndarray of shape (n_clusters, n_dims), optional
+        Centres of the clusters; by default their means.
     start : ndarray of shape (n_groups,), optional
-        Multipliers to start from; the box is widened to hold them.
-    wider : float
-        How far the box goes on beyond both ends of every range, in units of the range.
+        Initial multipliers; the box is extended to contain them.
+    widening : float
+        Extension of every range beyond both of its ends, in units of its width.
+    params : DualBoxParams
     """
     if centers is None:
         centers, labels = cluster_means(reduced, labels)
     own, other = _cost_ranges(reduced, centers, labels)
-    limit = UNLIMITED_FACTOR * (float(own.sum()) + reduced.offset)
-    low = np.minimum(own, other)  # the other one where a group would rather move
+    limit = params.unlimited_factor * (float(own.sum()) + reduced.offset)
+    low = np.minimum(own, other)  # labels need not be optimal
     width = np.abs(np.subtract(other, own, out=other), out=other)
     width[np.isinf(width)] = limit
     unlimited = width >= limit
@@ -110,9 +132,9 @@ def make_dual_box(
         more = np.where(unlimited, 0.0, widening * width)
         low, width = low - more, width + 2.0 * more
     n, n_linked = reduced.n_groups, reduced.graph.n_linked
-    if n >= SHARED_VARIABLES_MIN_GROUPS and n > n_linked:
+    if n >= params.shared_variables_min_groups and n > n_linked:
         variable = np.arange(n)
-        cells = cells_of(reduced.points[n_linked:], labels[n_linked:], N_CELLS)
+        cells = cells_of(reduced.points[n_linked:], labels[n_linked:], params)
         np.add(cells, n_linked, out=variable[n_linked:])
         high = np.concatenate([width[:n_linked], np.ones(int(cells.max()) + 1)])
         coefficient = width.copy()
@@ -123,10 +145,10 @@ def make_dual_box(
     inverse_metric = np.bincount(
         variable, coefficient * coefficient / reduced.weights, minlength=len(high)
     )
-    inverse_metric[inverse_metric <= 0.0] = np.inf  # all its groups are tied: nothing to move
+    inverse_metric[inverse_metric <= 0.0] = np.inf  # all ranges are empty: a constant
     scale = 1.0 / np.sqrt(inverse_metric)
     if start is None:
-        first = (INITIAL_FRACTION + widening) / (1.0 + 2.0 * widening) * high
+        first = (params.initial_fraction + widening) / (1.0 + 2.0 * widening) * high
         first[variable[unlimited]] = 0.0
         return DualBox(low, coefficient, variable, high, scale, first)
     down, up = np.zeros(len(high)), np.zeros(len(high))
@@ -142,7 +164,7 @@ def make_dual_box(
 def _cost_ranges(
     reduced: ReducedProblem, means: NDArray[np.float64], labels: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Cost of every group in its own cluster, and in the cheapest other that is not blocked."""
+    """Cost of every group in its cluster, and in the cheapest other without a cannot-link."""
     n, n_used = reduced.n_groups, len(means)
     graph = reduced.graph
     blocked = np.zeros((graph.n_linked, n_used), dtype=bool)
@@ -163,18 +185,18 @@ def _cost_ranges(
 
 
 def cells_of(
-    points: NDArray[np.float64], labels: NDArray[np.int64], n_cells: int
+    points: NDArray[np.float64], labels: NDArray[np.int64], params: DualBoxParams = DEFAULT_PARAMS
 ) -> NDArray[np.int64]:
-    """Split every cluster at medians of its widest axis until about ``n_cells`` are left."""
+    """Split every cluster at medians along its widest axis into about ``n_cells`` cells in all."""
     cells = np.empty(len(points), dtype=np.int64)
-    step = max(1, len(points) // (SAMPLES_PER_CELL * n_cells))
-    most = max(1, len(points) // n_cells // step)
+    step = max(1, len(points) // (params.samples_per_cell * params.n_cells))
+    max_size = max(1, len(points) // params.n_cells // step)
     count = 0
     for k in range(int(labels.max()) + 1):
         rows = np.flatnonzero(labels == k)
         if step == 1:
-            count += median_cells(points, rows, most, count, cells)
+            count += median_cells(points, rows, max_size, count, cells)
         else:
-            splits = median_splits(points, rows[::step], most)
+            splits = median_splits(points, rows[::step], max_size)
             count += assign_cells(points, rows, splits, count, cells)
     return cells

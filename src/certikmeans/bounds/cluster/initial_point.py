@@ -24,43 +24,55 @@ from certikmeans.stop import StopSignal
 if TYPE_CHECKING:
     from certikmeans.bounds.cluster.driver import RootProgress
 
-# Columns handed on to the parts of a part: the heaviest ones.
-MAX_WARM_START_COLUMNS = 40
-MIN_WEIGHT = 1e-6
-# With many clusters their means alone, so many for each cluster.
-WARM_START_CENTERS_PER_CLUSTER = 100
-
 Vector = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class InitialPointParams:
+    """Settings of initial points, targets and warm starts."""
+
+    max_lloyd_steps: int = 12
+    presolve_margin: float = 0.01  # of the gap, reserved for rounding in postsolve
+    level_offset: float = 0.75  # of the level of the cuts beyond the target, in units of the gap
+    max_warm_start_columns: int = 40  # passed to child nodes, by descending weight
+    warm_start_centers_per_cluster: int = 100  # with many clusters, means instead of columns
+    min_weight: float = 1e-6  # of a column of the fractional solution
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.presolve_margin < 1.0 or self.max_lloyd_steps < 1:
+            raise ValueError("presolve_margin has to be in [0, 1), max_lloyd_steps positive")
+
+
+DEFAULT_PARAMS = InitialPointParams()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BundleStart:
-    """What a bundle begins with.
+    """Initial cuts of a bundle.
 
-    ``incumbent`` has the clusters of a labelling in the part, by the number of their family; ``columns``
-    are clusters found before, and ``column_centers`` are centres of more of them, of which the groups are
-    forgotten.
+    ``incumbent`` has the clusters of a labelling of the domain with the index of their symmetry
+    class; ``columns`` are clusters of earlier pricings, and ``column_centers`` are centres of
+    further ones, without their members.
     """
 
     incumbent: Sequence[tuple[int, Column]]
     columns: Sequence[Column] = ()
     column_centers: Sequence[Vector] = ()
     in_node: bool = False
-    multipliers_proven: bool = (
-        False  # ascents from known clusters were all that exact pricing could find
-    )
-    target_reachable: bool = True  # the goal may be in reach
+    multipliers_proven: bool = False  # ascents from known columns found all improving columns
+    target_reachable: bool = True  # False if multipliers in the box cannot reach the target
 
 
 def columns_of(reduced: ReducedProblem, labels: NDArray[np.int64]) -> list[Column]:
-    """One column per cluster of the labels, worth nothing where multipliers are costs."""
+    """One column per non-empty cluster of the labels."""
     used = np.flatnonzero(np.bincount(labels))
     return [column_of(reduced, labels == k) for k in used]
 
 
 def column_of(reduced: ReducedProblem, members: NDArray[Any]) -> Column:
-    """Column of a set that is not empty."""
+    """Column of a non-empty set."""
     rows = np.flatnonzero(members)
     weights, points = reduced.weights[rows], reduced.points[rows]
     mass = float(weights.sum())
@@ -72,34 +84,41 @@ def column_of(reduced: ReducedProblem, members: NDArray[Any]) -> Column:
     return Column.of(mean, members, mass, cost, 0.0)
 
 
-def heaviest_columns(columns: Sequence[Column], weights: Vector) -> tuple[Column, ...]:
-    """Columns to hand on."""
-    order = np.argsort(-weights, kind="stable")[:MAX_WARM_START_COLUMNS]
+def heaviest_columns(
+    columns: Sequence[Column], weights: Vector, params: InitialPointParams = DEFAULT_PARAMS
+) -> tuple[Column, ...]:
+    """Columns of a warm start."""
+    order = np.argsort(-weights, kind="stable")[: params.max_warm_start_columns]
     return tuple(columns[int(i)] for i in order)
 
 
 def heaviest_centers(
-    columns: Sequence[Column], weights: Vector, reduced: ReducedProblem
+    columns: Sequence[Column],
+    weights: Vector,
+    reduced: ReducedProblem,
+    params: InitialPointParams = DEFAULT_PARAMS,
 ) -> NDArray[np.float64]:
-    """Means of columns to hand on: what they hold is found again there."""
-    order = np.argsort(-weights, kind="stable")[
-        : WARM_START_CENTERS_PER_CLUSTER * reduced.n_clusters
-    ]
+    """Means of the columns of a warm start; pricing finds their members again."""
+    count = params.warm_start_centers_per_cluster * reduced.n_clusters
+    order = np.argsort(-weights, kind="stable")[:count]
     chosen = [columns[int(i)].center for i in order if weights[i] > 0.0]
     return np.array(chosen).reshape(len(chosen), reduced.n_dims)
 
 
 def improvement_columns(model: CutModel, incumbent: Sequence[Column]) -> list[Column]:
-    """The incumbent's own clusters, then what is known, in the order of weight in the mixture."""
+    """Clusters of the incumbent, then known columns by descending weight."""
     order = np.argsort(-model.weights, kind="stable")
     return [*incumbent, *(model.columns[int(i)] for i in order)]
 
 
 def fractional_solution_of(
-    columns: Sequence[Column], weights: Vector, clusters_of: Callable[[int], tuple[int, ...]]
+    columns: Sequence[Column],
+    weights: Vector,
+    clusters_of: Callable[[int], tuple[int, ...]],
+    params: InitialPointParams = DEFAULT_PARAMS,
 ) -> FractionalSolution | None:
-    """The relaxation's own solution: columns in proportion to the weights that cap the model."""
-    chosen = np.flatnonzero(weights > MIN_WEIGHT)
+    """Fractional solution of the relaxation: columns with their weights."""
+    chosen = np.flatnonzero(weights > params.min_weight)
     if len(chosen) == 0:
         return None
     return FractionalSolution(
@@ -115,7 +134,7 @@ def rounded_fractional_solution(
     sym_classes: Sequence[SymmetryClass],
     centers: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], ...]:
-    """Centres of the heaviest columns of every family."""
+    """Centres of the heaviest columns of every symmetry class."""
     if fractional is None:
         return ()
     rounded = centers.copy()
@@ -129,29 +148,18 @@ def rounded_fractional_solution(
     return (rounded,)
 
 
-# Where to look for multipliers: a labelling of a part, its centres in their boxes.
-
-MAX_LLOYD_STEPS = 12
-# Of the gap asked for, this much is left to rounding on the way back through presolve.
-PRESOLVE_MARGIN = 0.01
-# How far beyond the bound asked for the cuts are asked to be, in units of the gap asked for.
-LEVEL_OFFSET = 0.75
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterWarmStart:
     """Multipliers and columns to start from, in a node or at the root.
 
-    ``progress`` is set where the computation at the root was stopped; another one continues there.
+    ``progress`` is the state of a computation at the root that was stopped, to be continued.
     """
 
     multipliers: Vector  # (n_groups,)
     columns: tuple[Column, ...]
-    centers: NDArray[np.float64]  # (n_clusters, n_axes)
-    column_centers: NDArray[np.float64] | None = (
-        None  # (m, n_axes): means of more, to be found again there
-    )
+    centers: NDArray[np.float64]  # (n_clusters, n_dims)
+    column_centers: NDArray[np.float64] | None = None  # (m, n_dims): means of further columns
     proven: bool = False  # exact pricing at the multipliers found no column that ascents do not
     progress: RootProgress | None = None
 
@@ -159,7 +167,7 @@ class ClusterWarmStart:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class InitialPoint:
-    """Around which labelling the multipliers are sought, and what is known already."""
+    """Labelling that defines the dual box, target, and data of a warm start."""
 
     labels: NDArray[np.int64]
     centers: NDArray[np.float64]  # one per cluster, each in its box
@@ -170,7 +178,7 @@ class InitialPoint:
     column_centers: NDArray[np.float64] | None = None
 
     def with_warm_start(self, warm_start: ClusterWarmStart | None) -> InitialPoint:
-        """Return the same point with multipliers and columns of a warm start."""
+        """The same with multipliers and columns of a warm start, if there is one."""
         if warm_start is None:
             return self
         return dataclasses.replace(
@@ -182,21 +190,26 @@ class InitialPoint:
 
 
 def root_initial_point(
-    reduced: ReducedProblem, labels: NDArray[np.int64], gap: float, cutoff: float
+    reduced: ReducedProblem,
+    labels: NDArray[np.int64],
+    gap: float,
+    cutoff: float,
+    params: InitialPointParams = DEFAULT_PARAMS,
 ) -> InitialPoint:
-    """Return the incumbent, with the cutoff as target, or the incumbent's own if that is lower.
+    """Initial point at the incumbent; the target is the cutoff, or the incumbent's if lower.
 
-    The incumbent's own target is its cost less the gap: it is lower than the cutoff where the
+    The incumbent's own target is its cost minus the gap: it is lower than the cutoff if the
     incumbent was improved since the cutoff was set.
     """
     cost = sum(column.cost for column in columns_of(reduced, labels))
     abs_gap = gap * (cost + reduced.offset)
-    if cost <= abs_gap * (1.0 - PRESOLVE_MARGIN):
+    if cost <= abs_gap * (1.0 - params.presolve_margin):
         target = Target(0.0, 0.0, abs_gap)
     else:
         abs_gap = max(abs_gap, 1e-12 * cost)
-        bound = min(cost - (1.0 - PRESOLVE_MARGIN) * abs_gap, cutoff + PRESOLVE_MARGIN * abs_gap)
-        level = min(cost - (1.0 - LEVEL_OFFSET) * abs_gap, cutoff + LEVEL_OFFSET * abs_gap)
+        margin, offset = params.presolve_margin * abs_gap, params.level_offset * abs_gap
+        bound = min(cost - (1.0 - params.presolve_margin) * abs_gap, cutoff + margin)
+        level = min(cost - (1.0 - params.level_offset) * abs_gap, cutoff + offset)
         target = Target(bound=bound, level=level, abs_gap=abs_gap)
     return InitialPoint(labels, sorted_means(reduced, labels), target, cost)
 
@@ -208,21 +221,23 @@ def node_initial_point(
     bound: tuple[float, float],
     stop: StopSignal,
     warm_start: ClusterWarmStart | None,
+    params: InitialPointParams = DEFAULT_PARAMS,
 ) -> InitialPoint:
-    """A labelling of the part near that of the larger part; ``bound`` is the cutoff, and a gap."""
+    """Initial point in a node, near that of its parent; ``bound`` is the cutoff and a gap."""
     cutoff, gap = bound
     initial_centers = farthest_first(reduced, domain) if warm_start is None else warm_start.centers
-    labels, centers = boxed_lloyd(reduced, assigner, domain, initial_centers, stop)
+    labels, centers = boxed_lloyd(reduced, assigner, domain, initial_centers, stop, params)
     cost = cost_at_centers(reduced, labels, centers)
     if not np.isfinite(cutoff):
         cutoff = cost
     abs_gap = max(gap * (cutoff + reduced.offset), 1e-12 * max(cutoff, cost), 1e-300)
-    target = Target(bound=cutoff, level=cutoff + LEVEL_OFFSET * abs_gap, abs_gap=abs_gap)
+    level = cutoff + params.level_offset * abs_gap
+    target = Target(bound=cutoff, level=level, abs_gap=abs_gap)
     return InitialPoint(labels, centers, target, cost).with_warm_start(warm_start)
 
 
 def sorted_means(reduced: ReducedProblem, labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Means in the order of axis 0; an empty cluster sits on the last of the others."""
+    """Means ordered by their first coordinate; empty clusters repeat the last mean."""
     sums, masses = reduced.cluster_sums(labels)
     means = sums[masses > 0.0] / masses[masses > 0.0, None]
     means = means[np.argsort(means[:, 0], kind="stable")]
@@ -230,7 +245,7 @@ def sorted_means(reduced: ReducedProblem, labels: NDArray[np.int64]) -> NDArray[
 
 
 def farthest_first(reduced: ReducedProblem, domain: Domain) -> NDArray[np.float64]:
-    """Centres far apart, each inside its box: for a start from nothing."""
+    """Centres by farthest-first traversal, each in its box."""
     centers = 0.5 * (domain.lower + domain.upper)
     nearest = np.full(reduced.n_groups, np.inf)
     for k in range(reduced.n_clusters):
@@ -250,11 +265,12 @@ def boxed_lloyd(
     domain: Domain,
     centers: NDArray[np.float64],
     stop: StopSignal,
+    params: InitialPointParams = DEFAULT_PARAMS,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Lloyd with the centres kept in their boxes: a good labelling of the part, or nearly."""
+    """Lloyd's algorithm with centres clipped to their boxes; returns labels and centres."""
     centers = np.clip(centers, domain.lower, domain.upper)
     labels = np.full(reduced.n_groups, -1, dtype=np.int64)
-    for _ in range(MAX_LLOYD_STEPS):
+    for _ in range(params.max_lloyd_steps):
         if domain.allowed is None:
             step = assigner.step(centers, labels, stop=stop)
             masses, sums, changed = step.masses, step.sums, step.changed
@@ -276,6 +292,6 @@ def boxed_lloyd(
 def cost_at_centers(
     reduced: ReducedProblem, labels: NDArray[np.int64], centers: NDArray[np.float64]
 ) -> float:
-    """Cost of the labels about the centres."""
+    """Cost of the labels at given centres."""
     away = reduced.points - centers[labels]
     return float(reduced.weights @ np.einsum("ij,ij->i", away, away))

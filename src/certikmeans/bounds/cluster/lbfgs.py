@@ -1,7 +1,7 @@
 """Limited-memory BFGS for smooth concave functions.
 
-Written out instead of calling SciPy: the stopping criterion is tested between two evaluations (one may
-take a tenth of a second), and SciPy takes twice as long for thirty steps at a time.
+Implemented here instead of calling SciPy: the stopping criterion is tested between two evaluations
+(one may take a tenth of a second), and SciPy takes twice as long for thirty steps at a time.
 """
 
 from __future__ import annotations
@@ -19,39 +19,59 @@ from certikmeans.stop import StopSignal
 Vector = NDArray[np.float64]
 Function = Callable[[Vector], tuple[float, Vector]]
 
-MEMORY = 10
-# A step has to gain this part of what the slope promises, and to leave no more than that of it.
-ARMIJO, CURVATURE = 1e-4, 0.9
-MAX_TRIALS = 12
-# A pair of changes with less curvature than this, relative to their lengths, is not remembered.
-MIN_CURVATURE = 1e-10
+
+@final
+@dataclass(frozen=True, slots=True)
+class LbfgsParams:
+    """Settings of the method."""
+
+    memory: int = 10  # pairs of step and change of gradient
+    armijo: float = 1e-4  # sufficient increase, relative to the directional derivative
+    curvature: float = 0.9  # largest directional derivative after a step, relative to before
+    max_trials: int = 12  # evaluations of one line search
+    min_curvature: float = 1e-10  # of a pair that is stored, relative to the lengths
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.armijo < self.curvature < 1.0:
+            raise ValueError("0 < armijo < curvature < 1 is required")
+        if self.memory < 1 or self.max_trials < 1:
+            raise ValueError("memory and max_trials have to be positive")
+
+
+DEFAULT_PARAMS = LbfgsParams()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LbfgsResult:
-    """The highest point reached."""
+    """Last iterate, the best one."""
 
     point: Vector
     value: float
-    gain: float  # since the start
+    gain: float  # over the value at the start
 
 
 def maximize(
-    function: Function, start: Vector, first_step: float, steps: int, stop: StopSignal
+    function: Function,
+    start: Vector,
+    first_step: float,
+    steps: int,
+    stop: StopSignal,
+    params: LbfgsParams = DEFAULT_PARAMS,
 ) -> LbfgsResult:
-    """Take at most ``steps`` steps up, the first one of about the length ``first_step``.
+    """Maximize a function by at most ``steps`` steps.
 
     Parameters
     ----------
     function : callable
-        Returns value and slope; concave, or nearly.
+        Returns value and gradient; concave, or nearly.
     start : ndarray of shape (n,)
     first_step : float
-        > 0.
+        Length of the first trial step, > 0.
     steps : int
     stop : StopSignal
-        Where it comes first, the point reached by then is returned.
+        Ends the iteration early; the last iterate is returned.
+    params : LbfgsParams
 
     Examples
     --------
@@ -60,7 +80,7 @@ def maximize(
     >>> round(found.value, 9) + 0.0, round(found.gain, 9)
     (0.0, 25.0)
     """
-    memory: deque[tuple[Vector, Vector]] = deque(maxlen=MEMORY)
+    memory: deque[tuple[Vector, Vector]] = deque(maxlen=params.memory)
     point = start
     value, gradient = function(point)
     initial_value = value
@@ -69,15 +89,16 @@ def maximize(
         directional_derivative = float(gradient @ direction)
         if directional_derivative <= 0.0 or stop.reason() is not None:
             break
-        found = _line_search(function, point, value, direction, directional_derivative, stop)
+        found = _line_search(
+            function, point, value, direction, directional_derivative, stop, params
+        )
         if found is None:
             break
         size, new_value, new_gradient = found
         step, gradient_change = size * direction, gradient - new_gradient
         curvature = float(step @ gradient_change)
-        if curvature > MIN_CURVATURE * np.sqrt(
-            float(step @ step) * float(gradient_change @ gradient_change)
-        ):
+        lengths = float(step @ step) * float(gradient_change @ gradient_change)
+        if curvature > params.min_curvature * np.sqrt(lengths):
             memory.append((step, gradient_change))
         point, value, gradient = point + step, new_value, new_gradient
     return LbfgsResult(point, value, value - initial_value)
@@ -90,19 +111,23 @@ def _line_search(
     direction: Vector,
     directional_derivative: float,
     stop: StopSignal,
+    params: LbfgsParams,
 ) -> tuple[float, float, Vector] | None:
-    """Length of a step that gains enough, with value and slope there; None: nothing is gained."""
+    """Step size that satisfies the Wolfe conditions, or at least increases the value.
+
+    Returns the size, with value and gradient there, or None if no trial increased the value.
+    """
     size, shortest, longest = 1.0, 0.0, np.inf
     found = None
-    for _ in range(MAX_TRIALS):
+    for _ in range(params.max_trials):
         if stop.reason() is not None:
             break
         new_value, gradient = function(point + size * direction)
-        if new_value < value + ARMIJO * size * directional_derivative:
+        if new_value < value + params.armijo * size * directional_derivative:
             longest = size
         else:
             found = size, new_value, gradient
-            if float(gradient @ direction) <= CURVATURE * directional_derivative:
+            if float(gradient @ direction) <= params.curvature * directional_derivative:
                 break
             shortest = size
         size = 2.0 * size if np.isinf(longest) else 0.5 * (shortest + longest)
@@ -110,7 +135,7 @@ def _line_search(
 
 
 def _direction(gradient: Vector, memory: deque[tuple[Vector, Vector]], first_step: float) -> Vector:
-    """Newton's direction, as far as the changes of the last steps tell it."""
+    """Quasi-Newton direction by the two-loop recursion."""
     if not memory:
         length = float(np.sqrt(gradient @ gradient))
         return gradient * (first_step / length) if length > 0.0 else gradient

@@ -1,4 +1,4 @@
-"""How far rounding can move the cluster bound, and by how much it is therefore lowered.
+"""Rounding errors of pricing and of the Lagrangian bound.
 
 Write ``u`` for the unit roundoff, ``EPS = 2 u``, ``n`` and ``d`` for the numbers of groups and
 axes, ``Y`` for the largest norm in the box that holds all points, and
@@ -7,13 +7,13 @@ axes, ``Y`` for the largest norm in the box that holds all points, and
 
 **One box.** Its upper bound is the maximum of ``c + 2 b.y - A |y|^2``, sums over groups with
 shares in [0, 1]. Decisions about groups rest on intervals rounded outward: they are exact.
-What is left:
+The remaining errors:
 
 * a chord is evaluated with rounded slope and constant, and falls below the exact one by at
   most ``2 EPS (|l| + |u|)``; ``|l|`` and ``|u|`` of a group are at most its own part of M plus
   those of its children in the forest, so these sum to at most ``8 EPS M``;
 * ``lam - w |x|^2`` errs by ``(d + 3) EPS`` of its part of M: together ``(d + 3) EPS M``;
-* a group enters the sums of a box once on the way from the root, with at most two terms
+* a group enters the sums of a box once on the path from the root, with at most two terms
   (value and chord constant) in ``c``. The terms and their evaluation at ``y`` are at most
   ``3 M`` in absolute value, and a sum of ``2 n`` of them followed by ``d + 16`` operations errs
   by at most ``(2 n + d + 16) u`` of that.
@@ -25,8 +25,8 @@ The total is below ``(3 n + 2.5 d + 35) EPS M``; `pricing_error` returns ``4 (n 
 `mean_rounding_error` returns ``8 (n + 16) EPS X`` per axis.
 
 **The bound.** ``sum lam`` is rounded once (`exact_sum`), then a product and a difference:
-`sum_upper_bound`, `lagrangian_lower_bound`. Underflow plays no part: `Problem` keeps squares far above
-the smallest normal number.
+`sum_upper_bound`, `lagrangian_lower_bound`. Underflow cannot occur: `Problem` keeps squares far
+above the smallest normal number.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from certikmeans.rounding import EPS
 def pricing_error(
     points: NDArray[np.float64], weights: NDArray[np.float64], lam: NDArray[np.float64]
 ) -> float:
-    """At least the rounding error of the upper bound of any box."""
+    """Upper bound on the rounding error of the upper bound of any box."""
     n, d = points.shape
     farthest = math.sqrt(float(np.sum(_largest(points) ** 2)))
     magnitude = 0.0
@@ -55,7 +55,7 @@ def pricing_error(
 
 
 def mean_rounding_error(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """At least the rounding error of a weighted mean, per axis."""
+    """Upper bound on the rounding error of a weighted mean, per axis."""
     error: NDArray[np.float64] = 8.0 * (len(points) + 16) * EPS * _largest(points)
     return error
 
@@ -66,20 +66,18 @@ def _largest(points: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.maximum(-low, high)
 
 
-def sum_upper_bound(spent: float, count: int, sigma_above: float) -> float:
-    """At least ``spent + count sigma``, given at least ``sigma >= 0``."""
-    return (spent + count * sigma_above) * (1.0 + 4.0 * EPS)
+def sum_upper_bound(total: float, count: int, sigma: float) -> float:
+    """Upper bound on ``total + count sigma``, given an upper bound ``sigma >= 0``."""
+    return (total + count * sigma) * (1.0 + 4.0 * EPS)
 
 
-def lagrangian_lower_bound(lam: NDArray[np.float64], spent_above: float) -> float:
-    """At most ``sum lam - sum_k sigma_k``, given at least the sum of the sigmas.
+def lagrangian_lower_bound(lam: NDArray[np.float64], sigma_sum: float) -> float:
+    """Lower bound on ``sum lam - sum_k sigma_k``, given an upper bound on the second sum.
 
     >>> lagrangian_lower_bound(np.array([1.0, 2.0]), 1.0) <= 2.0
     True
     """
     total = exact_sum(lam)
-    # Of more groups than there are in a block the total errs by far less than EPS^1.5 of sizes.
-    rounding_margin = EPS * (
-        2.0 * (abs(total) + abs(spent_above)) + 1e-6 * float(np.abs(lam).sum())
-    )
-    return (total - spent_above) - rounding_margin
+    # With more groups than a block holds, the total errs by far less than EPS^1.5 of the sizes.
+    rounding_margin = EPS * (2.0 * (abs(total) + abs(sigma_sum)) + 1e-6 * float(np.abs(lam).sum()))
+    return (total - sigma_sum) - rounding_margin

@@ -1,14 +1,14 @@
-"""The nearest point of a box that satisfies a few linear inequalities, or that there is none.
+"""Projection on the intersection of a box with a few half-spaces, or a proof that it is empty.
 
     min 1/2 |t - r|^2   subject to   R t >= c,   low <= t <= high        (R: few rows)
 
 is solved through its dual, which has one variable ``mu >= 0`` per row: ``t = clip(r + R' mu)``.
-The dual is concave and piecewise quadratic. Each step maximises its local quadratic, made
-strictly concave by a term that fades as the solution nears, over ``mu >= 0`` exactly (a small
-non-negative least squares problem), and is shortened until the dual has risen.
+The dual is concave and piecewise quadratic. Each Newton step maximizes its local quadratic, with
+a damping term that vanishes towards the solution, over ``mu >= 0`` exactly (a small non-negative
+least squares problem), and is shortened until the dual has increased.
 
-Feasibility is decided by the inequalities themselves: for any ``mu >= 0`` the largest value of
-``mu.(R t - c)`` over the box is a sum of maxima, and where it is negative no ``t`` exists.
+Infeasibility is proven by the inequalities themselves: for any ``mu >= 0`` the largest value of
+``mu.(R t - c)`` over the box is a sum of maxima, and if it is negative no feasible ``t`` exists.
 """
 
 from __future__ import annotations
@@ -23,24 +23,41 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-NEWTON_STEPS = 40
-# Damping, in units of the rows' mean square: at the start, and at the end.
-DAMPING, MIN_DAMPING = 1e-2, 1e-9
-ARMIJO = 1e-4
-MIN_STEP = 1e-9
-MAX_PIVOTING_ORDER = 16  # variables that numpy is good enough for
-PIVOT_TOL = 1e-13
-MAX_BLOCK_EXCHANGES = 3  # of many variables at once that need not help
+
+@final
+@dataclass(frozen=True, slots=True)
+class ProjectionParams:
+    """Settings of the dual Newton method."""
+
+    newton_steps: int = 40
+    # Damping, in units of the mean square of the rows: at the start, and at the end.
+    damping: float = 1e-2
+    min_damping: float = 1e-9
+    armijo: float = 1e-4  # sufficient increase, relative to the directional derivative
+    step_reduction: float = 0.3  # factor of the line search
+    min_step: float = 1e-9
+    max_pivoting_order: int = 16  # with more variables, non-negative least squares of SciPy
+    pivot_tol: float = 1e-13  # relative to the linear term
+    max_block_exchanges: int = 3  # exchanges of many variables at once without progress
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.step_reduction < 1.0 or self.min_step <= 0.0:
+            raise ValueError("step_reduction has to be in (0, 1), min_step positive")
+        if self.min_damping <= 0.0:
+            raise ValueError("min_damping has to be positive: rows may be linearly dependent")
+
+
+DEFAULT_PARAMS = ProjectionParams()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Projection:
-    """A projection, or a proof that there is none.
+    """A projection, or a proof of infeasibility.
 
-    ``excess`` is, for the row weights in ``mu`` scaled to sum 1, the largest value of
-    ``mu.(R t - c)`` over the box: negative means infeasible, and all of ``c`` must come down
-    by at least that much. A caller that knows more about its rows may measure it otherwise.
+    ``excess`` is, for ``mu`` scaled to sum 1, the largest value of ``mu.(R t - c)`` over the box:
+    negative means infeasible, and all of ``c`` have to decrease by at least that much. Callers
+    with more structure in their rows may replace this measure.
     """
 
     point: Vector
@@ -63,19 +80,21 @@ def project(
     high: Vector,
     tolerance: float,
     excess_of: Callable[[Vector], float] | None = None,
+    params: ProjectionParams = DEFAULT_PARAMS,
 ) -> Projection:
     """Project ``reference`` on ``rows @ t >= rhs`` within ``[low, high]``.
 
     Parameters
     ----------
     rows : ndarray of shape (p, n)
-    needed : ndarray of shape (p,)
+    rhs : ndarray of shape (p,)
     reference, low, high : ndarray of shape (n,)
         All finite.
     tolerance : float
-        Violation of a row that is accepted, > 0.
+        Accepted violation of a row, > 0.
     excess_of : callable, optional
-        Replaces the measure of infeasibility: negative for weights that prove it.
+        Replaces the measure of infeasibility of ``mu``: negative if it proves infeasibility.
+    params : ProjectionParams
 
     Examples
     --------
@@ -91,15 +110,15 @@ def project(
     first = _residual(current)
     excess = np.inf
     steps = 0
-    while steps < NEWTON_STEPS:
+    while steps < params.newton_steps:
         residual = _residual(current)
         if residual <= tolerance:
             break
         steps += 1
         fading = min((residual / first) ** 2, 0.4**steps)
-        damping = square * max(MIN_DAMPING, DAMPING * fading)
-        step = _newton_step(rows, current, low, high, damping)
-        next_point = _line_search(dual, current, step)
+        damping = square * max(params.min_damping, params.damping * fading)
+        step = _newton_step(rows, current, low, high, damping, params)
+        next_point = _line_search(dual, current, step, params)
         if next_point is None:
             break
         current = next_point
@@ -116,7 +135,7 @@ class _DualPoint:
     mu: Vector
     unclipped: Vector
     point: Vector
-    dual_gradient: Vector  # needed - rows @ point: the slope of the dual
+    dual_gradient: Vector  # rhs - rows @ point
     value: float
 
 
@@ -153,17 +172,22 @@ class _Dual:
 
 
 def _residual(position: _DualPoint) -> float:
-    """Distance from the maximum: the largest slope that ``mu >= 0`` does not excuse."""
+    """Violation of the optimality conditions of the dual over ``mu >= 0``."""
     slope = position.dual_gradient
     return float(np.where(position.mu > 0.0, np.abs(slope), np.maximum(slope, 0.0)).max())
 
 
 def _newton_step(
-    rows: Matrix, position: _DualPoint, low: Vector, high: Vector, damping: float
+    rows: Matrix,
+    position: _DualPoint,
+    low: Vector,
+    high: Vector,
+    damping: float,
+    params: ProjectionParams,
 ) -> Vector:
-    """Maximise slope and curvature over ``mu + step >= 0``.
+    """Maximize the quadratic model of the dual over ``mu + step >= 0``.
 
-    Variables on a bound count as free: at the start all of them are, and want to move.
+    Variables on a bound count as free: at the start many are on a bound and will leave it.
     """
     mu, slope = position.mu, position.dual_gradient
     moving = (mu > 0.0) | (slope > 0.0)
@@ -172,19 +196,18 @@ def _newton_step(
     curvature = (active * free) @ active.T
     curvature[np.diag_indices_from(curvature)] += damping
     step = np.zeros(len(mu))
-    step[moving] = (
-        _nonneg_quadratic_min(curvature, slope[moving] + curvature @ mu[moving]) - mu[moving]
-    )
+    linear = slope[moving] + curvature @ mu[moving]
+    step[moving] = _nonneg_quadratic_min(curvature, linear, params) - mu[moving]
     return step
 
 
-def _nonneg_quadratic_min(matrix: Matrix, linear: Vector) -> Vector:
-    """The least of ``1/2 x' matrix x - linear' x`` over ``x >= 0``; the matrix is positive."""
-    if len(linear) <= MAX_PIVOTING_ORDER:
-        found = _block_pivoting(matrix, linear)
+def _nonneg_quadratic_min(matrix: Matrix, linear: Vector, params: ProjectionParams) -> Vector:
+    """Minimizer of ``1/2 x' matrix x - linear' x`` over ``x >= 0``, matrix positive definite."""
+    if len(linear) <= params.max_pivoting_order:
+        found = _block_pivoting(matrix, linear, params)
         if found is not None:
             return found
-    # Loaded where it is needed: that takes longer than a small run.
+    # Imported late: loading takes longer than a small run.
     from scipy.linalg import cho_factor, solve_triangular
     from scipy.optimize import nnls
 
@@ -193,16 +216,18 @@ def _nonneg_quadratic_min(matrix: Matrix, linear: Vector) -> Vector:
     return np.asarray(nnls(factor.T, transformed, maxiter=10 * len(linear) + 30)[0])
 
 
-def _block_pivoting(matrix: Matrix, linear: Vector) -> Vector | None:
-    """The same by exchanging all variables that are on the wrong side at once.
+def _block_pivoting(
+    matrix: Matrix, linear: Vector, params: ProjectionParams = DEFAULT_PARAMS
+) -> Vector | None:
+    """The same minimizer by block principal pivoting (Júdice and Pires 1994).
 
-    Where that does not bring their number down, one at a time (Júdice and Pires 1994): few
-    systems are solved, and none twice. None where rounding keeps it from ending.
+    All infeasible variables are exchanged at once; if that does not reduce their number, one at a
+    time. None if rounding errors keep the method from terminating.
     """
-    np.linalg.cholesky(matrix)  # raises where the matrix is not positive
-    pivot_tol = PIVOT_TOL * float(np.abs(linear).max(initial=0.0))
+    np.linalg.cholesky(matrix)  # raises if the matrix is not positive definite
+    pivot_tol = params.pivot_tol * float(np.abs(linear).max(initial=0.0))
     free = linear > 0.0
-    fewest, block_exchanges_left = len(linear) + 1, MAX_BLOCK_EXCHANGES
+    fewest, block_exchanges_left = len(linear) + 1, params.max_block_exchanges
     for _ in range(3 * len(linear) + 10):
         rows = np.flatnonzero(free)
         x = np.zeros(len(linear))
@@ -211,7 +236,7 @@ def _block_pivoting(matrix: Matrix, linear: Vector) -> Vector | None:
         if len(wrong) == 0:
             return x
         if len(wrong) < fewest:
-            fewest, block_exchanges_left = len(wrong), MAX_BLOCK_EXCHANGES
+            fewest, block_exchanges_left = len(wrong), params.max_block_exchanges
         elif block_exchanges_left > 0:
             block_exchanges_left -= 1
         else:
@@ -220,13 +245,15 @@ def _block_pivoting(matrix: Matrix, linear: Vector) -> Vector | None:
     return None
 
 
-def _line_search(dual: _Dual, current: _DualPoint, step: Vector) -> _DualPoint | None:
-    """Shorten the step until the dual has risen enough; None when rounding hides any rise."""
+def _line_search(
+    dual: _Dual, current: _DualPoint, step: Vector, params: ProjectionParams
+) -> _DualPoint | None:
+    """Backtracking line search; None if no step increases the dual beyond rounding."""
     directional_derivative = float(current.dual_gradient @ step)
     size = 1.0
-    while size > MIN_STEP and directional_derivative > 0.0:
+    while size > params.min_step and directional_derivative > 0.0:
         trial = dual.at(np.maximum(current.mu + size * step, 0.0))
-        if trial.value >= current.value + ARMIJO * size * directional_derivative:
+        if trial.value >= current.value + params.armijo * size * directional_derivative:
             return trial
-        size *= 0.3
+        size *= params.step_reduction
     return None

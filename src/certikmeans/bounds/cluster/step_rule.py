@@ -1,4 +1,8 @@
-"""Step rules of the bundle: targets, the rule interface, level projection, smoothed ascent."""
+"""Step rules of the bundle: how the multipliers move from one round to the next.
+
+`LevelStep` projects on a level set of the model of few cuts, `SmoothedAscent` maximizes a smoothed
+model of many cuts.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from certikmeans.stop import StopSignal
 
 @dataclass(slots=True)
 class BundleStats:
-    """What the bundle did and where its time went."""
+    """Counts and times of a bundle."""
 
     rounds: int = 0
     exact_pricings: int = 0
@@ -30,23 +34,21 @@ class BundleStats:
 @final
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What to reach, in units of the reduced cost."""
+    """Target of a bundle, in units of the reduced cost."""
 
-    bound: float  # the bound asked for
-    level: float  # what the cuts are asked for: a little more
-    abs_gap: float  # the gap asked for: goal is about the incumbent's cost minus this
+    bound: float  # lower bound to prove
+    level: float  # value of the model to aim at, slightly larger
+    abs_gap: float  # unit of tolerances: the incumbent's cost minus the bound, about
 
 
 class BundleStatus(StrEnum):
     """Why a bundle ended."""
 
-    PROVEN = "the goal is proven"
-    UNREACHABLE = "no multipliers in the incumbent's box reach the goal"
-    EXHAUSTED = "the bound is as high as it gets"
-    STOPPED = "time is up"
+    PROVEN = "the target is proven"
+    UNREACHABLE = "no multipliers in the incumbent's box reach the target"
+    EXHAUSTED = "converged or stalled below the target"
+    STOPPED = "stopped"
 
-
-# Where the multipliers go next: what every way of moving them promises to the bundle.
 
 Vector = NDArray[np.float64]
 
@@ -54,131 +56,150 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True)
 class PricingBudget:
-    """What the ascents of a round may be."""
+    """Limits on the heuristic pricing of a round."""
 
     new_cuts: int
-    column_starts: int  # from the clusters that are worth most
-    sampled_starts: int  # from some of the groups
-    max_work: float  # coordinates that all of them may touch, about
-    boxes_per_start: float  # before an exact pricing: one start per so many boxes of the last one,
-    max_starts: int  # but no more than so many
+    column_starts: int  # ascents from the known columns of largest value
+    sampled_starts: int  # ascents from random groups
+    max_work: float  # evaluations of a coordinate in all ascents, about
+    # Ascents before an exact pricing: one per this many boxes of the last exact pricing, at most
+    # ``max_starts``.
+    boxes_per_start: float
+    max_starts: int
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Iterate:
-    """Where the bundle stands when it asks to be moved."""
+    """State of the bundle before a step, in variables of the dual box."""
 
-    current: Vector  # variables of the space
-    best: Vector  # the best so far, by the model
-    value: float  # of the model at the best
+    current: Vector
+    best: Vector  # by the value of the model
+    value: float  # of the model at ``best``
 
 
 class StepRule(ABC):
-    """Moves multipliers to where the cuts known so far promise more. Concrete ones are final.
+    """Moves the multipliers to where the model is larger. Concrete classes are final.
 
-    ``upper_bound`` is the most that the model can give, as far as it is known: infinite at first.
-    Nothing that is proven rests on it; it says when to look for a better labelling, or to split.
+    ``upper_bound`` is an estimate of the maximum of the model, infinite at first. No proof depends
+    on it; it decides when to improve the incumbent, or to branch.
     """
 
-    stays_in_box: ClassVar[bool]  # whether multipliers keep to the ranges of the labelling
-    # A best position this close to the ceiling is as high as it gets: in units of the gap asked
-    # for, and as a part of what will be missing where the goal is out of reach: a split gains more.
+    stays_in_box: ClassVar[bool]  # whether multipliers stay in the dual box
+    # The bundle has converged if the best value is this close to the upper bound: in units of the
+    # gap, and relative to the distance of the upper bound from an unreachable target, where
+    # branching gains more.
     convergence_tol: ClassVar[float]
     relative_convergence_tol: ClassVar[float]
     upper_bound: float
 
     @abstractmethod
     def pricing_budget(self) -> PricingBudget:
-        """How hard the next ascents may try."""
+        """Limits on the next heuristic pricing."""
 
     @abstractmethod
     def min_column_value(self, known: float, total: float, target: Target) -> float:
-        """What a cluster has to be worth to become a cut.
+        """Smallest value of a column that becomes a cut.
 
-        ``known`` is the largest known worth in its family, ``total`` the sum of all multipliers.
+        ``known`` is the largest value of a known column of its symmetry class, ``total`` the sum
+        of all multipliers.
         """
 
     @abstractmethod
     def observe_pricing(self, excess: float, added: int) -> None:
-        """Take note of the last ascents: the largest worth beyond what was known, and new cuts."""
+        """Record the last pricing: largest value beyond that of known columns, and new cuts."""
 
     @abstractmethod
     def observe_step(self, closer: bool) -> None:
-        """Take note of whether the last move led to the best position so far."""
+        """Record whether the last step led to the best position so far."""
 
     @abstractmethod
-    def next_position(self, at: Iterate, target: Target, stop: StopSignal) -> Vector:
+    def next_position(self, iterate: Iterate, target: Target, stop: StopSignal) -> Vector:
         """Return the next position."""
 
 
-# Moving with few cuts: project the best position on "every cut reaches the level".
+@final
+@dataclass(frozen=True, slots=True)
+class LevelStepParams:
+    """Settings of level steps."""
 
-# What a round may take. A few cuts per round converge as well, and cost less.
-PRICING_BUDGET = PricingBudget(
-    new_cuts=12,
-    column_starts=8,
-    sampled_starts=24,
-    max_work=2e7,
-    boxes_per_start=200.0,
-    max_starts=400,
-)
-# Level: this far from the best position so far to the goal; less after a round that led nowhere,
-# more after one that did; and less than that towards what the cuts allow, if that is lower.
-MAX_LEVEL_FRACTION, MIN_LEVEL_FRACTION, LEVEL_DECREASE, LEVEL_INCREASE = 1.0, 0.5, 0.8, 1.1
-BOUND_FRACTION = 0.6
+    # A few cuts per round converge as well as many, and cost less.
+    pricing_budget: PricingBudget = PricingBudget(
+        new_cuts=12,
+        column_starts=8,
+        sampled_starts=24,
+        max_work=2e7,
+        boxes_per_start=200.0,
+        max_starts=400,
+    )
+    # The level, as a fraction of the way from the best value to the target: decreased after a step
+    # without improvement, increased after one with.
+    max_level_fraction: float = 1.0
+    min_level_fraction: float = 0.5
+    level_decrease: float = 0.8
+    level_increase: float = 1.1
+    bound_fraction: float = 0.6  # of the way to the upper bound, if that is below the target
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.min_level_fraction <= self.max_level_fraction <= 1.0:
+            raise ValueError("0 < min_level_fraction <= max_level_fraction <= 1 is required")
+        if not 0.0 < self.level_decrease <= 1.0 <= self.level_increase:
+            raise ValueError("level_decrease has to be in (0, 1], level_increase at least 1")
 
 
 @final
 class LevelStep(StepRule):
-    """The level is the goal itself, not a step towards it, while it can be reached.
+    """Projects the best position on the set where all cuts reach a level.
 
-    A projection that is infeasible proves that no multipliers in the box reach the level.
+    The level is the target itself as long as it can be reached. An infeasible projection proves
+    that no multipliers in the box reach the level.
     """
 
     stays_in_box: ClassVar[bool] = True
     convergence_tol: ClassVar[float] = 0.1
     relative_convergence_tol: ClassVar[float] = 0.25
 
-    def __init__(self, model: CutModel) -> None:
+    def __init__(self, model: CutModel, params: LevelStepParams | None = None) -> None:
+        self._params = params or LevelStepParams()
         self.upper_bound = np.inf
         self._model = model
         self._counts = model.cuts.counts
         self._level = np.inf
-        self._level_fraction = MAX_LEVEL_FRACTION
+        self._level_fraction = self._params.max_level_fraction
 
     def pricing_budget(self) -> PricingBudget:
-        """Always the same."""
-        return PRICING_BUDGET
+        """Constant limits."""
+        return self._params.pricing_budget
 
     def min_column_value(self, known: float, total: float, target: Target) -> float:
-        """What the level leaves to a cluster; with several families, what is known already."""
+        """Value at which the model falls below the level; with several classes, the known value."""
         if len(self._counts) > 1:
             return known
         return float((total - min(self._level, target.level)) / self._counts[0])
 
     def observe_pricing(self, excess: float, added: int) -> None:
-        """Nothing: the projection sees the cuts."""
+        """Do nothing: the projection uses the cuts themselves."""
 
     def observe_step(self, closer: bool) -> None:
-        """Reach farther after a success."""
+        """Raise the level after an improvement, lower it otherwise."""
+        params, fraction = self._params, self._level_fraction
         if closer:
-            self._level_fraction = min(LEVEL_INCREASE * self._level_fraction, MAX_LEVEL_FRACTION)
+            self._level_fraction = min(params.level_increase * fraction, params.max_level_fraction)
         else:
-            self._level_fraction = max(LEVEL_DECREASE * self._level_fraction, MIN_LEVEL_FRACTION)
+            self._level_fraction = max(params.level_decrease * fraction, params.min_level_fraction)
 
-    def next_position(self, at: Iterate, target: Target, stop: StopSignal) -> Vector:
-        """Project on the level; lower it when the cuts themselves say that it is too high."""
-        least, best = self.convergence_tol * target.abs_gap, at.value
+    def next_position(self, iterate: Iterate, target: Target, stop: StopSignal) -> Vector:
+        """Project on the level; lower it while the projection is infeasible."""
+        least, best = self.convergence_tol * target.abs_gap, iterate.value
         while True:
             self._level = best + self._level_fraction * (target.level - best)
             if self.upper_bound < target.level:
-                level_fraction = min(self._level_fraction, BOUND_FRACTION)
+                level_fraction = min(self._level_fraction, self._params.bound_fraction)
                 self._level = min(
                     self._level, best + level_fraction * max(self.upper_bound - best, least)
                 )
             tolerance = 0.1 * max(min(target.abs_gap, self._level - best), 0.1 * least)
-            projected = self._model.project(at.best, self._level, tolerance)
+            projected = self._model.project(iterate.best, self._level, tolerance)
             if not projected.infeasible(self._level):
                 break
             self.upper_bound = min(self.upper_bound, projected.upper_bound)
@@ -188,70 +209,92 @@ class LevelStep(StepRule):
         return projected.position
 
 
-# Moving with many cuts: climb a smooth function just below the model, and sharpen it.
-#
-# With many clusters, hundreds to thousands of cuts are active at the best multipliers, and a
-# projection on them takes longer than everything else. Here the largest worth of a family is
-# replaced by a smooth one, ``tau log(1 + sum over its cuts of exp(column_values / tau))``, which lies above
-# it by at most ``tau log(number of cuts)``. What is left is smooth and concave in the multipliers;
-# one look at it costs two products with the sparse rows of the cuts, and thirty steps of a
-# quasi-Newton method bring it close to its top. Then ascents of the pricing look for clusters that
-# are worth more than the model knows, and ``tau`` comes down where the model was found right and the
-# climb has settled. The weights of the cuts in the soft maximum are a mixture of clusters: the
-# relaxation's own solution, in the limit.
-#
-# There is no box here. Where the relaxation has a gap, its best multipliers lie outside the ranges
-# that complementary slackness leaves around a labelling (5,000 overlapping points in 20 clusters:
-# 0.20 % inside, 0.18 % without), and the smooth climb does not run away as cutting planes would. The
-# labelling's own clusters are always among the cuts: they keep the model below its cost.
+@final
+@dataclass(frozen=True, slots=True)
+class SmoothedAscentParams:
+    """Settings of smoothed ascents."""
 
-ASCENT_STEPS = 30  # between two rounds of ascents
-FIRST_STEP = 0.05  # as a part of the cost, spread evenly over all groups
-# Softness, as a part of a cluster's share of the cost: at the start; where groups are so many that
-# few ascents are affordable, and rounds have to count; and where a start is known.
-INITIAL_TEMPERATURE, INITIAL_TEMPERATURE_LARGE, INITIAL_TEMPERATURE_NODE = 3e-3, 7e-4, 1e-4
-# It comes down by these factors: where the ascents found hardly more than the model knew, and
-# where they found some, in units of the softness. Where they found much, or the last climb gained
-# more than a part of it, the softness stays; where they found very much, it was too sharp for what
-# is known, and goes up again.
-ACCURATE, NEARLY_ACCURATE, INACCURATE = 1.0, 4.0, 20.0
-COOLING, SLOW_COOLING, REHEATING = 0.7, 0.85, 1.5
-GAIN_TOL = 0.2
-# At the end it is worth this part of the gap asked for, all cuts together.
-FINAL_TEMPERATURE = 0.05
-# Clusters worth less than the best by more than so many times the softness have no weight to
-# speak of.
-VALUE_WINDOW = 3.0
-# A cut with less than this part of the largest weight has none. It is idle if it is also worth
-# less than the best by so much of a cluster's share of the cost: with those that have weight alone,
-# a sharp model forgets what it will need again after the next move.
-MIN_WEIGHT = 1e-3
-IDLE_MARGIN = 1e-3
-# Per cluster: new cuts, and ascents from known clusters and from groups, at most and at least. As
-# many again as the last round found are worth trying. Fewer than these miss clusters: while the
-# model is soft that does no harm, but a sharp one stays wrong for hundreds of rounds.
-MAX_NEW_CUTS, MAX_STARTS, MAX_SAMPLED_STARTS = 10, 30, 20
-MIN_STARTS_WARM, MIN_STARTS_COLD = (5, 2), (15, 10)
-WARM_RATIO = 0.1  # of the softness at the start
-WORK_PER_CLUSTER = 5e6  # coordinates that ascents may touch, for every cluster
-# Before an exact pricing, which takes longer than hundreds of ascents.
-BOXES_PER_START, MAX_STARTS_BEFORE_EXACT = 40.0, 1_000
+    ascent_steps: int = 30  # of L-BFGS per round
+    first_step: float = 0.05  # relative to the cost, spread evenly over all variables
+    # Initial temperature, relative to the mean cost of a cluster: usually; with so many groups
+    # that few ascents are affordable and rounds have to be few; after a warm start.
+    initial_temperature: float = 3e-3
+    initial_temperature_large: float = 7e-4
+    initial_temperature_warm: float = 1e-4
+    # The last pricing found columns of larger value than the model knows; this excess, in units of
+    # the temperature, decides: below ``accurate`` the temperature falls by ``cooling``, below
+    # ``nearly_accurate`` by ``slow_cooling``, above ``inaccurate`` the model was too sharp for the
+    # known columns and the temperature rises by ``reheating``. It stays while the last ascent
+    # gained more than ``gain_tol``, in units of the temperature times the number of clusters.
+    accurate: float = 1.0
+    nearly_accurate: float = 4.0
+    inaccurate: float = 20.0
+    cooling: float = 0.7
+    slow_cooling: float = 0.85
+    reheating: float = 1.5
+    gain_tol: float = 0.2
+    final_temperature: float = 0.05  # smoothing error at the end, relative to the gap
+    value_window: float = 3.0  # columns this far below the best, in temperatures, have no weight
+    # Weights below this fraction of the largest are set to 0. A cut of weight 0 is idle if its
+    # value is below the best by more than the margin, relative to the mean cost of a cluster:
+    # keeping only cuts of positive weight, a sharp model loses cuts needed after the next step.
+    min_weight: float = 1e-3
+    idle_margin: float = 1e-3
+    # Per cluster: new cuts, and ascents from known columns and from groups, at most and at least;
+    # between them, as many as the last round found. While the model is smooth (temperature above
+    # ``warm_ratio`` times the initial one) missed columns do no harm, but a sharp model stays
+    # inaccurate for hundreds of rounds.
+    max_new_cuts: int = 10
+    max_column_starts: int = 30
+    max_sampled_starts: int = 20
+    min_starts_warm: tuple[int, int] = (5, 2)
+    min_starts_cold: tuple[int, int] = (15, 10)
+    warm_ratio: float = 0.1
+    work_per_cluster: float = 5e6  # evaluations of a coordinate in ascents
+    # Before an exact pricing, which takes longer than hundreds of ascents.
+    boxes_per_start: float = 40.0
+    max_starts_before_exact: int = 1_000
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.cooling <= self.slow_cooling <= 1.0 <= self.reheating:
+            raise ValueError("0 < cooling <= slow_cooling <= 1 <= reheating is required")
+        if not self.accurate <= self.nearly_accurate <= self.inaccurate:
+            raise ValueError("accurate <= nearly_accurate <= inaccurate is required")
+
+
+SMOOTHED_ASCENT_PARAMS = SmoothedAscentParams()
 
 
 @final
 class SmoothedAscent(StepRule):
-    """Climbs the soft model from where it is.
+    """Maximizes a smoothed model, without a box, and reduces the smoothing.
+
+    With many clusters, hundreds to thousands of cuts are active at the best multipliers, and a
+    projection on them takes longer than everything else. Here the largest value of a class is
+    replaced by ``tau log(1 + sum over its cuts of exp(value / tau))``, which is larger by at most
+    ``tau log(number of cuts)``. The result is smooth and concave in the multipliers; an evaluation
+    costs two products with the sparse rows of the cuts, and thirty steps of L-BFGS bring it close
+    to its maximum. Then heuristic pricing searches for columns of larger value than the model
+    knows, and the temperature ``tau`` falls if the model was accurate and the ascent has converged.
+    The weights of the cuts in the smoothed maximum are a convex combination of clusters: in the
+    limit, the fractional solution of the relaxation.
+
+    If the relaxation has a gap, its best multipliers lie outside the ranges that complementary
+    slackness leaves around a labelling (5,000 overlapping points in 20 clusters: 0.20 % inside,
+    0.18 % without a box), and the smoothed ascent is stable without a box, unlike cutting planes.
+    The clusters of the labelling are always among the cuts: they keep the model below its cost.
 
     Parameters
     ----------
     model : CutModel
-        What is known. Its weights and who is idle are kept up to date.
+        Its weights and idle cuts are updated by every step.
     cost : float
-        Of the labelling, > 0: units of everything else.
-    ascent : float
-        Coordinates that an ascent touches, about.
-    begun : bool
-        Whether the multipliers are known to be good nearly everywhere, as in a node.
+        Of the labelling, > 0: unit of temperatures and steps.
+    ascent_work : float
+        Evaluations of a coordinate in one ascent of the pricing, about.
+    warm_started : bool
+        Whether the initial multipliers are nearly optimal, as in a node.
+    params : SmoothedAscentParams
     """
 
     stays_in_box: ClassVar[bool] = False
@@ -259,91 +302,101 @@ class SmoothedAscent(StepRule):
     relative_convergence_tol: ClassVar[float] = 0.05
 
     def __init__(
-        self, model: CutModel, cost: float, ascent_work: float, *, warm_started: bool
+        self,
+        model: CutModel,
+        cost: float,
+        ascent_work: float,
+        *,
+        warm_started: bool,
+        params: SmoothedAscentParams = SMOOTHED_ASCENT_PARAMS,
     ) -> None:
+        self._params = params
         self.upper_bound = np.inf
         self._model = model
         self._n_clusters = float(model.cuts.counts.sum())
         self._mean_cluster_cost = cost / self._n_clusters
-        self._first_step = FIRST_STEP * cost / np.sqrt(len(model.cuts.total))
-        expensive = MAX_NEW_CUTS * ascent_work > WORK_PER_CLUSTER
+        self._first_step = params.first_step * cost / np.sqrt(len(model.cuts.total))
+        expensive = params.max_new_cuts * ascent_work > params.work_per_cluster
         self._max_temperature = (
-            INITIAL_TEMPERATURE_LARGE if expensive else INITIAL_TEMPERATURE
+            params.initial_temperature_large if expensive else params.initial_temperature
         ) * self._mean_cluster_cost
         self._temperature = (
-            INITIAL_TEMPERATURE_NODE * self._mean_cluster_cost
+            params.initial_temperature_warm * self._mean_cluster_cost
             if warm_started
             else self._max_temperature
         )
         self._excess = 0.0
-        self._found = MAX_NEW_CUTS * self._n_clusters
+        self._found = params.max_new_cuts * self._n_clusters
         self._gain = np.inf
 
     def pricing_budget(self) -> PricingBudget:
-        """As much as the last round has found, and again."""
-        k, found = self._n_clusters, self._found
-        soft = self._temperature > WARM_RATIO * self._max_temperature
-        columns, sampled = MIN_STARTS_WARM if soft else MIN_STARTS_COLD
+        """Limits in proportion to the columns found by the last pricing."""
+        params, k, found = self._params, self._n_clusters, self._found
+        warm = self._temperature > params.warm_ratio * self._max_temperature
+        columns, sampled = params.min_starts_warm if warm else params.min_starts_cold
         return PricingBudget(
-            new_cuts=int(MAX_NEW_CUTS * k),
-            column_starts=int(min(MAX_STARTS * k, max(columns * k, 2.0 * found))),
-            sampled_starts=int(min(MAX_SAMPLED_STARTS * k, max(sampled * k, found))),
-            max_work=WORK_PER_CLUSTER * k,
-            boxes_per_start=BOXES_PER_START,
-            max_starts=MAX_STARTS_BEFORE_EXACT,
+            new_cuts=int(params.max_new_cuts * k),
+            column_starts=int(min(params.max_column_starts * k, max(columns * k, 2.0 * found))),
+            sampled_starts=int(min(params.max_sampled_starts * k, max(sampled * k, found))),
+            max_work=params.work_per_cluster * k,
+            boxes_per_start=params.boxes_per_start,
+            max_starts=params.max_starts_before_exact,
         )
 
     def min_column_value(self, known: float, total: float, target: Target) -> float:
-        """A little less than the best: all of them have weight."""
-        return known - VALUE_WINDOW * self._temperature
+        """Slightly less than the best value: such columns have weight in the smoothed model."""
+        return known - self._params.value_window * self._temperature
 
     def observe_pricing(self, excess: float, added: int) -> None:
-        """How right the model was."""
+        """Record how accurate the model was."""
         self._excess, self._found = excess, added
 
     def observe_step(self, closer: bool) -> None:
-        """Nothing: the next climb goes on from here, best or not."""
+        """Do nothing: the next ascent starts at the current position."""
 
-    def next_position(self, at: Iterate, target: Target, stop: StopSignal) -> Vector:
-        """Climb for a while."""
+    def next_position(self, iterate: Iterate, target: Target, stop: StopSignal) -> Vector:
+        """Maximize the smoothed model by a limited number of steps."""
+        params = self._params
         self._update_temperature(target)
         self._model.drop_idle()
-        soft = LogSumExpModel(self._model.cuts, self._temperature)
-        start = self._model.scaled(at.current)
-        ascended = maximize(soft.value, start, self._first_step, ASCENT_STEPS, stop)
+        smoothed = LogSumExpModel(self._model.cuts, self._temperature)
+        start = self._model.scaled(iterate.current)
+        ascended = maximize(smoothed.value, start, self._first_step, params.ascent_steps, stop)
         self._gain = ascended.gain
-        cut_weights = soft.cut_weights(ascended.point)
-        weights = np.where(cut_weights >= MIN_WEIGHT * cut_weights.max(), cut_weights, 0.0)
-        below = soft.value_deficits(ascended.point)
-        self._model.set_weights(
-            weights, (weights > 0.0) | (below < IDLE_MARGIN * self._mean_cluster_cost)
-        )
+        cut_weights = smoothed.cut_weights(ascended.point)
+        weights = np.where(cut_weights >= params.min_weight * cut_weights.max(), cut_weights, 0.0)
+        deficits = smoothed.value_deficits(ascended.point)
+        active = (weights > 0.0) | (deficits < params.idle_margin * self._mean_cluster_cost)
+        self._model.set_weights(weights, active)
         if self._ascent_converged():
-            # At its top, the soft model is what the mixture costs less its entropy.
-            self.upper_bound = ascended.value + ascended.gain + soft.entropy(ascended.point)
+            # The maximum of the smoothed model is the cost of the fractional solution minus its
+            # entropy term.
+            self.upper_bound = ascended.value + ascended.gain + smoothed.entropy(ascended.point)
         return self._model.unscaled(ascended.point)
 
     def _ascent_converged(self) -> bool:
-        return self._gain <= GAIN_TOL * self._n_clusters * self._temperature
+        return self._gain <= self._params.gain_tol * self._n_clusters * self._temperature
 
     def _update_temperature(self, target: Target) -> None:
-        """Come down where the model was right and the climb is at its top."""
-        if self._excess > INACCURATE * self._temperature:
-            self._temperature = min(REHEATING * self._temperature, self._max_temperature)
+        """Cool if the model was accurate and the ascent has converged."""
+        params = self._params
+        if self._excess > params.inaccurate * self._temperature:
+            self._temperature = min(params.reheating * self._temperature, self._max_temperature)
             return
         if not self._ascent_converged():
             return
         factor = 1.0
-        if self._excess < NEARLY_ACCURATE * self._temperature:
-            factor = COOLING if self._excess < ACCURATE * self._temperature else SLOW_COOLING
+        if self._excess < params.nearly_accurate * self._temperature:
+            accurate = self._excess < params.accurate * self._temperature
+            factor = params.cooling if accurate else params.slow_cooling
         cuts = np.log(2.0 + len(self._model.columns))
-        least = FINAL_TEMPERATURE * target.abs_gap / (self._n_clusters * cuts)
+        least = params.final_temperature * target.abs_gap / (self._n_clusters * cuts)
         self._temperature = max(factor * self._temperature, min(self._temperature, least))
 
 
 @final
 class LogSumExpModel:
-    """The model with a soft maximum over the cuts of each family, the empty cluster among them.
+    """The model with a log-sum-exp over the cuts of each symmetry class and the empty set.
 
     Examples
     --------
@@ -362,44 +415,45 @@ class LogSumExpModel:
         self._temperature = temperature
 
     def value(self, t: Vector) -> tuple[float, Vector]:
-        """Value and slope."""
+        """Value and gradient."""
         cuts = self._cuts
-        most, logs, cut_weights = self._logsumexp(t)
+        largest, logs, cut_weights = self._logsumexp(t)
         value = cuts.base + float(cuts.total @ t)
-        value -= float(cuts.counts @ (most + self._temperature * logs))
+        value -= float(cuts.counts @ (largest + self._temperature * logs))
         return value, cuts.total - cuts.rows.rmatvec(cut_weights)
 
     def cut_weights(self, t: Vector) -> Vector:
-        """Weights of the cuts: how much of the clusters of its family each stands for."""
+        """Weights of the cuts in the smoothed maxima; at most the count in each class."""
         return self._logsumexp(t)[2]
 
     def value_deficits(self, t: Vector) -> Vector:
-        """How much less than the best of its family every cut is worth."""
+        """Distance of the value of every cut from the largest one of its class."""
         column_values = self._cuts.column_values(t)
         return self._cuts.class_values(t)[self._cuts.sym_class] - column_values
 
     def entropy(self, t: Vector) -> float:
-        """What softness takes off the cost of the mixture."""
+        """Entropy term of the smoothed model."""
         cuts = self._cuts
-        most, logs, cut_weights = self._logsumexp(t)
+        largest, logs, cut_weights = self._logsumexp(t)
         log_weights = (
             logs[cuts.sym_class]
-            - (cuts.column_values(t) - most[cuts.sym_class]) / self._temperature
+            - (cuts.column_values(t) - largest[cuts.sym_class]) / self._temperature
         )
         empty = np.maximum(
             cuts.counts - np.bincount(cuts.sym_class, cut_weights, len(cuts.counts)), 0.0
         )
-        total = float(cut_weights @ log_weights) + float(empty @ (logs + most / self._temperature))
+        total = float(cut_weights @ log_weights) + float(
+            empty @ (logs + largest / self._temperature)
+        )
         return self._temperature * total
 
     def _logsumexp(self, t: Vector) -> tuple[Vector, Vector, Vector]:
-        """Largest worth of each family, log of the sum beyond it, shares of the cuts."""
+        """Largest value of each class, log of the scaled sum of exponentials, cut weights."""
         cuts = self._cuts
         column_values = cuts.column_values(t)
-        most = np.zeros(len(cuts.counts))
-        np.maximum.at(most, cuts.sym_class, column_values)
-        parts = np.exp((column_values - most[cuts.sym_class]) / self._temperature)
-        sums = np.bincount(cuts.sym_class, parts, len(cuts.counts)) + np.exp(
-            -most / self._temperature
-        )
-        return most, np.log(sums), parts * (cuts.counts / sums)[cuts.sym_class]
+        largest = np.zeros(len(cuts.counts))
+        np.maximum.at(largest, cuts.sym_class, column_values)
+        terms = np.exp((column_values - largest[cuts.sym_class]) / self._temperature)
+        sums = np.bincount(cuts.sym_class, terms, len(cuts.counts))
+        sums = sums + np.exp(-largest / self._temperature)
+        return largest, np.log(sums), terms * (cuts.counts / sums)[cuts.sym_class]

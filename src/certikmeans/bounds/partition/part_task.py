@@ -1,4 +1,4 @@
-"""One task: raise the bound of one part. Plain data in and out, so that anybody can run it."""
+"""Bound of one part as a task of plain data, which any process can run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHECK_INTERVAL = 50  # iterations between two safe bounds
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PartSpec:
-    """A part without its points: it names the groups of the whole."""
+    """A part without its points: indices of the groups of the whole problem."""
 
     rows: NDArray[np.int64]
     weights: NDArray[np.float64]
@@ -31,11 +31,11 @@ class PartSpec:
 
     @classmethod
     def of(cls, problem: ReducedProblem, rows: NDArray[np.int64]) -> PartSpec:
-        """Leave out the points."""
+        """Specification of a part."""
         return cls(rows, problem.weights, problem.label_constraints, problem.n_clusters)
 
     def with_points(self, points: NDArray[np.float64]) -> ReducedProblem:
-        """The part, given the points of the whole."""
+        """The part, given the points of the whole problem."""
         own = np.ascontiguousarray(points[self.rows])
         return ReducedProblem(
             own, self.weights, self.label_constraints, self.n_clusters, offset=0.0
@@ -45,82 +45,79 @@ class PartSpec:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PartTask:
-    """What to do for a part."""
+    """Bound of a part to be computed."""
 
     problem: ReducedProblem | PartSpec
-    target: float  # enough
+    target: float  # the task ends once the bound reaches it
     iterations: int
     stop: StopSignal
     start: CompactAdmmState | None = None
-    known: float = 0.0  # proven before
+    known: float = 0.0  # bound proven before
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PartResult:
-    """What was reached; ``proof`` is None if nothing better than before."""
+    """Bound of a part; ``proof`` is None if it is not better than the known one."""
 
     value: float
     proof: CompactMultipliers | None
     start: CompactAdmmState | None
     iterations: int
     seconds: float
-    ended: bool  # more time would not help
+    ended: bool  # the bound cannot be improved
 
 
 def solve_part_spec(points: NDArray[np.float64], task: PartTask) -> PartResult:
-    """The same elsewhere, where the points of the whole are there already."""
+    """Run a task given by a specification, with the points of the whole problem."""
     assert isinstance(task.problem, PartSpec)
     return solve_part(replace(task, problem=task.problem.with_points(points)))
 
 
 def solve_part(task: PartTask) -> PartResult:
-    """Raise the bound of a part; what it returns is proven, however early it ends."""
+    """Compute the bound of a part; the result is proven, also if the task is stopped."""
     started = CLOCK.now()
     problem = task.problem
     assert isinstance(problem, ReducedProblem)
     n = problem.n_groups
-    if problem.n_clusters >= n:  # every group may be its own centre
+    if problem.n_clusters >= n:  # a cluster per group: the cost is 0
         return PartResult(0.0, CompactMultipliers.zeros(n), None, 0, 0.0, ended=True)
     model = SdpModel.of(problem)
     value, proof = task.known, None
     if task.start is None:
         zeros = CompactMultipliers.zeros(n)
-        floor = safe_bound(model, zeros.full())
-        if floor >= value:
-            value, proof = floor, zeros
-        if problem.n_clusters == 1 or model.total <= 0.0:  # that is the cost itself
+        initial = safe_bound(model, zeros.full())
+        if initial >= value:
+            value, proof = initial, zeros
+        if problem.n_clusters == 1 or model.total <= 0.0:  # the bound is exact
             return PartResult(value, proof, None, 0, CLOCK.now() - started, ended=True)
     admm = Admm(model, None if task.start is None else task.start.full())
-    now = None
+    latest = None
     while admm.iterations < task.iterations and value < task.target:
         if task.stop.reason() is not None:
             break
         residual = admm.run(min(CHECK_INTERVAL, task.iterations - admm.iterations), task.stop)
-        now = CompactMultipliers.of(admm.multipliers)
-        found = safe_bound(model, now.full())
+        latest = CompactMultipliers.of(admm.multipliers)
+        found = safe_bound(model, latest.full())
         if found > value:
-            value, proof = found, now
+            value, proof = found, latest
         if not math.isfinite(residual):
             break
-    start = task.start if now is None else CompactAdmmState.of(admm.state)
+    start = task.start if latest is None else CompactAdmmState.of(admm.state)
     return PartResult(value, proof, start, admm.iterations, CLOCK.now() - started, ended=False)
 
 
-# Multipliers of a part in little space, and the flat row that a certificate holds.
-#
-# Any multipliers prove something, so they may be rounded; what is claimed is what the rounded ones
-# prove. Short mantissas make small files.
-
+# Any multipliers give a valid bound, so they may be rounded; the bound claimed is that of the
+# rounded ones. Short mantissas make small files.
 MANTISSA_BITS = 12  # of 23
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CompactMultipliers:
-    """`MatrixMultipliers` as float32: the upper triangle row by row, and the cuts in use.
+    """`MatrixMultipliers` as float32: the upper triangle row by row, and the active cuts.
 
-    All times ``2^exponent``, so that data of any scale fit into float32.
+    Values are scaled by ``2^exponent``, so that data of any scale fit into float32.
     """
 
     n_groups: int
@@ -131,7 +128,7 @@ class CompactMultipliers:
 
     @classmethod
     def of(cls, multipliers: MatrixMultipliers, *, short: bool = True) -> CompactMultipliers:
-        """Round, to short mantissas or to float32 alone."""
+        """Round to short mantissas, or only to float32."""
         n = len(multipliers.entries)
         rounded = round_mantissa if short else _to_float32
         entries = multipliers.entries[np.triu_indices(n)]
@@ -152,7 +149,7 @@ class CompactMultipliers:
         return cls.of(MatrixMultipliers.zeros(n_groups))
 
     def full(self) -> MatrixMultipliers:
-        """Symmetric, in double precision."""
+        """The multipliers in double precision."""
         return MatrixMultipliers(
             from_upper_triangle(self.scaled(self.triangle), self.n_groups),
             self.cuts.astype(np.int64),
@@ -160,14 +157,14 @@ class CompactMultipliers:
         )
 
     def scaled(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
-        """The values that are meant, exactly."""
+        """Values times the scale, exactly."""
         return np.ldexp(values.astype(np.float64), self.exponent)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CompactAdmmState:
-    """Where a part may go on from."""
+    """`AdmmState` as float32."""
 
     multipliers: CompactMultipliers
     z: NDArray[np.float32]  # upper triangle
@@ -175,13 +172,13 @@ class CompactAdmmState:
 
     @classmethod
     def of(cls, start: AdmmState) -> CompactAdmmState:
-        """Keep half of what is symmetric."""
+        """Round to float32 and keep the upper triangle."""
         multipliers = CompactMultipliers.of(start.multipliers, short=False)
         upper = start.z[np.triu_indices(multipliers.n_groups)].astype(np.float32)
         return cls(multipliers, upper, start.penalty)
 
     def full(self) -> AdmmState:
-        """What the solver takes."""
+        """The state in double precision."""
         z = from_upper_triangle(self.z, self.multipliers.n_groups)
         return AdmmState(self.multipliers.full(), z, self.penalty)
 
@@ -205,7 +202,7 @@ def _to_float32(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def from_upper_triangle(triangle: NDArray[Any], n: int) -> Matrix:
-    """The matrix whose upper triangle, row by row, is given."""
+    """Symmetric matrix with the given upper triangle, row by row."""
     matrix = np.zeros((n, n))
     matrix[np.triu_indices(n)] = triangle
     matrix += np.triu(matrix, 1).T

@@ -1,4 +1,20 @@
-"""Parts of a problem: which groups, with which weights, and the pairs among them."""
+"""Parts of a problem: anticlusters of an incumbent, with weights split between parts.
+
+**Anticlusters.** A partition loses, for every part and cluster, the weight of the part's share of
+the cluster times the squared distance between its mean and the cluster's (Huygens), and what the
+part gains by other labels. Both are small if the shares of a cluster have the same weight and the
+same mean: rows are distributed cluster by cluster, then swapped between parts until the sums agree.
+Components of cannot-links that are small relative to a part stay whole: a pair across two parts is
+lost. The bound is valid for any parts.
+
+**Shared groups.** ``cost(S, w) >= sum_t cost(S, w_t)`` if ``sum_t w_t <= w``: the optimal labels
+of S cost ``sum_t cost_t`` with common centres, and no part costs more with centres and labels of
+its own; weight that is left over costs at least 0. So a group may be in several parts. A small
+cluster, or a group far from its centre, would dominate one part and be missing in the others: it is
+in all of them, with an equal share of its weight. Shares are rounded down: the float below
+``w / T``, as computed, is less than the exact quotient, so T of them are at most w in exact
+arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -16,31 +32,60 @@ from certikmeans.random_streams import generator
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class PartParams:
+    """Settings of the partition into parts."""
+
+    max_component_fraction: float = 0.25  # of a part; larger components are split
+    # Limits of the swaps, the first one on candidates times sweeps, rows and axes: about a second.
+    balance_work: float = 1e9
+    max_swap_candidates: int = 30
+    max_swap_sweeps: int = 8
+    # A group is shared by all parts if, in one part, it would be this fraction of its cluster's
+    # weight or of a mean cluster's cost; shared groups fill at most this fraction of a part.
+    share_threshold: float = 0.15
+    max_shared_fraction: float = 0.35
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.max_shared_fraction < 1.0:
+            raise ValueError("max_shared_fraction has to be in [0, 1)")
+        if self.max_swap_candidates < 5 or self.max_swap_sweeps < 1:
+            raise ValueError("max_swap_candidates has to be at least 5, max_swap_sweeps positive")
+
+
+DEFAULT_PARAMS = PartParams()
+
+
+@final
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Some groups of a problem with weights of their own; a problem itself.
+    """Some groups of a problem with their own weights: a problem itself.
 
-    Points stay as they are: a bound does not mind where the origin is. Pairs with a group
-    outside are dropped, which only adds labellings.
+    Points are not translated: the bound does not depend on the origin. Pairs with a group outside
+    the part are dropped, which only adds labellings.
     """
 
     rows: NDArray[np.int64]  # (m,) groups of the whole
     problem: ReducedProblem  # its rows in the order of ``rows``; offset 0
-    upper: float  # cost of the incumbent's labels on the part: its value can be no larger
+    upper: float  # cost of the incumbent's labels on the part: an upper bound on its value
 
 
 def split_into_parts(
-    problem: ReducedProblem, labels: NDArray[np.int64], size: int, seed: int = 0
+    problem: ReducedProblem,
+    labels: NDArray[np.int64],
+    size: int,
+    seed: int = 0,
+    params: PartParams = DEFAULT_PARAMS,
 ) -> tuple[Part, ...]:
-    """Parts of about ``size`` groups; weights of a group add up to at most its own, exactly."""
+    """Parts of about ``size`` groups; the shares of a group sum to at most its weight, exactly."""
     n = problem.n_groups
     if size >= n:
         all_groups = np.arange(n)
         return (make_part(problem, all_groups, problem.weights, labels),)
-    shared = shared_groups(problem, labels, size)
+    shared = shared_groups(problem, labels, size, params)
     common = np.flatnonzero(shared)
     n_parts = max(2, -(-(n - len(common)) // max(1, size - len(common))))
-    part_index = anticlusters(problem, labels, n_parts, shared, seed)
+    part_index = anticlusters(problem, labels, n_parts, shared, seed, params)
     shares = equal_share(problem.weights[common], n_parts)
     parts = []
     for t in range(n_parts):
@@ -58,7 +103,7 @@ def make_part(
     weights: NDArray[np.float64],
     labels: NDArray[np.int64],
 ) -> Part:
-    """The part of ``rows`` with ``weights``, in the order that `CannotLinkGraph` wants."""
+    """The part of ``rows`` with ``weights``, in the order required by `CannotLinkGraph`."""
     position = np.full(problem.n_groups, -1, dtype=np.int64)
     position[rows] = np.arange(len(rows))
     edges = position[problem.graph.edges()]
@@ -75,70 +120,53 @@ def make_part(
     return Part(rows, part_problem, upper)
 
 
-# Parts that are small copies of the whole: anticlusters of an incumbent labelling.
-#
-# What a partition loses is, for every part and cluster, the weight of the part's share times the
-# squared distance of its mean from the cluster's (Huygens), and what the part gains by other
-# labels. Both are small if the shares of a cluster have the same weight and the same mean: rows are
-# dealt out cluster by cluster, then swapped between parts until the sums agree.
-#
-# Components of cannot-links stay whole where they are small beside a part: a pair across two
-# parts is lost. Whatever the parts are, the bound is valid.
-
-# Components above this part of a part are cut up.
-MAX_COMPONENT_FRACTION = 0.25
-# Products of candidates, sweeps, rows and axes; about a second.
-BALANCE_WORK_BUDGET = 1e9
-MAX_SWAP_CANDIDATES = 30
-MAX_SWAP_SWEEPS = 8
-
-
 def anticlusters(
     problem: ReducedProblem,
     labels: NDArray[np.int64],
     n_parts: int,
     shared: NDArray[np.bool_],
     seed: int = 0,
+    params: PartParams = DEFAULT_PARAMS,
 ) -> NDArray[np.int64]:
-    """Return the part of every group, -1 for those that are shared by all.
+    """Part of every group, -1 for shared groups.
 
     Parameters
     ----------
     problem : ReducedProblem
-        Any groups and cannot-links.
+        Groups and cannot-links.
     labels : ndarray of shape (n_groups,)
-        An incumbent; the better it is, the better the parts.
+        The incumbent; the better it is, the better the parts.
     n_parts : int
         At least 1.
     shared : ndarray of bool, shape (n_groups,)
         Groups to leave out.
     seed : int
         The same seed gives the same parts.
+    params : PartParams
     """
     part_index = np.full(problem.n_groups, -1, dtype=np.int64)
     random = generator(seed, "bounds.partition.anticlusters")
     loads = np.zeros((n_parts, problem.n_clusters))
     linked = np.zeros(problem.n_groups, dtype=np.bool_)
-    for members in _component_pieces(problem, shared, n_parts):
+    for members in _component_pieces(problem, shared, n_parts, params):
         linked[members] = True
         part_index[members] = _least_loaded(loads, labels[members])
         np.add.at(loads, (part_index[members], labels[members]), 1.0)
     _distribute_evenly(part_index, np.flatnonzero(~linked & ~shared), labels, loads, random)
     if n_parts > 1:
-        _balance_parts(problem, labels, part_index, ~linked & ~shared, n_parts, seed)
+        _balance_parts(problem, labels, part_index, ~linked & ~shared, n_parts, seed, params)
     return part_index
 
 
 def _component_pieces(
-    problem: ReducedProblem, shared: NDArray[np.bool_], n_parts: int
+    problem: ReducedProblem, shared: NDArray[np.bool_], n_parts: int, params: PartParams
 ) -> list[NDArray[np.int64]]:
-    """Components without their shared groups, large ones cut up; the largest first.
+    """Components without their shared groups, large ones split; the largest first.
 
     Rows of a component are in breadth-first order, so a slice of them has many of its pairs.
     """
-    max_piece = max(
-        2, int(MAX_COMPONENT_FRACTION * (problem.n_groups - int(shared.sum())) / n_parts)
-    )
+    n_own = problem.n_groups - int(shared.sum())
+    max_piece = max(2, int(params.max_component_fraction * n_own / n_parts))
     pieces = []
     starts = problem.graph.starts
     for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
@@ -148,7 +176,7 @@ def _component_pieces(
 
 
 def _least_loaded(loads: NDArray[np.float64], labels: NDArray[np.int64]) -> int:
-    """The part that has least of the clusters concerned, and least of all among equals."""
+    """Part with the fewest groups of these clusters, among equals with the fewest in all."""
     scores = loads[:, labels].sum(axis=1) + 1e-3 * loads.sum(axis=1)
     return int(np.argmin(scores))
 
@@ -160,7 +188,7 @@ def _distribute_evenly(
     loads: NDArray[np.float64],
     random: np.random.Generator,
 ) -> None:
-    """Deal out the rest so that every part has as many rows of every cluster, give or take one."""
+    """Distribute the other rows: parts differ by at most one row of every cluster if possible."""
     n_parts = len(loads)
     order = random.permutation(rows)
     for k in range(loads.shape[1]):
@@ -169,10 +197,10 @@ def _distribute_evenly(
             continue
         quota = (loads[:, k].sum() + len(mine)) / n_parts
         quotas = np.maximum(np.floor(quota - loads[:, k]), 0.0).astype(np.int64)
-        while quotas.sum() > len(mine):  # some parts have more than their level already
+        while quotas.sum() > len(mine):  # some parts exceed their quota already
             quotas[np.argmax(np.where(quotas > 0, quotas + loads[:, k], -1.0))] -= 1
         n_left = len(mine) - int(quotas.sum())
-        # The rest goes where there is least: of the cluster, then of all.
+        # The remainder goes to the parts with the fewest rows: of the cluster, then in all.
         by_load = np.lexsort((loads.sum(axis=1), quotas + loads[:, k]))
         quotas += np.bincount(by_load[np.arange(n_left) % n_parts], minlength=n_parts)
         part_index[mine] = np.repeat(np.arange(n_parts), quotas)
@@ -186,24 +214,32 @@ def _balance_parts(
     movable: NDArray[np.bool_],
     n_parts: int,
     seed: int,
+    params: PartParams,
 ) -> None:
-    swaps_affordable = BALANCE_WORK_BUDGET / (problem.n_groups * problem.n_dims)
-    sweeps = int(np.clip(swaps_affordable / MAX_SWAP_CANDIDATES, 1, MAX_SWAP_SWEEPS))
-    candidates = int(np.clip(swaps_affordable / sweeps, 5, MAX_SWAP_CANDIDATES))
+    """Swap rows between parts until the sums of each cluster agree."""
+    swaps_affordable = params.balance_work / (problem.n_groups * problem.n_dims)
+    max_candidates = params.max_swap_candidates
+    sweeps = int(np.clip(swaps_affordable / max_candidates, 1, params.max_swap_sweeps))
+    candidates = int(np.clip(swaps_affordable / sweeps, 5, max_candidates))
     for k in range(problem.n_clusters):
         members = np.flatnonzero((labels == k) & (part_index >= 0))
         if len(members) < 2:
             continue
         mine = part_index[members]
         balance_sums(
-            _balance_vectors(problem, members), movable[members], n_parts, candidates, sweeps,
-            np.uint64(2 * (seed * 1_000_003 + k) + 1), mine,
-        )  # fmt: skip
+            _balance_vectors(problem, members),
+            movable[members],
+            n_parts,
+            candidates,
+            sweeps,
+            np.uint64(2 * (seed * 1_000_003 + k) + 1),
+            mine,
+        )
         part_index[members] = mine
 
 
 def _balance_vectors(problem: ReducedProblem, members: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Weighted deviations from the cluster's mean, weights, and shares of the cost."""
+    """Weighted deviations from the cluster's mean, weights, and costs, in common units."""
     points, weights = problem.points[members], problem.weights[members]
     mean = np.average(points, axis=0, weights=weights)
     spread = squared_distances(points, mean[None, :])[:, 0]
@@ -216,31 +252,16 @@ def _balance_vectors(problem: ReducedProblem, members: NDArray[np.int64]) -> NDA
     return np.ascontiguousarray(np.column_stack([moments, masses, costs]))
 
 
-# Which groups are in every part, and with what share of their weight.
-#
-# ``cost(S, w) >= sum_t cost(S, w_t)`` whenever ``sum_t w_t <= w``: the labels that are best for S
-# cost ``sum_t cost_t`` with common centres, and no part pays more with centres and labels of its
-# own; weights that are left over cost nothing less than 0. So a group need not be in one part.
-# A small cluster, or a group far from its centre, is too much for one part and missing in the others:
-# it is in all of them, with an equal share.
-#
-# Shares are rounded down: the float below ``w / T``, as computed, is less than the exact quotient,
-# so T of them are at most w in exact arithmetic.
-
-# A group counts as too much for one part if, in it, it were this part of its cluster or caused
-# this part of a cluster's cost; and shared groups fill at most so much of a part.
-SHARE_THRESHOLD = 0.15
-MAX_SHARED_FRACTION = 0.35
-
-
 def shared_groups(
-    problem: ReducedProblem, labels: NDArray[np.int64], size: int
+    problem: ReducedProblem,
+    labels: NDArray[np.int64],
+    size: int,
+    params: PartParams = DEFAULT_PARAMS,
 ) -> NDArray[np.bool_]:
-    """Groups to put into every part, for parts of about ``size`` groups.
+    """Mask of the groups shared by all parts of about ``size`` groups.
 
-    The score of a group is ``w_s / W_cluster + K w_s d_s / cost``, both as they would be in a
-    part, about ``n / size`` times larger: its part of its cluster, and of the cost of a mean
-    cluster.
+    The score of a group is ``w_s / W_cluster + K w_s d_s / cost``, its fraction of the weight of
+    its cluster and of the mean cost of a cluster, times ``n / size``, as they would be in one part.
     """
     n = problem.n_groups
     chosen = np.zeros(n, dtype=np.bool_)
@@ -251,13 +272,13 @@ def shared_groups(
     costs = group_costs(problem, labels)
     total = max(float(costs.sum()), 1e-300)
     score = n / size * (weights / masses[labels] + problem.n_clusters * costs / total)
-    worst = np.argsort(-score, kind="stable")[: int(MAX_SHARED_FRACTION * size)]
-    chosen[worst[score[worst] >= SHARE_THRESHOLD]] = True
+    worst = np.argsort(-score, kind="stable")[: int(params.max_shared_fraction * size)]
+    chosen[worst[score[worst] >= params.share_threshold]] = True
     return chosen
 
 
 def group_costs(problem: ReducedProblem, labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Weighted squared distance of every group from the mean of its cluster."""
+    """Cost of every group about the mean of its cluster."""
     sums, masses = problem.cluster_sums(labels)
     costs = np.empty(problem.n_groups)
     for k in np.unique(labels).tolist():
@@ -269,7 +290,7 @@ def group_costs(problem: ReducedProblem, labels: NDArray[np.int64]) -> NDArray[n
 
 
 def equal_share(weights: NDArray[np.float64], n_parts: int) -> NDArray[np.float64]:
-    """What each of ``n_parts`` parts gets; all together at most the weight, exactly.
+    """Weight of a shared group in each of ``n_parts`` parts; their sum is at most its weight.
 
     >>> float(equal_share(np.array([1.0]), 3)[0]) * 3 <= 1.0
     True

@@ -1,19 +1,20 @@
-"""A first-order solver of the relaxation: alternating projections with multipliers (ADMM).
+"""ADMM for the SDP relaxation.
 
-The relaxation is the meeting of two sets that are easy to project on:
+The feasible set is the intersection of two sets that are easy to project on:
 
 * spectral: ``M v = v``, eigenvalues in [0, 1], trace at most K. With v split off, the projection
   is part of an eigendecomposition and a projection of the eigenvalues on a capped simplex;
 * entrywise: ``M >= 0``, zeros at cannot-links, cuts. Without cuts it is a clipping; with cuts,
-  coordinate ascent on their multipliers, started where the last iteration left them.
+  coordinate ascent on their multipliers, warm-started from the last iteration.
 
-Two blocks, so ADMM converges for every penalty; an iteration costs a few products of a matrix of
-order n with a tall one (`SpectralProjector`). The limit is approached slowly, which does no harm:
-the bound is made safe afterwards.
+With two blocks ADMM converges for every penalty; an iteration costs a few products of a matrix of
+order n with a tall one (`SpectralProjector`). Accuracy is low, but the bound of `dual_bound` is
+valid for any multipliers.
 """
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -34,42 +35,105 @@ from certikmeans.kernels.sdp import clip_entries, project_on_cuts, shift_entries
 from certikmeans.random_streams import generator
 from certikmeans.stop import StopSignal
 
-OVER_RELAXATION = 1.6
-PROJECTION_SWEEPS = 3
-INITIAL_PENALTY = 0.15
-# Penalties change rarely, and less and less, so that convergence is not disturbed.
-PENALTY_INTERVAL = 20
-MAX_RESIDUAL_RATIO = 4.0
-CUT_INTERVAL = 10  # iterations; early cuts are cheap, and the next ones build on them
-CUTS_PER_GROUP = 25  # in one round; with 10, up to a third more iterations
-MIN_VIOLATION = 1e-4
-# Residual below which products are in double precision.
-DOUBLE_PRECISION_RESIDUAL = 1e-4
+
+@final
+@dataclass(frozen=True, slots=True)
+class SpectralProjectorParams:
+    """Settings of the spectral projection."""
+
+    # Below this order, or above this fraction of it, a full decomposition is as fast.
+    min_iterative_order: int = 100
+    max_rank_fraction: float = 0.5
+    # Degree of the Chebyshev filter: in the first steps, while eigenvectors change much, and later.
+    first_steps: int = 8
+    first_degree: int = 6
+    filter_degree: int = 4
+    interval_damping: float = 0.9  # of the estimate of the smallest eigenvalue
+    min_interval_ratio: float = 0.01  # of the filter interval, relative to the largest eigenvalue
+    # Vectors beyond those used, relative and absolute: they sharpen the filter.
+    oversampling: float = 0.3
+    min_oversampling: int = 16
+
+    def __post_init__(self) -> None:
+        if min(self.first_degree, self.filter_degree) < 1:
+            raise ValueError("degrees have to be positive")
+        if not 0.0 < self.interval_damping <= 1.0 or self.min_interval_ratio <= 0.0:
+            raise ValueError("interval_damping has to be in (0, 1], min_interval_ratio positive")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AdmmParams:
+    """Settings of the iteration and of cut separation."""
+
+    over_relaxation: float = 1.6
+    projection_sweeps: int = 3  # of the coordinate ascent on cut multipliers, per iteration
+    initial_penalty: float = 0.15
+    # The penalty is adapted to the ratio of the residuals, rarely, not to disturb convergence.
+    penalty_interval: int = 20
+    max_residual_ratio: float = 4.0
+    penalty_factor: float = 1.6
+    cut_interval: int = 10  # iterations; early cuts are cheap, and later ones build on them
+    cuts_per_group: int = 25  # in one round; with 10, up to a third more iterations
+    min_violation: float = 1e-4
+    double_precision_residual: float = 1e-4  # below it, products are in double precision
+    projector: SpectralProjectorParams = SpectralProjectorParams()
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.over_relaxation < 2.0:
+            raise ValueError("over_relaxation has to be in (0, 2)")
+        if self.initial_penalty <= 0.0 or self.penalty_factor <= 1.0:
+            raise ValueError("initial_penalty has to be positive, penalty_factor above 1")
+        if min(self.penalty_interval, self.cut_interval, self.projection_sweeps) < 1:
+            raise ValueError("intervals and projection_sweeps have to be positive")
+
+
+DEFAULT_PARAMS = AdmmParams()
+
+# What an iteration depends on; everything else follows from the model and the cuts.
+STATE_FIELDS = (
+    "cuts",
+    "entrywise",
+    "iterations",
+    "n_cuts_added",
+    "_cut_multipliers",
+    "_cut_sum",
+    "_dual",
+    "_penalty",
+    "_projector",
+    "_residual",
+)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class AdmmState:
-    """Where to go on from."""
+    """Warm start of the iteration."""
 
     multipliers: MatrixMultipliers
     z: Matrix  # (n, n)
-    penalty: float = INITIAL_PENALTY
+    penalty: float = DEFAULT_PARAMS.initial_penalty
 
 
 @final
 class Admm:
-    """The iterates: ``spectral`` and ``entrywise``, the same matrix in the limit.
+    """ADMM iteration; its spectral and entrywise iterates agree in the limit.
 
     Everything is in units of ``model.total``, and of ``M = D^(1/2) Z D^(1/2)``.
     """
 
-    def __init__(self, model: SdpModel, start: AdmmState | None = None) -> None:
+    def __init__(
+        self,
+        model: SdpModel,
+        start: AdmmState | None = None,
+        params: AdmmParams = DEFAULT_PARAMS,
+    ) -> None:
+        self._params = params
         self._model = model
         self._scale = np.outer(model.sqrt_weights, model.sqrt_weights)
         self._costs = model.costs / self._scale / model.total
-        self._penalty = INITIAL_PENALTY if start is None else start.penalty
-        self._projector = SpectralProjector(model.sqrt_weights, model.n_clusters)
+        self._penalty = params.initial_penalty if start is None else start.penalty
+        self._projector = SpectralProjector(model.sqrt_weights, model.n_clusters, params.projector)
         n = model.n_groups
         self.cuts = NO_CUTS
         self._cut_multipliers: Vector = np.empty(0)
@@ -80,22 +144,26 @@ class Admm:
         self._unclipped = np.empty((n, n))
         self._residual = np.inf
         self.iterations = 0
-        self.n_cuts_added = 0  # cuts, by the last climb
+        self.n_cuts_added = 0  # by the last `run`
         if start is not None:
             self._load_multipliers(start.multipliers)
         self._scale_cuts()
 
     def snapshot(self) -> dict[str, Any]:
-        """What it needs to go on, between two climbs."""
-        return {name: value for name, value in vars(self).items() if name != "_model"}
+        """State to continue from, between two calls of `run`; valid until the next call."""
+        return {name: getattr(self, name) for name in STATE_FIELDS}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go on where another one for the same model was."""
-        vars(self).update(snapshot)
+        """Continue from the snapshot of another instance for the same model."""
+        state = copy.deepcopy(snapshot)  # arrays are updated in place
+        for name in STATE_FIELDS:
+            setattr(self, name, state[name])
+        self._scale_cuts()
+        self._cut_sum = state["_cut_sum"]  # not that of the multipliers, up to rounding
 
     @property
     def multipliers(self) -> MatrixMultipliers:
-        """In units of the cost, for Z."""
+        """Multipliers for Z, in units of the cost."""
         unit = self._penalty * self._model.total
         sums = self._sum_cuts()
         entries = unit * self._scale * (sums + np.triu(sums, 1).T - self._dual)
@@ -105,7 +173,7 @@ class Admm:
 
     @property
     def state(self) -> AdmmState:
-        """Where another run may go on from."""
+        """Warm start of another instance."""
         return AdmmState(self.multipliers, self.z, self._penalty)
 
     @property
@@ -120,11 +188,11 @@ class Admm:
 
     @property
     def rank(self) -> int:
-        """Of the spectral iterate, its part along v not counted."""
+        """Rank of the spectral iterate without its component along v."""
         return self._projector.rank
 
     def iterate(self, iterations: int, stop: StopSignal) -> float:
-        """Iterate, until ``stop`` at most; return the larger of the two relative residuals."""
+        """Iterate, at most until ``stop``; return the larger of the two relative residuals."""
         for _ in range(iterations):
             if stop.reason() is not None:
                 break
@@ -132,24 +200,24 @@ class Admm:
             primal, dual = difference / max(size, 1e-12), change / max(weight, 1e-12)
             self._residual = max(primal, dual)
             self.iterations += 1
-            if self.iterations % PENALTY_INTERVAL == 0:
+            if self.iterations % self._params.penalty_interval == 0:
                 self._rebalance(primal, dual)
         return self._residual
 
     def run(self, iterations: int, stop: StopSignal, *, cuts: bool = True) -> float:
-        """Iterate, with rounds of cuts in between; return the residual of `iterate`."""
+        """Iterate with rounds of cuts in between; return the residual of `iterate`."""
+        params = self._params
         residual, end = self._residual, self.iterations + iterations
         self.n_cuts_added = 0
         while self.iterations < end and stop.reason() is None:
-            residual = self.iterate(min(CUT_INTERVAL, end - self.iterations), stop)
+            residual = self.iterate(min(params.cut_interval, end - self.iterations), stop)
             if cuts and stop.reason() is None:
-                self.n_cuts_added += self.add_cuts(
-                    MIN_VIOLATION, CUTS_PER_GROUP * self._model.n_groups
-                )
+                max_cuts = params.cuts_per_group * self._model.n_groups
+                self.n_cuts_added += self.add_cuts(params.min_violation, max_cuts)
         return residual
 
     def add_cuts(self, min_violation: float, count: int) -> int:
-        """Drop idle cuts, add violated ones; return how many were added."""
+        """Drop inactive cuts and add violated ones; return the number added."""
         used = self._cut_multipliers > 0.0
         before = int(used.sum())
         new_cuts = find_violated_cuts(self.z, min_violation, count)
@@ -164,17 +232,29 @@ class Admm:
         np.subtract(self.entrywise, self._dual, out=target)
         np.multiply(self._costs, 1.0 / self._penalty, out=self._unclipped)
         target -= self._unclipped
-        factor = self._projector.project(target, single=self._residual > DOUBLE_PRECISION_RESIDUAL)
+        single = self._residual > self._params.double_precision_residual
+        factor = self._projector.project(target, single=single)
         np.multiply(self._scale, 1.0 / self._model.mass, out=spectral)
         spectral += factor @ factor.T
         shift_entries(
-            spectral, self.entrywise, self._dual, self._cut_sum, OVER_RELAXATION, self._unclipped
+            spectral,
+            self.entrywise,
+            self._dual,
+            self._cut_sum,
+            self._params.over_relaxation,
+            self._unclipped,
         )
         if len(self.cuts):
             project_on_cuts(
-                self._unclipped.ravel(), self._model.zero_mask.ravel(), self._entry_indices, self._factors,
-                self._steps, self._curvatures, self._cut_multipliers, PROJECTION_SWEEPS,
-            )  # fmt: skip
+                self._unclipped.ravel(),
+                self._model.zero_mask.ravel(),
+                self._entry_indices,
+                self._factors,
+                self._steps,
+                self._curvatures,
+                self._cut_multipliers,
+                self._params.projection_sweeps,
+            )
         squares: Vector = clip_entries(
             spectral,
             self._unclipped,
@@ -186,10 +266,11 @@ class Admm:
         return squares
 
     def _rebalance(self, primal: float, dual: float) -> None:
-        if primal > MAX_RESIDUAL_RATIO * dual:
-            factor = 1.6
-        elif dual > MAX_RESIDUAL_RATIO * primal:
-            factor = 1.0 / 1.6
+        params = self._params
+        if primal > params.max_residual_ratio * dual:
+            factor = params.penalty_factor
+        elif dual > params.max_residual_ratio * primal:
+            factor = 1.0 / params.penalty_factor
         else:
             return
         self._penalty *= factor
@@ -198,7 +279,7 @@ class Admm:
         self._cut_sum /= factor
 
     def _scale_cuts(self) -> None:
-        """Scale the cuts to M; multiplied by the mass, so that factors are near 1 in size."""
+        """Scale the cuts to M, multiplied by the mass, so that factors are of order 1."""
         table = cut_table(self.cuts, self._model.n_groups)
         scales = self._model.mass / self._scale.ravel()[table.entry_indices]
         self._entry_indices = table.entry_indices
@@ -208,7 +289,7 @@ class Admm:
         self._cut_sum = self._sum_cuts()
 
     def _sum_cuts(self) -> Matrix:
-        """What the multipliers of cuts take off, upper triangle."""
+        """Sum of the cut matrices with their multipliers, upper triangle."""
         n = self._model.n_groups
         terms = (self._cut_multipliers[:, None] * self._steps).ravel()
         return (
@@ -224,56 +305,51 @@ class Admm:
         self._dual = sums + np.triu(sums, 1).T - start.entries / self._scale / unit
 
 
-# Projection on the spectral side: only the part of the spectrum that is used.
-#
-# The projection of a matrix keeps the eigenvalues above some level, a tenth of them or fewer, and
-# that level and the vectors change little from one iteration to the next. So the vectors of the
-# last iteration, sharpened by a polynomial that is small on the unwanted rest of the spectrum
-# (Chebyshev) and turned by a Rayleigh-Ritz step, are as good as an eigendecomposition, at the price
-# of a few products with a tall matrix. What is missed is small or found an iteration later. Nothing
-# has to be exact here: bounds are made safe afterwards (`safe.py`), so products are in single
-# precision until the iterates have nearly settled. (All of it by numpy, which lets other threads run
-# meanwhile; scipy's wrappers of the same routines do not.)
-
-# Below this order, or above this part of it, a full decomposition is as fast.
-MIN_ITERATIVE_ORDER = 100
-MAX_RANK_FRACTION = 0.5
-# Of the polynomial: in the first steps, while everything moves, and later.
-FIRST_STEPS = 8
-FIRST_DEGREE, FILTER_DEGREE = 6, 4
-INTERVAL_DAMPING = 0.9
-MIN_INTERVAL_RATIO = 0.01
-# Vectors beyond those used: the border of the wanted part is sharper for them.
-OVERSAMPLING, MIN_OVERSAMPLING = 0.3, 16
 SINGLE: Any = np.float32
 DOUBLE: Any = np.float64
 
 
 @final
 class SpectralProjector:
-    """Projects on ``M v = v``, eigenvalues in [0, 1], trace at most K; remembers its vectors."""
+    """Projects on ``M v = v``, eigenvalues in [0, 1], trace at most K; keeps its eigenvectors.
 
-    def __init__(self, sqrt_weights: Vector, n_clusters: int) -> None:
+    The projection of a matrix keeps the eigenvalues above some threshold, a tenth of them or fewer,
+    and threshold and eigenvectors change little from one iteration to the next. So the vectors of
+    the last iteration, filtered by a Chebyshev polynomial that is small on the rest of the
+    spectrum and rotated by a Rayleigh-Ritz step, replace an eigendecomposition, at the price of a
+    few products with a tall matrix. Components that are missed are small or found an iteration
+    later. Nothing has to be exact here: the bound of `dual_bound` is valid for any multipliers, so
+    products are in single precision until the iterates have nearly converged. (numpy releases the
+    GIL in these routines; SciPy's wrappers of the same routines do not.)
+    """
+
+    def __init__(
+        self,
+        sqrt_weights: Vector,
+        n_clusters: int,
+        params: SpectralProjectorParams = DEFAULT_PARAMS.projector,
+    ) -> None:
+        self._params = params
         self._direction = sqrt_weights / np.linalg.norm(sqrt_weights)
         self._count = n_clusters - 1
         self._rng = generator(0, "bounds.sdp.vectors")
         self._basis: NDArray[Any] | None = None
         self._lowest_vector: NDArray[Any] | None = None
-        self._edges = (-1.0, 0.0)  # of the part of the spectrum that is not used
+        self._edges = (-1.0, 0.0)  # of the unused part of the spectrum
         self._largest = 1.0
         self._steps = 0
         self.rank = 0
 
     def project(self, target: Matrix, *, single: bool) -> NDArray[Any]:
-        """Return the projection, without its part along v, as ``factor`` of ``factor factor^T``."""
+        """Projection without its component along v, as ``factor`` of ``factor factor^T``."""
         n = len(target)
-        if n < MIN_ITERATIVE_ORDER or (
-            self._basis is not None and self._basis.shape[1] > MAX_RANK_FRACTION * n
+        params = self._params
+        small = n < params.min_iterative_order
+        if small or (
+            self._basis is not None and self._basis.shape[1] > params.max_rank_fraction * n
         ):
             self._basis = None
-            return self._full_eigendecomposition(
-                target, DOUBLE if n < MIN_ITERATIVE_ORDER else SINGLE
-            )
+            return self._full_eigendecomposition(target, DOUBLE if small else SINGLE)
         dtype = SINGLE if single else DOUBLE
         if self._basis is None:
             return self._full_eigendecomposition(target, dtype)
@@ -283,7 +359,7 @@ class SpectralProjector:
         return self._truncate(values, vectors)
 
     def _truncate(self, values: Vector, vectors: NDArray[Any]) -> NDArray[Any]:
-        """Values descend."""
+        """Project the eigenvalues, given in descending order, and keep the vectors in use."""
         weights = project_capped_simplex(values, self._count)
         rank = int(np.count_nonzero(weights))
         self.rank = rank
@@ -304,9 +380,11 @@ class SpectralProjector:
         return self._truncate(values[::-1].astype(np.float64), vectors[:, ::-1])
 
     def _resize_basis(self, vectors: NDArray[Any], rank: int) -> NDArray[Any]:
-        """As many as will be wanted: some more than were used."""
+        """Basis of the next projection: somewhat more vectors than the rank."""
         n, given = vectors.shape
-        oversampling = max(MIN_OVERSAMPLING, int((OVERSAMPLING if rank < given else 1.0) * rank))
+        params = self._params
+        fraction = params.oversampling if rank < given else 1.0
+        oversampling = max(params.min_oversampling, int(fraction * rank))
         wanted = min(rank + oversampling, n - 1)
         if wanted <= given:
             return vectors[:, :wanted]
@@ -319,15 +397,17 @@ class SpectralProjector:
     def _rayleigh_ritz(
         self, target: NDArray[Any], basis: NDArray[Any]
     ) -> tuple[Vector, NDArray[Any]]:
+        params = self._params
         v = self._direction.astype(target.dtype)
         low, high = self._interval(target, basis, v)
         # Not too narrow: powers of the ratio to the largest value must not overflow.
         middle = 0.5 * (low + high)
-        half = max(0.5 * (high - low), MIN_INTERVAL_RATIO * max(self._largest, -low))
+        half = max(0.5 * (high - low), params.min_interval_ratio * max(self._largest, -low))
         previous = basis
         current = (self._apply(target, basis, v) - middle * basis) / half
         self._steps += 1
-        for _ in range((FIRST_DEGREE if self._steps <= FIRST_STEPS else FILTER_DEGREE) - 1):
+        early = self._steps <= params.first_steps
+        for _ in range((params.first_degree if early else params.filter_degree) - 1):
             previous, current = (
                 current,
                 (2.0 / half) * (self._apply(target, current, v) - middle * current) - previous,
@@ -342,7 +422,7 @@ class SpectralProjector:
     def _interval(
         self, target: NDArray[Any], basis: NDArray[Any], v: NDArray[Any]
     ) -> tuple[float, float]:
-        """About where the unwanted eigenvalues are; a step of the power method at the low end."""
+        """Estimated range of the unused eigenvalues; one power step at its lower end."""
         low, high = self._edges
         if self._lowest_vector is not None:
             x = self._lowest_vector.astype(target.dtype)
@@ -350,8 +430,9 @@ class SpectralProjector:
             product = self._apply(target, x[:, None], v)[:, 0]
             size = float(x @ x)
             if size > 0.0:
-                # The vector may be stale: an estimate that rises is believed slowly.
-                low = min(float(x @ product) / size, INTERVAL_DAMPING * min(low, 0.0), high)
+                # The vector may be out of date: the estimate increases slowly.
+                damped = self._params.interval_damping * min(low, 0.0)
+                low = min(float(x @ product) / size, damped, high)
                 x = high * x - product
                 self._lowest_vector = x / max(float(np.linalg.norm(x)), 1e-30)
                 self._edges = (low, high)
@@ -365,7 +446,7 @@ class SpectralProjector:
 
 
 def _orthonormal(vectors: NDArray[Any]) -> NDArray[Any]:
-    """An orthonormal basis of the columns, which are nearly orthogonal as a rule."""
+    """Orthonormal basis of columns that usually are nearly orthogonal."""
     vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=0), 1e-30)
     try:
         for _ in range(2):
@@ -387,7 +468,7 @@ def project_capped_simplex(values: Vector, total: int) -> Vector:
     clipped: Vector = np.clip(values, 0.0, 1.0)
     if clipped.sum() <= total:
         return clipped
-    # The sum falls piecewise linearly with the shift; its kinks are at values and values - 1.
+    # The sum decreases piecewise linearly with the shift; kinks are at values and values - 1.
     kinks = np.unique(np.concatenate([values, values - 1.0]))
     low, high = 0, len(kinks) - 1  # at the first kink the sum is too large, at the last it is 0
     while high - low > 1:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
-from certikmeans.bounds.sdp.admm import CUTS_PER_GROUP, MIN_VIOLATION, Admm, AdmmState
+from certikmeans.bounds.sdp.admm import DEFAULT_PARAMS, Admm, AdmmState
 from certikmeans.bounds.sdp.dual_bound import safe_bound
 from certikmeans.bounds.sdp.interior_point import load_clarabel, solve_interior_point
 from certikmeans.bounds.sdp.model import (
@@ -257,8 +257,8 @@ class SdpBound(LowerBound[SdpModel]):
             best = _update_best(model, best, admm_state, ctx, rounds + 1, rounds)
             if best.value >= cutoff or ctx.stop.reason() is not None:
                 break
-            count = CUTS_PER_GROUP * model.n_groups
-            new_cuts = find_violated_cuts(solution.z, MIN_VIOLATION, count)
+            count = DEFAULT_PARAMS.cuts_per_group * model.n_groups
+            new_cuts = find_violated_cuts(solution.z, DEFAULT_PARAMS.min_violation, count)
             before = len(cuts)
             cuts = append_cuts(cuts, np.zeros(before), new_cuts, model.n_groups)[0]
             if len(cuts) == before:

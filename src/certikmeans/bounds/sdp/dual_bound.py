@@ -1,7 +1,7 @@
-"""A bound that holds for any multipliers, however they were found, rounding included.
+"""Lower bound of the SDP relaxation, valid for any multipliers, rounding included.
 
 **The bound.** Take a labelling, ``Z`` and ``M = D^(1/2) Z D^(1/2)`` as in `SdpModel`, and any
-multipliers: ``L`` symmetric, non-negative but on cannot-links, and ``mu >= 0`` for cuts
+multipliers: ``L`` symmetric, non-negative except at cannot-links, and ``mu >= 0`` for cuts
 ``<A_c, Z> <= 0``. With ``S = C - L + sum_c mu_c A_c``,
 
     cost = <C, Z> >= <S, Z>          because  <L, Z> >= 0  and  <A_c, Z> <= 0.
@@ -11,10 +11,10 @@ total weight and N a projection of rank at most ``m = K - 1`` with ``N v = 0``. 
 ``T = D^(-1/2) S D^(-1/2)``, so that ``<S, Z> = <T, M>``; then for any vector y
 
     <S, Z> = sum_st S_st / W  +  <T', N>,      T' = T - y v^T - v y^T,
-    <T', N> >= sum of the m least eigenvalues of T', as far as they are negative.
+    <T', N> >= sum of the m smallest eigenvalues of T', where negative.
 
-The multipliers of ``Z w = 1`` and of the trace are gone: y only serves to take v out of T, and
-the best choice is known in closed form. Status and objective of a solver are never looked at.
+The multipliers of ``Z w = 1`` and of the trace are eliminated: y only removes v from T, and the
+best choice is known in closed form. Status and objective of a solver are not used.
 
 **Rounding.** ``EPS = 2 u``; d, n, and k for the numbers of axes, groups, and cuts in one entry.
 
@@ -59,9 +59,9 @@ MAX_ENTRY = 1e200
 
 
 def safe_bound(model: SdpModel, multipliers: MatrixMultipliers) -> float:
-    """At most the reduced cost of every labelling, for any multipliers whatsoever.
+    """Lower bound on the reduced cost of every labelling, valid for any multipliers.
 
-    Multipliers of the wrong sign count as 0; those that are not finite prove nothing but 0.
+    Multipliers of the wrong sign count as 0; if one is not finite, the bound is 0.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def safe_bound(model: SdpModel, multipliers: MatrixMultipliers) -> float:
         np.isfinite(multipliers.entries).all() and np.isfinite(multipliers.cut_multipliers).all()
     ):
         return 0.0
-    # What overflows makes the error infinite, or the value no number: it proves 0 then.
+    # Overflow makes the error infinite or the value NaN: the bound is 0 then.
     with np.errstate(over="ignore", invalid="ignore"):
         value = _value(model, multipliers)
     return value if 0.0 < value < math.inf else 0.0
@@ -116,12 +116,12 @@ def _dual_matrix(model: SdpModel, multipliers: MatrixMultipliers) -> tuple[Matri
     negative_sum, negative_count = _sum_cut_matrices(
         table, cut_multipliers, np.maximum(-table.symmetric_factors, 0.0), n
     )
-    added, positive_count = _sum_cut_matrices(
+    positive_sum, positive_count = _sum_cut_matrices(
         table, cut_multipliers, np.maximum(table.symmetric_factors, 0.0), n
     )
     return (
-        dual_matrix + (added - negative_sum),
-        magnitude + (added + negative_sum),
+        dual_matrix + (positive_sum - negative_sum),
+        magnitude + (positive_sum + negative_sum),
         negative_count + positive_count,
     )
 
@@ -129,7 +129,7 @@ def _dual_matrix(model: SdpModel, multipliers: MatrixMultipliers) -> tuple[Matri
 def _sum_cut_matrices(
     table: CutTable, cut_multipliers: Vector, symmetric_factors: Vector, n: int
 ) -> tuple[Matrix, int]:
-    """Sum the cuts' matrices, each times its multiplier; shares are halves and ones: exact."""
+    """Sum of the cut matrices with their multipliers; factors are halves and ones: exact."""
     used = symmetric_factors.ravel() > 0.0
     entry_indices = table.entry_indices.ravel()[used]
     terms = (cut_multipliers[:, None] * symmetric_factors).ravel()[used]
@@ -140,7 +140,7 @@ def _sum_cut_matrices(
 def _eigenvalue_term(
     model: SdpModel, dual_matrix: Matrix, magnitude: Matrix, g: float, rank: int
 ) -> tuple[float, float]:
-    """Minus the sum of the least eigenvalues of ``T'``, and what it may be too small by."""
+    """Minus the sum of the smallest eigenvalues of ``T'``, and an upper bound on its error."""
     v, mass = model.sqrt_weights, model.mass
     scale = np.outer(v, v)
     t = dual_matrix / scale

@@ -19,7 +19,7 @@ from certikmeans.stop import StopSignal
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class InteriorPointSolution:
-    """What clarabel ended with; its objective is for comparison only."""
+    """Solution returned by clarabel; the objective is for comparison only."""
 
     multipliers: MatrixMultipliers
     z: Matrix
@@ -27,7 +27,7 @@ class InteriorPointSolution:
 
 
 def load_clarabel() -> Any:
-    """Import the solver, or say how to get it."""
+    """Import clarabel."""
     try:
         return import_module("clarabel")
     except ImportError as error:
@@ -40,8 +40,8 @@ def load_clarabel() -> Any:
 def solve_interior_point(model: SdpModel, cuts: Triples, stop: StopSignal) -> InteriorPointSolution:
     """Solve with all entries non-negative and the given cuts; K >= 2.
 
-    The variables are the upper triangle of M, column by column, with ``sqrt(2)`` off the diagonal,
-    as clarabel wants a semidefinite cone.
+    The variables are the upper triangle of M, column by column, with ``sqrt(2)`` off the diagonal:
+    the scaling of clarabel's semidefinite cone.
     """
     clarabel = load_clarabel()
     n = model.n_groups
@@ -58,9 +58,13 @@ def solve_interior_point(model: SdpModel, cuts: Triples, stop: StopSignal) -> In
     trace = csc_matrix(diagonal.astype(np.float64)[None, :])
     cut_rows = _cut_rows(model, cuts, scale, rows, columns)
     blocks = [
-        row_sums, _selection_rows(zero_entries, size, 1.0), trace, _selection_rows(free, size, -1.0), cut_rows,
+        row_sums,
+        _selection_rows(zero_entries, size, 1.0),
+        trace,
+        _selection_rows(free, size, -1.0),
+        cut_rows,
         _selection_rows(np.arange(size), size, -1.0),
-    ]  # fmt: skip
+    ]
     rhs = np.zeros(sum(block.shape[0] for block in blocks))
     rhs[:n] = model.sqrt_weights
     rhs[n + len(zero_entries)] = model.n_clusters
@@ -114,7 +118,7 @@ def _row_sums(
     columns: NDArray[np.int64],
     svec_scale: NDArray[np.float64],
 ) -> csc_matrix:
-    """``M v``."""
+    """Rows of ``M v``."""
     entry_indices = np.arange(len(rows))
     off = rows != columns
     values = np.concatenate([v[columns] / svec_scale, (v[rows] / svec_scale)[off]])
@@ -132,7 +136,7 @@ def _cut_rows(
     rows: NDArray[np.int64],
     columns: NDArray[np.int64],
 ) -> csc_matrix:
-    """The cuts in terms of M, times the mass."""
+    """Rows of the cuts in terms of M, times the mass."""
     n = model.n_groups
     table = cut_table(cuts, n)
     number = np.zeros(n * n, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The Peng-Wei relaxation of a reduced problem, in the two scalings that are used."""
+"""Peng-Wei relaxation of a reduced problem: matrices, cuts, multipliers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class SdpModel:
-    """What the relaxation of one problem consists of.
+    """Matrices of the relaxation of one problem.
 
     A labelling is the matrix ``Z = sum_k 1_k 1_k^T / W_k`` over its non-empty clusters, ``1_k``
     the members and ``W_k`` the weight of cluster k. With ``C_st = w_s w_t |x_s - x_t|^2 / 2``,
@@ -71,17 +71,15 @@ class SdpModel:
         return cls(problem, np.sqrt(weights), costs, zero_mask, mass, total)
 
 
-# Pair and triangle cuts: which ones a matrix violates, and how they look to a solver.
-#
-# In a labelling, ``Z_st`` is ``1 / W`` for two groups of the same cluster, of weight W, and 0 for
-# two of different clusters, so every labelling satisfies
+# Pair and triangle cuts. In a labelling, ``Z_st`` is ``1 / W`` for two groups of one cluster of
+# weight W, and 0 for two groups of different clusters, so every labelling satisfies
 #
 #     pair       Z_st <= Z_ss                    (0 or 1/W on the left, 1/W on the right)
 #     triangle   Z_st + Z_su <= Z_ss + Z_tu      (if both t and u are with s, they are together).
 
 Triples = NDArray[np.int64]  # (m, 3): s, t, u with t < u; u = -1 for a pair cut
 
-# Of one group, in one round: more would crowd out the other groups.
+# Cuts of one group in one round: more would displace those of the other groups.
 MAX_CUTS_PER_GROUP = 40
 NO_CUTS: Triples = np.empty((0, 3), dtype=np.int64)
 
@@ -89,10 +87,7 @@ NO_CUTS: Triples = np.empty((0, 3), dtype=np.int64)
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CutTable:
-    """Cuts as sums over entries of the upper triangle; pairs are filled up with zeros.
-
-    ``factors`` are those of ``Z``; multiply by ``scales`` for ``M = D^(1/2) Z D^(1/2)``.
-    """
+    """Cuts as sums over entries of the upper triangle of ``Z``; pair cuts are padded with zeros."""
 
     entry_indices: NDArray[np.int64]  # (m, 4) flat numbers of entries (i, j) with i <= j
     factors: Vector  # (m, 4) of the entries: the cut is sum factor * entry <= 0
@@ -100,7 +95,7 @@ class CutTable:
 
 
 def cut_table(triples: Triples, n_groups: int) -> CutTable:
-    """Lay out cuts for a matrix of order ``n_groups``.
+    """Table of cuts on a matrix of order ``n_groups``.
 
     >>> cut_table(np.array([[0, 1, -1]]), 2).factors
     array([[ 1.,  0., -1.,  0.]])
@@ -114,26 +109,26 @@ def cut_table(triples: Triples, n_groups: int) -> CutTable:
     )
     factors = np.tile([1.0, 1.0, -1.0, -1.0], (len(triples), 1))
     factors[pair, 1] = factors[pair, 3] = 0.0
-    # Also where two of the groups are the same: such cuts are valid, and no reason to be wrong.
+    # Also for cuts that name a group twice: they are valid.
     on_diagonal = entry_indices // n_groups == entry_indices % n_groups
     symmetric_factors = factors * np.where(on_diagonal, 1.0, 0.5)
     return CutTable(entry_indices, factors, symmetric_factors)
 
 
-def find_violated_cuts(z: Matrix, least: float, count: int) -> Triples:
-    """Cuts that ``z`` violates by ``least`` or more of a diagonal entry, the worst ``count``."""
+def find_violated_cuts(z: Matrix, min_violation: float, count: int) -> Triples:
+    """The ``count`` cuts that ``z`` violates most, relative to a diagonal entry."""
     capacity = MAX_CUTS_PER_GROUP * len(z)
     cuts = np.empty((capacity, 3), dtype=np.int64)
-    amounts = np.empty(capacity)
-    found = violated_cuts(z, least, MAX_CUTS_PER_GROUP, cuts, amounts)
-    worst = np.argsort(-amounts[:found], kind="stable")[:count]
+    violations = np.empty(capacity)
+    found = violated_cuts(z, min_violation, MAX_CUTS_PER_GROUP, cuts, violations)
+    worst = np.argsort(-violations[:found], kind="stable")[:count]
     return cuts[np.sort(worst)]
 
 
 def append_cuts(
     triples: Triples, multipliers: Vector, new_cuts: Triples, n_groups: int
 ) -> tuple[Triples, Vector]:
-    """Cuts with ``new_cuts`` ones appended that are not there yet, at multiplier 0."""
+    """Append the cuts of ``new_cuts`` that are not in ``triples``, with multiplier 0."""
     fresh = new_cuts[~np.isin(_keys(new_cuts, n_groups), _keys(triples, n_groups))]
     return (
         np.concatenate([triples, fresh]),
@@ -141,13 +136,13 @@ def append_cuts(
     )
 
 
-def joined(
+def aggregate_cuts(
     triples: Triples, multipliers: Vector, group_of: NDArray[np.int64], n_groups: int
 ) -> tuple[Triples, Vector]:
-    """Cuts on a problem in which group s has become part of group ``group_of[s]``.
+    """Cuts of the problem in which group s is merged into group ``group_of[s]``.
 
-    A cut whose s meets t or u says nothing any more. If t meets u, the triangle is twice the mean
-    of two pair cuts, which take its multiplier each.
+    A cut with s merged with t or u becomes trivial. If t is merged with u, the triangle is the
+    sum of two pair cuts, which get its multiplier each.
     """
     s, t, u = group_of[triples[:, 0]], group_of[triples[:, 1]], group_of[triples[:, 2]]
     pair = triples[:, 2] < 0
@@ -166,11 +161,11 @@ def joined(
             np.stack([t[collapsed_rows], s[collapsed_rows], none], axis=1),
         ]
     )
-    amounts = np.concatenate(
+    cut_multipliers = np.concatenate(
         [multipliers[whole], multipliers[collapsed_rows], multipliers[collapsed_rows]]
     )
     _, first, inverse = np.unique(_keys(rows, n_groups), return_index=True, return_inverse=True)
-    return rows[first], np.bincount(inverse.ravel(), amounts, len(first)).astype(np.float64)
+    return rows[first], np.bincount(inverse.ravel(), cut_multipliers, len(first)).astype(np.float64)
 
 
 def _upper(i: NDArray[np.int64], j: NDArray[np.int64], n_groups: int) -> NDArray[np.int64]:
@@ -183,17 +178,12 @@ def _keys(triples: Triples, n_groups: int) -> NDArray[np.int64]:
     return keys
 
 
-# Multipliers of the semidefinite bound: what it hands to a sceptic.
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class MatrixMultipliers(AbstractEvidence):
-    """Multipliers of entries of ``Z``, and of cuts of three groups."""
+    """Multipliers of entries of ``Z`` and of cuts: the evidence of the SDP bound."""
 
-    certainty_max_groups: ClassVar[float] = (
-        1_000  # a few matrices of this order; and they take a while
-    )
+    certainty_max_groups: ClassVar[float] = 1_000  # limited by dense matrices of this order
 
     entries: NDArray[np.float64]  # (n, n) symmetric; >= 0, of any sign on cannot-links
     cuts: NDArray[np.int64]  # (m, 3): s, t, u; u = -1 for a pair cut
@@ -206,30 +196,30 @@ class MatrixMultipliers(AbstractEvidence):
         return cls(np.zeros((n_groups, n_groups)), no_cuts, np.empty(0))
 
     def renumbered(self, order: NDArray[np.int64]) -> MatrixMultipliers:
-        """Return the same with group ``order[i]`` as group i."""
+        """Multipliers with group ``order[i]`` as group i."""
         return self.aggregate(np.argsort(order), len(order))
 
     def joined(
         self, group_of: NDArray[np.int64], n_groups: int, inside: NDArray[np.float64]
     ) -> MatrixMultipliers:
-        """Multipliers add up: what joining puts inside is taken out by the proof itself."""
+        """Sum the multipliers of merged groups; ``inside`` is not needed."""
         return self.aggregate(group_of, n_groups)
 
     def aggregate(self, group_of: NDArray[np.int64], n_groups: int) -> MatrixMultipliers:
-        """The same on a problem in which group s has become part of ``group_of[s]``.
+        """Multipliers of the problem in which group s is merged into ``group_of[s]``.
 
-        ``Z`` of the smaller problem, repeated, is feasible for the larger, so multipliers add up.
-        With a permutation, groups are only numbered anew.
+        ``Z`` of the smaller problem, with rows and columns repeated, is feasible for the larger,
+        so multipliers add up. A permutation only renumbers the groups.
         """
         halfway = np.zeros((n_groups, len(self.entries)))
         np.add.at(halfway, group_of, self.entries)
         entries = np.zeros((n_groups, n_groups))
         np.add.at(entries, group_of, halfway.T)
-        cuts, cut_multipliers = joined(self.cuts, self.cut_multipliers, group_of, n_groups)
+        cuts, cut_multipliers = aggregate_cuts(self.cuts, self.cut_multipliers, group_of, n_groups)
         return MatrixMultipliers(0.5 * (entries + entries.T), cuts, cut_multipliers)
 
     def row(self) -> NDArray[np.float64]:
-        """Return the upper triangle, then every cut that counts."""
+        """Upper triangle, then every cut with a positive multiplier."""
         used = self.cut_multipliers > 0.0
         cuts = np.column_stack([self.cuts[used].astype(np.float64), self.cut_multipliers[used]])
         return np.concatenate([self.entries[np.triu_indices(len(self.entries))], cuts.ravel()])

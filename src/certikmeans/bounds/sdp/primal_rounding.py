@@ -11,15 +11,15 @@ from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import squared_distances
 
 MAX_LLOYD_STEPS = 20
-# A group is with s if its entry in the row of s is at least this part of the diagonal one.
+# Smallest entry of a member of the cluster of s in row s, relative to the diagonal entry.
 MEMBERSHIP_THRESHOLD = 0.5
 
 
 def round_to_centers(problem: ReducedProblem, z: Matrix) -> NDArray[np.float64]:
-    """K centres: k-means on the means that ``z`` gives every group.
+    """K centres, by k-means on the rows of ``Z D X``.
 
-    Row s of ``Z D X`` is the mean of the cluster of s if ``Z`` is a labelling; there are only K
-    different rows then, and near a labelling they lie in K tight bunches.
+    If ``Z`` is a labelling, row s is the mean of the cluster of s and there are K different rows;
+    near a labelling they form K tight clusters.
     """
     weights = problem.weights
     means = z @ (weights[:, None] * problem.points)
@@ -40,9 +40,9 @@ def round_to_centers(problem: ReducedProblem, z: Matrix) -> NDArray[np.float64]:
 
 
 def fractional_clusters(problem: ReducedProblem, z: Matrix) -> FractionalSolution:
-    """The clusters that the rows of ``z`` stand for, row s with weight ``w_s Z_ss``.
+    """Clusters given by the rows of ``z``, row s with weight ``w_s Z_ss``.
 
-    If ``Z`` is a labelling, these are its clusters and each has the weight 1 in all.
+    If ``Z`` is a labelling, these are its clusters, each of total weight 1.
     """
     diagonal = np.maximum(np.diagonal(z), 0.0)
     members = z >= MEMBERSHIP_THRESHOLD * diagonal[:, None]
@@ -68,7 +68,7 @@ def _means(
     labels: NDArray[np.int64],
     fallback: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Weighted means of the clusters; ``fallback`` where there are no members."""
+    """Weighted means of the clusters; ``fallback`` for empty ones."""
     masses = np.bincount(labels, weights, len(fallback))
     sums = np.zeros_like(fallback)
     np.add.at(sums, labels, weights[:, None] * points)
