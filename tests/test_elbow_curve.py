@@ -1,4 +1,4 @@
-"""`elbow`: the intervals hold the least cost, by brute force in fractions."""
+"""`elbow`: intervals contain the optimum, by enumeration in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def least_cost(points, n_clusters, must, cannot):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_intervals_hold_the_least_cost(seed):
+def test_intervals_contain_optimum(seed):
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(7, 2)) + 100.0
     must, cannot = [(0, 1)], [(1, 2), (2, 3), (1, 3)]
@@ -49,7 +49,7 @@ def test_intervals_hold_the_least_cost(seed):
     assert found.intervals.shape == (4, 2)
 
 
-def test_what_is_proven_for_more_clusters_holds_for_fewer():
+def test_bounds_are_monotone_in_k():
     points = np.random.default_rng(0).normal(size=(120, 5))
     found = elbow(points, range(2, 6), bound="sample", node_limit=1)
 
@@ -60,27 +60,27 @@ def test_what_is_proven_for_more_clusters_holds_for_fewer():
         assert result.lower_bound <= lower
 
 
-def test_pairs_in_every_way_and_weights():
+def test_all_kinds_of_constraints_and_weights():
     points = np.random.default_rng(1).normal(size=(12, 2))
-    said = {
+    constraints = {
         "partial_labels": ["a", "b", *[""] * 10],
         "groups": [-1, -1, 5, 5, *[-1] * 8],
         "constraints": certikmeans.Constraints.from_pairs(cannot_link=[(2, 4)]),
         "sample_weight": np.arange(1.0, 13.0),
     }
-    found = elbow(points, (2, 3), **said)
+    found = elbow(points, (2, 3), **constraints)
     for result in found.results:
         labels = result.labels
         assert labels[0] != labels[1]
         assert labels[2] == labels[3] != labels[4]
 
 
-def test_printed_in_one_line():
+def test_repr():
     made = Elbow(np.array([2, 3]), np.array([1.23456789, 1.0]), np.array([1.3, np.inf]), ())
     assert repr(made) == "Elbow(K=2: [1.23456, 1.30001], K=3: [1, infinite])"
 
 
-def test_picture_on_given_axes_and_on_new_ones():
+def test_plot_axes():
     pytest.importorskip("matplotlib").use("agg")
     from matplotlib import pyplot
 
@@ -95,8 +95,8 @@ def test_picture_on_given_axes_and_on_new_ones():
 
 @pytest.mark.parametrize(
     ("k_values", "message"),
-    [([], "k_values: there are none"), (3, "k_values: expected several"), ([0], "n_clusters: 0")],
+    [([], "k_values: is empty"), (3, "k_values: expected several"), ([0], "n_clusters: 0")],
 )
-def test_bad_numbers_of_clusters(k_values, message):
+def test_invalid_k_values(k_values, message):
     with pytest.raises(InputError, match=message):
         elbow([[0.0], [1.0]], k_values)

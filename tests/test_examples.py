@@ -1,4 +1,4 @@
-"""Every file of the gallery runs, in a process of its own, without a screen."""
+"""Every example of the gallery runs, in its own process without a display."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
 
-def test_there_are_examples():
+def test_examples_found():
     assert len(EXAMPLES) >= 2
 
 
@@ -32,7 +32,7 @@ def test_example_runs(path, tmp_path):
 @pytest.mark.parametrize(
     "name", ["baselines", "certificates", "executors", "resume", "scikit-learn"]
 )
-def test_code_of_the_guide_runs(name, tmp_path, monkeypatch):
+def test_guide_code_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "guides" / f"{name}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)

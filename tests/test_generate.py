@@ -1,4 +1,4 @@
-"""Generated instances: exact counts, the right kinds, uniform, reproducible, readable."""
+"""Generated instances: counts, kinds, uniformity, reproducibility, files."""
 
 import itertools
 from collections import Counter
@@ -13,7 +13,7 @@ from certikmeans.generate import gaussian_clusters, paper_counts, random_pairs, 
 from certikmeans.problem.io import read_links, read_partial_labels, read_points
 
 
-def test_gaussian_clusters_have_the_stated_shape():
+def test_gaussian_clusters():
     points, labels = gaussian_clusters(
         30_001, n_features=3, n_clusters=4, spread=0.5, box=100.0, seed=3
     )
@@ -25,7 +25,7 @@ def test_gaussian_clusters_have_the_stated_shape():
         assert mine.std(axis=0) == pytest.approx([0.5] * 3, rel=0.05)
 
 
-def test_a_seed_repeats_and_another_does_not():
+def test_seed():
     first, again, other = (gaussian_clusters(50, seed=seed)[0] for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
@@ -42,7 +42,7 @@ def test_a_seed_repeats_and_another_does_not():
         ({"n_points": 9, "box": np.nan}, "box: nan"),
     ],
 )
-def test_sizes_that_are_refused(arguments, fragments):
+def test_invalid_sizes(arguments, fragments):
     with pytest.raises(InputError, match=fragments):
         gaussian_clusters(**arguments)
 
@@ -54,11 +54,11 @@ def all_pairs(labels):
     return must, set(every) - must
 
 
-@settings(deadline=None)  # a busy machine is no failure
+@settings(deadline=None)  # the machine may be busy
 @given(
     labels=st.lists(st.sampled_from("abcd"), max_size=9), seed=st.integers(0, 2**32), data=st.data()
 )
-def test_pairs_are_distinct_of_the_right_kind_and_exactly_as_many(labels, seed, data):
+def test_pairs_distinct_and_correct(labels, seed, data):
     must_exist, cannot_exist = all_pairs(labels)
     n_must = data.draw(st.integers(0, len(must_exist)))
     n_cannot = data.draw(st.integers(0, len(cannot_exist)))
@@ -74,7 +74,7 @@ def test_pairs_are_distinct_of_the_right_kind_and_exactly_as_many(labels, seed, 
             random_pairs(labels, *n_too_many, seed=seed)
 
 
-def test_every_pair_is_equally_likely():
+def test_pairs_uniform():
     # 4000 draws of 3 pairs each; a pair's count is binomial, and 5 standard deviations are
     # far more than 14 counts would leave by chance with the fixed seeds.
     labels = np.array([0, 1, 1, 0, 1, 2, 1])
@@ -92,13 +92,13 @@ def test_every_pair_is_equally_likely():
         assert all(abs(count - n_draws * share) < 5 * deviation for count in counts.values())
 
 
-def test_cannot_links_do_not_depend_on_the_number_of_must_links():
+def test_cannot_links_independent_of_must_links():
     labels = np.arange(40) % 3
     few, many = random_pairs(labels, 1, 9, seed=5), random_pairs(labels, 50, 9, seed=5)
     assert np.array_equal(few[1], many[1])
 
 
-def test_large_triangles_are_decoded_exactly():
+def test_row_of_triangle_exact():
     # Here 8 * rank exceeds 2**53, where the square root alone is off by one.
     from certikmeans.generate import _row_of_triangle
 
@@ -109,7 +109,7 @@ def test_large_triangles_are_decoded_exactly():
     assert np.array_equal(_row_of_triangle(first + high - 1), high)
 
 
-def test_pairs_that_cannot_be_drawn():
+def test_invalid_pairs():
     with pytest.raises(InputError, match="number of must-links: -1"):
         random_pairs([0, 0], -1, 0)
     with pytest.raises(InputError, match="one label per point"):
@@ -132,7 +132,7 @@ def test_paper_counts():
         ("v1.5", "v1.5.csv"),
     ],
 )
-def test_what_is_written_is_read_back(tmp_path, prefix, points_name):
+def test_write_instance_round_trip(tmp_path, prefix, points_name):
     points, labels = gaussian_clusters(40, n_features=3)
     must, cannot = random_pairs(labels, 10, 12)
     files = write_instance(tmp_path / "new" / prefix, points, labels, must, cannot)
@@ -144,7 +144,7 @@ def test_what_is_written_is_read_back(tmp_path, prefix, points_name):
     assert np.array_equal(links.cannot.pairs, cannot)
 
 
-def test_an_instance_without_pairs(tmp_path):
+def test_write_instance_without_pairs(tmp_path):
     nothing = np.empty((0, 2), dtype=np.int64)
     files = write_instance(tmp_path / "demo", np.eye(2), [0, 1], nothing, nothing)
     assert files.pairs.read_text() == ""
@@ -154,7 +154,7 @@ def test_an_instance_without_pairs(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_largest_experiment_of_the_paper(tmp_path):
+def test_largest_paper_instance(tmp_path):
     points, labels = gaussian_clusters(1_500_000)
     must, cannot = random_pairs(labels, *paper_counts(1_500_000, "ml+cl"))
     assert (labels[must[:, 0]] == labels[must[:, 1]]).all()

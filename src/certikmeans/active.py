@@ -22,21 +22,21 @@ from certikmeans.status import Status
 
 @final
 class ActiveSession:
-    """Ask for the pairs that decide most, take the answers, and go on from what is known.
+    """Query the most informative pairs, add the answers as constraints, and solve again.
 
-    Every round starts from the labelling (or, where an answer rules it out, from its centres) and
-    from the multipliers of the round before.
+    Every solve is warm-started from the previous labelling (or, if an answer makes it infeasible,
+    from its centres) and from the previous multipliers.
 
     Parameters
     ----------
     problem : Problem
-        Points, K, and the pairs known so far.
+        Points, number of clusters, and the pairs known so far.
     slack : float
-        Labellings that cost this share more than ours are alternatives worth asking about.
+        Labellings whose cost exceeds ours by at most this fraction count as alternatives.
     options : Options, optional
         As for `solve`.
     **changes
-        Settings that differ from ``options``.
+        Options that differ from ``options``.
 
     Examples
     --------
@@ -64,18 +64,18 @@ class ActiveSession:
         self.result = self._solve(problem, None)
 
     def questions(self, most: int = 10) -> tuple[PairQuery, ...]:
-        """Return at most so many pairs, those that decide most first. None left: all is certain."""
+        """Return at most ``most`` pairs, the most informative first; empty if all is certain."""
         return self.result.questions(most, slack=self._slack)
 
     def answer(self, answers: Iterable[tuple[int, int, bool]]) -> Result:
-        """Take ``(i, j, together)`` for some pairs, and solve again.
+        """Add answers ``(i, j, together)`` as constraints, and solve again.
 
         Raises
         ------
         InputError
-            If an answer is none. Then nothing is taken.
+            If an answer is not valid; then no answer is added.
         InfeasibleError
-            If the answers contradict each other or the pairs before; then they are not taken.
+            If the answers contradict each other or earlier pairs; then no answer is added.
         """
         rows = _validate_answers(answers)
         must = [(i, j) for i, j, together in rows if together]
@@ -89,9 +89,9 @@ class ActiveSession:
         if result.status is Status.INFEASIBLE:
             assert result.infeasibility is not None
             raise InfeasibleError(
-                "the answers contradict each other, or the pairs before",
+                "the answers contradict each other or earlier pairs",
                 proof=result.infeasibility,
-                hint="the proof says which: print(error.proof.describe())",
+                hint="print(error.proof.describe()) shows which pairs contradict each other",
             )
         self.problem, self.result = problem, result
         return result
@@ -110,7 +110,7 @@ class ActiveSession:
 
 
 def _validate_answers(answers: Any) -> list[tuple[int, int, bool]]:
-    """Answers as numbers; a text or half a point is a slip, not an answer."""
+    """Return the answers as integers and booleans; reject anything else."""
     rows = list(answers) if isinstance(answers, Iterable) else [answers]
     checked = []
     for row in rows:
@@ -122,7 +122,7 @@ def _validate_answers(answers: Any) -> list[tuple[int, int, bool]]:
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"answers: {row!r} is not (point, point, together)",
-                hint="answer([(3, 7, True)]): points 3 and 7 belong together",
+                hint="answer([(3, 7, True)]) states that points 3 and 7 share a cluster",
             ) from error
     return checked
 
@@ -131,4 +131,4 @@ def _append_pairs(pairs: Any, new: list[tuple[int, int]]) -> Any:
     return np.concatenate([pairs, np.array(new, dtype=np.int64).reshape(-1, 2)])
 
 
-Conversation = ActiveSession  # the name until 0.2
+Conversation = ActiveSession  # deprecated: the name in 0.1 and 0.2

@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Elbow:
-    """For every K an interval that holds the least cost, in order of K.
+    """Intervals that contain the optimal cost, in order of the number of clusters K.
 
     Attributes
     ----------
     k_values : ndarray of shape (n_values,)
         The numbers of clusters, ascending.
     lower_bound : ndarray of shape (n_values,)
-        No labelling with K clusters that respects the pairs costs less. Infinite where none does.
-        More clusters never cost more, so what is proven for a larger K holds for smaller ones.
+        No feasible labelling with K clusters costs less; infinite if there is none. The optimal
+        cost does not increase with K, so a bound for a larger K also holds for smaller ones.
     inertia : ndarray of shape (n_values,)
-        Cost of the best labelling found; infinite where none was.
+        Cost of the best labelling found; infinite without one.
     results : tuple of Result
-        The runs.
+        The results.
     """
 
     k_values: NDArray[np.int64]
@@ -50,17 +50,17 @@ class Elbow:
         return np.column_stack([self.lower_bound, self.inertia])
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw cost and lower bound against K; the space between them is not known.
+        """Draw cost and lower bound against K.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; by default in a new figure of pyplot.
+            By default those of a new figure of pyplot.
 
         Returns
         -------
         ax : matplotlib.axes.Axes
-            What was drawn on.
+            The axes.
         """
         from certikmeans.report.plots import plot_elbow
 
@@ -90,22 +90,22 @@ def elbow(
 ) -> Elbow:
     """Solve for several numbers of clusters, to choose one.
 
-    The usual elbow shows costs that a heuristic happened to find: a kink may be a bad local
-    optimum. Here each K comes with an interval that is proven to hold the least cost, so a kink
-    that is larger than the intervals is one of the data.
+    The usual elbow curve shows costs found by a heuristic: a kink may be due to a bad local
+    optimum. Here each K has an interval that is proven to contain the optimal cost, so a kink
+    larger than the intervals is a property of the data.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         The samples, dense and finite.
     k_values : iterable of int
-        Numbers of clusters. Solved in ascending order, each starting from the labelling before.
+        Numbers of clusters; solved in ascending order, each from the previous labelling.
     must_link, cannot_link, sample_weight, partial_labels, groups, constraints
         As in `ConstrainedKMeans.fit`.
     executor, verbose
         As in `solve`.
     **settings
-        As in `solve`; ``time_limit`` is meant for every K.
+        As in `solve`; ``time_limit`` applies to every K.
 
     Returns
     -------
@@ -159,5 +159,5 @@ def _ascending(k_values: Iterable[int]) -> list[int]:
             f"k_values: expected several whole numbers ({error})", hint="range(1, 11), for example"
         ) from error
     if not values:
-        raise InputError("k_values: there are none", hint="range(1, 11), for example")
+        raise InputError("k_values: is empty", hint="range(1, 11), for example")
     return values

@@ -1,7 +1,7 @@
 """Random instances: Gaussian clusters, and pairs drawn from labels as in the paper's experiments.
 
-Pairs drawn from labels never contradict each other: the labels themselves satisfy all of them,
-so the instance is feasible with one cluster per class.
+The labels satisfy all pairs drawn from them, so the instance is feasible with one cluster per
+class.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from certikmeans._numbers import whole_number
 from certikmeans.errors import InputError
 
 PAPER_SETTINGS = {"ml": (1, 0), "cl": (0, 1), "ml+cl": (1, 1)}
-"""The paper's three experiments: how often it draws ``n / 4`` pairs of each kind."""
+"""The paper's three experiments: multiples of ``n / 4`` must-links and cannot-links."""
 
 _ROWS_PER_WRITE = 100_000
 
@@ -33,7 +33,7 @@ def gaussian_clusters(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Draw points around random centres; the defaults are the paper's synthetic data.
 
-    The paper does not state how far its clusters spread; ``spread`` and ``box`` do here.
+    The paper does not state the spread of its clusters; ``spread`` and ``box`` are our choice.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def gaussian_clusters(
     if n_points < n_clusters:
         raise InputError(
             f"n_points: {n_points} is less than the number of clusters, {n_clusters}",
-            hint=f"ask for {n_clusters} points or more, or for fewer clusters",
+            hint=f"choose at least {n_clusters} points, or fewer clusters",
         )
     for name, value in (("spread", spread), ("box", box)):
         if not 0 <= value < np.inf:
@@ -78,7 +78,7 @@ def gaussian_clusters(
 
 
 def paper_counts(n_points: int, setting: str) -> tuple[int, int]:
-    """Return how many must-links and cannot-links the paper draws for ``n_points``.
+    """Return the numbers of must-links and cannot-links that the paper draws for ``n_points``.
 
     >>> paper_counts(150, "ml+cl")
     (37, 37)
@@ -96,15 +96,15 @@ def random_pairs(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Draw distinct must-links within classes and cannot-links between them, uniformly.
 
-    All pairs of one kind are numbered; distinct numbers are drawn and turned into pairs. So
-    the time depends on the pairs drawn, not on the ``n^2 / 2`` that exist.
+    All pairs of one kind are numbered; distinct numbers are drawn and decoded. The time depends
+    on the number of pairs drawn, not on the ``n^2 / 2`` existing pairs.
 
     Parameters
     ----------
     labels : array-like of shape (n_points,)
         The class of every point.
     n_must, n_cannot : int
-        How many pairs of each kind.
+        Number of pairs of each kind.
     seed : int
         Each kind has its own stream: the cannot-links do not change with ``n_must``.
 
@@ -155,7 +155,7 @@ def _draw(
     if count > total:
         raise InputError(
             f"cannot draw {count} {what}: the labels allow {total}",
-            hint=f"ask for at most {total}",
+            hint=f"choose at most {total}",
         )
     drawn = rng.choice(total, size=count, replace=False) if count else np.empty(0, dtype=np.int64)
     block = np.searchsorted(ends, drawn, side="right")
@@ -169,7 +169,7 @@ def _row_of_triangle(rank: NDArray[np.int64]) -> NDArray[np.int64]:
     array([1, 2, 2, 3, 3, 3, 4])
     """
     high: NDArray[np.int64] = ((1 + np.sqrt(1.0 + 8.0 * rank)) / 2).astype(np.int64)
-    # The square root is rounded: repair the at most one step that it can be off.
+    # The square root is rounded: correct an error of at most one.
     high -= high * (high - 1) // 2 > rank
     high += (high + 1) * high // 2 <= rank
     return high
@@ -178,7 +178,7 @@ def _row_of_triangle(rank: NDArray[np.int64]) -> NDArray[np.int64]:
 @final
 @dataclass(frozen=True, slots=True)
 class InstanceFiles:
-    """Where `write_instance` put things."""
+    """Files written by `write_instance`."""
 
     points: Path
     labels: Path
@@ -196,8 +196,8 @@ def write_instance(
 
     ``demo`` becomes ``demo.csv``, ``demo.labels.txt`` and ``demo.pairs.txt`` (``ML i j`` and
     ``CL i j``). A prefix that ends in ``.npy`` stores the points as an array. Labels have their
-    own file so that they cannot be mistaken for a feature. Numbers are written in full: what is
-    read back is bit for bit the same.
+    own file so that they cannot be mistaken for a feature. Numbers are written with full
+    precision: reading returns the same bits.
     """
     prefix = Path(prefix)
     if prefix.is_dir():

@@ -1,7 +1,7 @@
-"""Run the command line with a solver that behaves as the first argument says.
+"""Run the command line with a fake solver whose behaviour is the first argument.
 
-Started as a process by the tests that are about the command line alone: the true solver takes
-seconds to load, and does not misbehave on request.
+Started as a process by tests of the command line alone: the true solver takes seconds to import,
+and cannot be made to fail.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def quick(problem: Problem, callbacks: Any, stop: StopSignal) -> Result:
 
 
 def patient(problem: Problem, callbacks: Any, stop: StopSignal) -> Result:
-    """Return when asked to stop."""
+    """Return after an interrupt."""
     print("solving", file=sys.stderr, flush=True)
     while stop.reason() is None:
         time.sleep(0.01)
@@ -54,8 +54,8 @@ def stubborn(problem: Problem, callbacks: Any, stop: StopSignal) -> Result:
 
 
 def broken(problem: Problem, callbacks: Any, stop: StopSignal) -> Result:
-    """Fail in a way that nobody foresaw."""
-    raise ZeroDivisionError("a slip")
+    """Raise an unexpected error."""
+    raise ZeroDivisionError("division by zero")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The command line as a user starts it: a process of its own."""
+"""Run the command line in a process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def with_fake_solver(behaviour: str) -> tuple[str, ...]:
-    """Return the command with a solver of the given behaviour, see `with_fake_solver`."""
+    """Return the command with a solver of the given behaviour; see `tests.cli.fake_solver`."""
     return (sys.executable, "-m", "tests.cli.fake_solver", behaviour)
 
 

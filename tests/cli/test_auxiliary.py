@@ -1,4 +1,4 @@
-"""The bundled example, as ``make demo`` runs it."""
+"""Commands ``demo``, ``generate`` and ``warm-up``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from certikmeans.cli.inputs import Inputs, load
 from tests.cli.process import run
 
 
-def test_the_pair_file_agrees_with_the_species():
+def test_demo_pairs_match_species():
     problem, species = iris_with_pairs()
     assert (len(problem.must_link), len(problem.cannot_link)) == (40, 40)
     np.testing.assert_array_equal(problem.points, load_iris().data)
@@ -22,7 +22,7 @@ def test_the_pair_file_agrees_with_the_species():
     assert (files("certikmeans") / "data" / "iris_pairs.txt").is_file()
 
 
-def test_the_demo_runs_and_says_where_things_are(tmp_path):
+def test_demo(tmp_path):
     done = run("demo", "--output-dir", "new/demo-output", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "40 pairs of flowers" in done.stderr
@@ -37,17 +37,17 @@ def test_the_demo_runs_and_says_where_things_are(tmp_path):
     assert 78.85 < result["cost"] < 90.0
 
 
-def test_a_directory_that_cannot_be_made(tmp_path):
+def test_demo_directory_error(tmp_path):
     (tmp_path / "file").touch()
     done = run("demo", "--output-dir", "file", cwd=tmp_path)
     assert done.returncode == 2
     assert "error: file: cannot be created" in done.stderr
 
 
-# ``certikmeans generate``: files that ``solve`` reads.
+# ``certikmeans generate``.
 
 
-def test_files_are_named_read_back_and_repeatable(tmp_path):
+def test_generate_files(tmp_path):
     arguments = ("--n-points", 50, "--n-features", 3, "--n-clusters", 4)
     arguments += ("--must-link", 7, "--cannot-link", 9, "--seed", 3)
     done = run("generate", "one", *arguments, cwd=tmp_path)
@@ -71,23 +71,23 @@ def test_files_are_named_read_back_and_repeatable(tmp_path):
         assert (tmp_path / f"one{ending}").read_bytes() == (tmp_path / f"two{ending}").read_bytes()
 
 
-def test_more_clusters_than_points(tmp_path):
+def test_generate_too_few_points(tmp_path):
     done = run("generate", "one", "--n-points", 5, "--n-clusters", 6, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr == (
         "error: n_points: 5 is less than the number of clusters, 6\n"
-        "hint: ask for 6 points or more, or for fewer clusters\n"
+        "hint: choose at least 6 points, or fewer clusters\n"
     )
 
 
-def test_more_pairs_than_there_are(tmp_path):
+def test_generate_too_many_pairs(tmp_path):
     done = run("generate", "one", "--n-points", 4, "--must-link", 100, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("error: cannot draw 100 must-links")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_where_nothing_can_be_written(tmp_path):
+def test_generate_unwritable_prefix(tmp_path):
     (tmp_path / "file").touch()
     done = run("generate", "file/one", "--n-points", 9, cwd=tmp_path)
     assert done.returncode == 2
@@ -95,16 +95,16 @@ def test_a_place_where_nothing_can_be_written(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-# ``certikmeans warm-up``, and what the command line says of its kernels and its process.
+# ``certikmeans warm-up``.
 
 
-def test_a_bound_that_is_not_there_is_refused(tmp_path):
+def test_warm_up_unknown_bound(tmp_path):
     done = run("warm-up", "--bound", "best", cwd=tmp_path)
     assert done.returncode == 2
     assert "best" in done.stderr
 
 
-def test_one_bound_is_enough(tmp_path):
+def test_warm_up_one_bound(tmp_path):
     done = run("warm-up", "--bound", "sample", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "kernels compiled in" in done.stderr

@@ -17,7 +17,7 @@ def line(tmp_path):
     return path
 
 
-def test_certainty_in_words(line, tmp_path):
+def test_certainty_text(line, tmp_path):
     done = run("certainty", line, "-k", 2, "--slack", "5%", "--quiet", cwd=tmp_path)
     assert done.returncode == 0
     assert "within 5 % of the cost" in done.stdout
@@ -27,7 +27,7 @@ def test_certainty_in_words(line, tmp_path):
     assert done.stderr == ""
 
 
-def test_questions_one_per_line(line, tmp_path):
+def test_ask_prints_one_pair_per_line(line, tmp_path):
     done = run(
         "ask", line, "-k", 2, "--slack", 0.05, "--one-based", "-n", 3, "--quiet", cwd=tmp_path
     )
@@ -35,7 +35,7 @@ def test_questions_one_per_line(line, tmp_path):
     assert done.stdout == "4 5\n"
 
 
-def test_solve_tells_certainty_beside_all_else(line, tmp_path):
+def test_solve_json_with_certainty(line, tmp_path):
     plain = run("solve", line, "-k", 2, "--json", "--quiet", cwd=tmp_path)
     more = run(
         "solve", line, "-k", 2, "--json", "--quiet", "--certainty", "--slack", 0.05, cwd=tmp_path
@@ -49,14 +49,14 @@ def test_solve_tells_certainty_beside_all_else(line, tmp_path):
 
 @pytest.mark.parametrize("slack", ["-1", "nan", "5", "150%", "much"])
 @pytest.mark.parametrize("command", ["certainty", "ask", "solve --certainty"])
-def test_a_bad_slack_is_refused_before_anything_is_read(command, slack, tmp_path):
+def test_bad_slack_rejected_before_reading(command, slack, tmp_path):
     done = run(*command.split(), "absent.csv", "-k", 2, "--slack", slack, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("error: --slack: ")
     assert "hint: 0.001" in done.stderr
 
 
-def test_a_bad_number_of_questions_is_refused_before_anything_is_read(tmp_path):
+def test_bad_number_of_pairs_rejected_before_reading(tmp_path):
     done = run("ask", "absent.csv", "-k", 2, "-n", "-2", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("error: questions: -2 is not a whole number")
@@ -70,7 +70,7 @@ def wide(tmp_path):
     return tmp_path / "wide.csv"
 
 
-def test_how_many_points_can_be_elsewhere_where_it_is_not_known_which(wide, tmp_path):
+def test_certainty_without_single_points(wide, tmp_path):
     done = run("certainty", wide, "-k", 2, "--quiet", cwd=tmp_path)
     assert done.returncode == 0
     assert "same cluster         at least" in done.stdout
@@ -79,7 +79,7 @@ def test_how_many_points_can_be_elsewhere_where_it_is_not_known_which(wide, tmp_
     assert "centres lie in" not in done.stdout
 
 
-def test_a_certificate_without_certainty_says_why(wide, tmp_path):
+def test_certificate_without_certainty_claim(wide, tmp_path):
     done = run(
         *("solve", wide, "-k", 2, "--quiet", "--certainty", "--certificate", "wide.cert"),
         cwd=tmp_path,
@@ -90,7 +90,7 @@ def test_a_certificate_without_certainty_says_why(wide, tmp_path):
     assert run("check", "wide.cert", "--data", wide, cwd=tmp_path).returncode == 0
 
 
-def test_the_check_of_a_certificate_tells_what_is_certain(line, tmp_path):
+def test_check_prints_certainty_claim(line, tmp_path):
     made = run(
         *("solve", line, "-k", 2, "--quiet", "--certainty", "--slack", 0.05),
         *("--certificate", "line.cert"),
@@ -102,7 +102,7 @@ def test_the_check_of_a_certificate_tells_what_is_certain(line, tmp_path):
     assert "6 of 7 points in every labelling within 5 % of the cost" in found.stdout
 
 
-def test_pairs_are_explained_beside_standard_output(line, tmp_path):
+def test_ask_explains_pairs_on_stderr(line, tmp_path):
     done = run("ask", line, "-k", 2, "--slack", 0.05, cwd=tmp_path)
     assert done.stdout == "3 4\n"
     assert "does point 3 belong with 4, a representative of cluster 1?" in done.stderr

@@ -1,4 +1,4 @@
-"""``certikmeans check``, called as the command line calls it."""
+"""``certikmeans check``: verdicts, exit codes, time limits, pipes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_json(solved, capsys):
     assert document["gap"] <= 1e-3
 
 
-def test_refused_with_exit_code_4(solved, capsys):
+def test_refused(solved, capsys):
     assert (
         check_command(
             certificate=solved / "proof",
@@ -75,7 +75,7 @@ def test_refused_with_exit_code_4(solved, capsys):
     assert capsys.readouterr().out.startswith("REFUSED (damaged file)")
 
 
-def test_a_refused_claim_is_not_called_proven(solved, capsys):
+def test_refused_claim_not_proven(solved, capsys):
     code = check_command(
         certificate=solved / "proof", data=solved / "points.csv", n_clusters=3, as_json=True
     )
@@ -92,7 +92,7 @@ def test_a_refused_claim_is_not_called_proven(solved, capsys):
     assert capsys.readouterr().out.startswith("REFUSED (another problem)")
 
 
-def test_pairs_of_several_files_are_compared_together(solved, capsys):
+def test_several_pair_files(solved, capsys):
     (solved / "must.txt").write_text("0 1\n")
     (solved / "ml.txt").write_text("ML 0 1\n")
     (solved / "cl.txt").write_text("CL 2 9\n")
@@ -111,7 +111,7 @@ def test_missing_files(solved):
 
 
 @pytest.mark.parametrize("seconds", ["nan", "-1", "soon"])
-def test_a_time_limit_that_is_none_is_refused(solved, seconds):
+def test_invalid_time_limit(solved, seconds):
     done = run("check", "proof", "--data", "points.csv", f"--time-limit={seconds}", cwd=solved)
     assert done.returncode == ExitCode.BAD_INPUT
     assert done.stdout == ""
@@ -121,7 +121,7 @@ def test_a_time_limit_that_is_none_is_refused(solved, seconds):
     )
 
 
-def test_a_time_limit_that_is_too_short_refuses_the_certificate(solved, capsys):
+def test_short_time_limit_refuses(solved, capsys):
     long, short = "60", "1e-9"
     assert (
         check_command(certificate=solved / "proof", data=solved / "points.csv", time_limit=long)
@@ -134,14 +134,14 @@ def test_a_time_limit_that_is_too_short_refuses_the_certificate(solved, capsys):
     assert "REFUSED (limit" in capsys.readouterr().out
 
 
-def test_values_no_solver_takes_are_refused_by_the_checker_itself(solved, capsys):
+def test_huge_values_refused(solved, capsys):
     points = np.loadtxt(solved / "points.csv", delimiter=",")
     np.savetxt(solved / "huge.csv", points * 1e70, delimiter=",", fmt="%.17g")
     assert check_command(certificate=solved / "proof", data=solved / "huge.csv") == ExitCode.REFUSED
     assert capsys.readouterr().out.startswith("REFUSED (other data)")
 
 
-def test_a_certificate_is_written_as_other_outputs_are(solved):
+def test_write_certificate_keeps_mode_and_pipes(solved):
     problem = Problem.from_data([[0.0], [1.0], [9.0]], 2)
     result = solve(problem, keep_proof=True)
     target = solved / "again"
@@ -160,14 +160,14 @@ def test_a_certificate_is_written_as_other_outputs_are(solved):
     assert pipe.is_fifo()
 
 
-def test_a_pipe_without_a_writer_does_not_block(solved):
+def test_pipe_without_writer(solved):
     os.mkfifo(solved / "silent")
     done = run("check", "silent", "--data", "points.csv", "--time-limit", 0.5, cwd=solved)
     assert done.returncode == 2
     assert "no data arrived through this pipe" in done.stderr
 
 
-def test_a_pipe_with_a_writer_is_read(solved):
+def test_pipe_with_writer(solved):
     done = run(
         *(
             "-c",
@@ -180,13 +180,13 @@ def test_a_pipe_with_a_writer_is_read(solved):
     assert done.stdout.startswith("ACCEPTED")
 
 
-def test_a_device_that_never_ends_is_refused(solved, monkeypatch):
+def test_endless_device(solved, monkeypatch):
     monkeypatch.setattr("certikmeans.cli.check.MAX_STREAM_BYTES", 1 << 22)
     with pytest.raises(InputError, match="is not a file"):
         check_command(certificate=Path("/dev/zero"), data=solved / "points.csv")
 
 
-def test_there_is_a_time_limit_unless_it_is_switched_off(solved):
+def test_default_time_limit(solved):
     text = " ".join(run("check", "--help", cwd=solved).stdout.split())
     assert "[default: 600]" in text
     assert "0 or none: no limit" in text

@@ -1,4 +1,4 @@
-"""Files named on the command line become the problem that they state."""
+"""Reading of input files into a problem."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def data(tmp_path):
     return path
 
 
-def test_pairs_of_all_files_are_joined(tmp_path, data):
+def test_pairs_of_all_kinds_of_files(tmp_path, data):
     (tmp_path / "ml.txt").write_text("0 1\n1 0\n")
     (tmp_path / "cl.txt").write_text("0 2\n")
     (tmp_path / "both.txt").write_text("ML 2 3\nCL 1 3\n")
@@ -44,7 +44,7 @@ def test_pairs_of_all_files_are_joined(tmp_path, data):
     )
 
 
-def test_several_files_of_each_kind_are_joined(tmp_path, data):
+def test_several_files_per_kind(tmp_path, data):
     for name, text in (("a", "0 1\n"), ("b", "2 3\n"), ("c", "0 2\n"), ("d", "1 3\n")):
         (tmp_path / name).write_text(text)
     (tmp_path / "e").write_text("ML 3 4\n")
@@ -99,7 +99,7 @@ def test_bad_weights(tmp_path, data, content, message):
     assert caught.value.hint
 
 
-def test_a_guess_about_the_first_line_is_told_in_options(tmp_path):
+def test_note_about_first_line(tmp_path):
     path = tmp_path / "data.txt"
     path.write_text("3 2\n1 1\n5 5\n6 6\n")
     note, read = load(Inputs(data=path, n_clusters=2)).describe().splitlines()
@@ -111,7 +111,7 @@ def test_a_guess_about_the_first_line_is_told_in_options(tmp_path):
     )
 
 
-def test_counting_from_one(tmp_path, data):
+def test_one_based(tmp_path, data):
     (tmp_path / "ml.txt").write_text("1 5\n")
     inputs = Inputs(
         data=data,
@@ -123,7 +123,7 @@ def test_counting_from_one(tmp_path, data):
     assert load(inputs).problem.must_link.tolist() == [[0, 4]]
 
 
-def test_an_index_out_of_range_is_found_in_its_own_file(tmp_path, data):
+def test_index_error_names_file_and_line(tmp_path, data):
     (tmp_path / "a.txt").write_text("ML 0 1\nCL 0 2\n")
     (tmp_path / "b.txt").write_text("# comment\n0 1\n0 5\n")
     with pytest.raises(InputError, match=r"b\.txt, line 3: pair \(0, 5\)"):
@@ -138,14 +138,14 @@ def test_an_index_out_of_range_is_found_in_its_own_file(tmp_path, data):
         )
 
 
-def test_the_number_of_clusters_may_be_in_the_data(tmp_path):
+def test_n_clusters_from_data(tmp_path):
     path = tmp_path / "data.txt"
     path.write_text("3 2 2\n0 0\n0 1\n9 9\n")
     assert load(Inputs(data=path)).problem.n_clusters == 2
     assert load(Inputs(data=path, n_clusters=3)).problem.n_clusters == 3
 
 
-def test_the_number_of_clusters_is_asked_for(data):
+def test_n_clusters_missing(data):
     with pytest.raises(InputError, match="number of clusters is missing") as caught:
         load(Inputs(data=data, labels_column="kind"))
     assert caught.value.hint == "add -k K"

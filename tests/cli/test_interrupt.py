@@ -1,4 +1,4 @@
-"""Ctrl-C: once for the best so far, twice to leave."""
+"""Ctrl-C: once for the incumbent, twice to abort."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def data(tmp_path):
     return tmp_path
 
 
-def test_an_interrupted_run_delivers_what_it_has(tmp_path):
-    # Takes far longer than the test is willing to wait.
+def test_interrupt_returns_incumbent(tmp_path):
+    # Takes far longer than the test.
     points, labels = gaussian_clusters(60_000, 8, 40, spread=4.0, seed=2)
     must, cannot = random_pairs(labels, 5_000, 5_000, seed=2)
     write_instance(tmp_path / "long.npy", points, labels, must, cannot)
@@ -54,7 +54,7 @@ def test_an_interrupted_run_delivers_what_it_has(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_all_outputs_are_written_after_an_interrupt(data, number):
+def test_outputs_written_after_interrupt(data, number):
     process = start(
         *("solve", "data.csv", "-k", 1, "--output", "out.json", "--plot", "out.png"),
         cwd=data,
@@ -72,7 +72,7 @@ def test_all_outputs_are_written_after_an_interrupt(data, number):
     assert (data / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_second_interrupt_ends_the_process(data):
+def test_second_interrupt_aborts(data):
     process = start("solve", "data.csv", "-k", 1, cwd=data, command=with_fake_solver("stubborn"))
     try:
         read_until(process.stderr, "solving")
@@ -88,7 +88,7 @@ def test_a_second_interrupt_ends_the_process(data):
 
 
 @pytest.mark.parametrize("command", [("solve", "data.csv", "-k", 1), ("check", "c", "--data", "d")])
-def test_termination_during_imports_is_told(data, command):
+def test_sigterm_during_imports(data, command):
     for name in ("numba", "numpy"):  # what is imported first blocks
         (data / name).mkdir()
         (data / name / "__init__.py").write_text(

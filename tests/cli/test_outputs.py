@@ -1,4 +1,4 @@
-"""Output files: refused early, written whole, nothing left behind."""
+"""Output files: checked before the run, written atomically."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from certikmeans.errors import InputError
 from tests.cli.process import run
 
 
-def test_good_names_pass_and_leave_no_trace(tmp_path):
+def test_valid_outputs_leave_no_files(tmp_path):
     (tmp_path / "old.json").write_text("old")
     check_outputs([tmp_path / "new.json", tmp_path / "old.json"], [tmp_path / "data.csv"])
     assert [path.name for path in tmp_path.iterdir()] == ["old.json"]
@@ -32,25 +32,25 @@ def test_good_names_pass_and_leave_no_trace(tmp_path):
         ("./sub/../data.csv", "is an input"),
     ],
 )
-def test_bad_names_are_refused(tmp_path, name, message):
+def test_invalid_outputs(tmp_path, name, message):
     (tmp_path / "data.csv").write_text("1,2\n")
     (tmp_path / "sub").mkdir()
     with pytest.raises(InputError, match=message):
         check_outputs([tmp_path / name], [tmp_path / "data.csv"])
 
 
-def test_two_outputs_need_two_names(tmp_path):
+def test_duplicate_output(tmp_path):
     with pytest.raises(InputError, match="named twice"):
         check_outputs([tmp_path / "a.json", tmp_path / "a.json"])
 
 
-def test_a_directory_that_takes_no_files_is_refused():
+def test_unwritable_directory():
     # Even root cannot create a file here.
     with pytest.raises(InputError, match="cannot be written"):
         check_outputs([Path("/proc/certikmeans.json")])
 
 
-def test_a_file_is_replaced_with_its_permissions(tmp_path):
+def test_replaced_file_keeps_mode(tmp_path):
     target = tmp_path / "out.json"
     target.write_text("old")
     target.chmod(0o640)
@@ -60,14 +60,14 @@ def test_a_file_is_replaced_with_its_permissions(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_new_file_has_the_usual_permissions(tmp_path):
+def test_new_file_has_default_mode(tmp_path):
     usual = tmp_path / "usual"
     usual.touch()
     write_atomically(tmp_path / "out.json", b"new")
     assert (tmp_path / "out.json").stat().st_mode == usual.stat().st_mode
 
 
-def test_a_symbolic_link_is_followed(tmp_path):
+def test_symbolic_link(tmp_path):
     (tmp_path / "real").mkdir()
     link = tmp_path / "out.json"
     link.symlink_to(tmp_path / "real" / "out.json")
@@ -77,7 +77,7 @@ def test_a_symbolic_link_is_followed(tmp_path):
     assert (tmp_path / "real" / "out.json").read_bytes() == b"new"
 
 
-def test_devices_are_written_not_replaced(tmp_path):
+def test_pipe_is_written_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -90,7 +90,7 @@ def test_devices_are_written_not_replaced(tmp_path):
         os.close(reader)
 
 
-def test_failure_leaves_the_old_file(tmp_path, monkeypatch):
+def test_failed_write_keeps_old_file(tmp_path, monkeypatch):
     target = tmp_path / "out.json"
     target.write_text("old")
 
@@ -104,7 +104,7 @@ def test_failure_leaves_the_old_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_report_names_the_commands(tmp_path):
+def test_report_contains_commands(tmp_path):
     (tmp_path / "a b.csv").write_text("id,x,y\n1,0,0\n2,0,1\n3,9,0\n4,9,1\n")
     (tmp_path / "pairs.txt").write_text("ML 1 2\nCL 1 3\n")
     arguments = (

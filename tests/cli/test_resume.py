@@ -1,4 +1,4 @@
-"""``--checkpoint`` and ``--resume`` as a user has them: files, messages, exit codes."""
+"""``--checkpoint`` and ``--resume``: files, messages, exit codes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
     return made
 
 
-def test_a_run_goes_on(folder):
+def test_resume(folder):
     done = run(*LIMITED, "--resume", "state", "--checkpoint", "state", "--json", cwd=folder)
     assert done.returncode == 1
     assert "state: going on after 21 nodes, lower bound" in done.stderr
@@ -31,7 +31,7 @@ def test_a_run_goes_on(folder):
         assert after[name] == before[name]
 
 
-def test_what_begins_anew_is_said(folder):
+def test_resume_with_changed_seed(folder):
     done = run(*LIMITED, "--resume", "state", "--seed", 4, cwd=folder)
     assert done.returncode == 1
     assert "labelling and bound" in done.stderr
@@ -50,7 +50,7 @@ def test_what_begins_anew_is_said(folder):
         (("--cannot-link", "pair.txt", "--resume", "state"), "another problem: it is about other"),
     ],
 )
-def test_what_cannot_be_is_refused(folder, arguments, message):
+def test_invalid_checkpoint_options(folder, arguments, message):
     content = bytearray((folder / "state").read_bytes())
     content[len(content) // 2] ^= 4
     (folder / "damaged").write_bytes(content)

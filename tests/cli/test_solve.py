@@ -1,4 +1,4 @@
-"""``certikmeans solve`` as a process: exit codes, and what goes where."""
+"""``certikmeans solve`` as a process: exit codes and outputs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def instance(tmp_path_factory):
     return folder
 
 
-def test_everything_at_once(instance, tmp_path):
+def test_all_outputs(instance, tmp_path):
     done = run(
         *("solve", "classes.csv", "-k", 3, "--constraints", "small.pairs.txt"),
         *("--labels-column", "class", "--json", "--gap", "0"),
@@ -101,7 +101,7 @@ def check_cost_and_pairs(folder, result):
         assert (labels[int(i)] == labels[int(j)]) == (kind == "ML")
 
 
-def test_summary_when_the_gap_is_reached(instance):
+def test_summary_of_optimal_run(instance):
     # All labels are known: nothing is left to choose, and the bound shows it.
     done = run(
         *("solve", "small.csv", "-k", 3, "--partial-labels", "small.labels.txt"), cwd=instance
@@ -209,7 +209,7 @@ def test_bad_usage(instance, arguments):
     assert "Error: " in done.stderr
 
 
-def test_warm_start_must_respect_the_pairs(instance):
+def test_infeasible_start_labels(instance):
     (instance / "all-in-one.txt").write_text("0\n" * 60)
     done = run(
         *("solve", "small.csv", "-k", 3, "--constraints", "small.pairs.txt"),
@@ -219,12 +219,13 @@ def test_warm_start_must_respect_the_pairs(instance):
     assert done.returncode == 2
     assert "error: start labels: points" in done.stderr
     assert done.stderr.endswith(
-        "hint: correct the labels, or leave out --start-labels; in Python, initial_centers may break pairs\n"
+        "hint: correct the labels, or leave out --start-labels; "
+        "in Python, initial_centers may break pairs\n"
     )
 
 
 @pytest.mark.parametrize("option", ["-k", "--gap", "--output", "--partial-labels"])
-def test_an_option_of_one_value_is_taken_once(instance, option):
+def test_repeated_option_rejected(instance, option):
     done = run("solve", "small.csv", option, 3, option, 2, cwd=instance)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -232,7 +233,7 @@ def test_an_option_of_one_value_is_taken_once(instance, option):
     assert f"Error: {name} is given 2 times.\nhint: it takes one value" in done.stderr
 
 
-def test_no_file_of_pairs_is_lost(instance, tmp_path):
+def test_repeated_constraint_files(instance, tmp_path):
     (tmp_path / "a.txt").write_text("CL 0 1\n")
     (tmp_path / "b.txt").write_text("ML 0 1\n")
     files = ("--constraints", tmp_path / "a.txt", "--constraints", tmp_path / "b.txt")
@@ -241,7 +242,7 @@ def test_no_file_of_pairs_is_lost(instance, tmp_path):
     assert "1 must-link and 1 cannot-link;" in done.stderr
 
 
-def test_labels_are_written_as_they_are_read(instance, tmp_path):
+def test_labels_round_trip(instance, tmp_path):
     labels = tmp_path / "labels.txt"
     done = run(
         *("solve", "small.csv", "-k", 3, "--constraints", "small.pairs.txt", "--quiet"),
@@ -261,7 +262,7 @@ def test_labels_are_written_as_they_are_read(instance, tmp_path):
     assert (tmp_path / "again.txt").read_text() == labels.read_text()
 
 
-def test_without_a_labelling_no_labels_are_written(instance, tmp_path):
+def test_no_labels_file_if_infeasible(instance, tmp_path):
     (tmp_path / "both.txt").write_text("ML 0 1\nCL 0 1\n")
     done = run(
         *("solve", "small.csv", "-k", 3, "--constraints", tmp_path / "both.txt", "--quiet"),
@@ -273,7 +274,7 @@ def test_without_a_labelling_no_labels_are_written(instance, tmp_path):
     assert not (tmp_path / "labels.txt").exists()
 
 
-def test_a_weighted_run_and_its_certificate(instance, tmp_path):
+def test_weighted_certificate(instance, tmp_path):
     (tmp_path / "weights.txt").write_text("2\n" * 30 + "1\n" * 30)
     weights = ("--weights", tmp_path / "weights.txt")
     solved = run(
@@ -283,12 +284,12 @@ def test_a_weighted_run_and_its_certificate(instance, tmp_path):
     assert solved.returncode == 0, solved.stderr
     assert "read 60 weighted points" in solved.stderr
     assert "(weighted squared distances" in solved.stdout
-    asked = ("check", tmp_path / "proof", "--data", "small.csv")
-    assert "weighted" in run(*asked, *weights, cwd=instance).stdout
-    assert run(*asked, cwd=instance).stdout.startswith("REFUSED (another problem)")
+    check = ("check", tmp_path / "proof", "--data", "small.csv")
+    assert "weighted" in run(*check, *weights, cwd=instance).stdout
+    assert run(*check, cwd=instance).stdout.startswith("REFUSED (another problem)")
 
 
-def test_pairs_may_be_arrays(instance, tmp_path):
+def test_pairs_from_npy(instance, tmp_path):
     np.save(tmp_path / "pairs.npy", np.array([[0, 1], [1, 2]]))
     done = run(
         *("solve", "small.csv", "-k", 3, "--must-link", tmp_path / "pairs.npy", "--json"),

@@ -1,4 +1,4 @@
-"""Starting up: nothing heavy is loaded before a command needs it."""
+"""Import time, help pages and completion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.cli.process import run
 HEAVY = ("numpy", "numba", "scipy", "sklearn", "matplotlib", "rich", "pandas")
 
 
-def test_nothing_heavy_is_imported_before_a_command_runs(tmp_path):
+def test_import_is_light(tmp_path):
     code = "import certikmeans.cli, sys, json; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -23,13 +23,13 @@ def test_nothing_heavy_is_imported_before_a_command_runs(tmp_path):
     assert not set(HEAVY) & set(json.loads(done.stdout))
 
 
-def test_help_names_every_command(tmp_path):
+def test_help_lists_commands(tmp_path):
     done = run("--help", cwd=tmp_path)
     assert done.returncode == 0
     assert {"solve", "check", "diagnose", "generate", "demo", "warm-up"} <= set(done.stdout.split())
 
 
-def test_help_of_solve_lists_the_options_and_exit_codes(tmp_path):
+def test_help_of_solve(tmp_path):
     text = run("solve", "--help", cwd=tmp_path).stdout
     for option in (
         "-k",
@@ -68,7 +68,7 @@ def test_help_of_solve_lists_the_options_and_exit_codes(tmp_path):
     assert "\x1b" not in text
 
 
-def test_help_of_check_lists_the_exit_codes(tmp_path):
+def test_help_of_check(tmp_path):
     text = " ".join(run("check", "--help", cwd=tmp_path).stdout.split())
     assert "0 accepted; 2 bad usage or input; 4 refused;" in text
 
@@ -82,7 +82,7 @@ def test_short_help(tmp_path, command):
     assert short.stdout == long.stdout != ""
 
 
-def test_options_are_listed_by_topic(tmp_path):
+def test_options_by_panel(tmp_path):
     lines = run("solve", "--help", cwd=tmp_path).stdout.splitlines()
     titles = ["Arguments:", "Input:", "Pairs:", "Proof:", "Limits:", "Output:", "Options:"]
     assert [line for line in lines if line in titles] == titles
@@ -92,7 +92,7 @@ def test_options_are_listed_by_topic(tmp_path):
     assert [line.split()[0] for line in last if line.startswith("  -")] == ["-h,"]
 
 
-def test_help_loads_nothing_heavy(tmp_path):
+def test_help_is_light(tmp_path):
     code = (
         "import atexit, json, sys; from certikmeans.cli import app\n"
         "atexit.register(lambda: print(json.dumps(sorted(sys.modules))))\n"
@@ -104,7 +104,7 @@ def test_help_loads_nothing_heavy(tmp_path):
     assert not set(HEAVY) & set(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_completion_knows_commands_and_options(tmp_path):
+def test_shell_completion(tmp_path):
     def completed(words: str, position: int) -> set[str]:
         settings = {
             "_CERTIKMEANS_COMPLETE": "complete_bash",
@@ -121,6 +121,6 @@ def test_version(tmp_path):
     assert run("--version", cwd=tmp_path).stdout == f"certikmeans {certikmeans.__version__}\n"
 
 
-def test_the_installed_command_is_this_one():
+def test_console_script():
     (command,) = entry_points(group="console_scripts", name="certikmeans")
     assert command.value == "certikmeans.cli:main"

@@ -1,4 +1,4 @@
-"""A finished run made by hand, for tests of what is shown."""
+"""Results and traces made by hand."""
 
 from __future__ import annotations
 

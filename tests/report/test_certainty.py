@@ -1,4 +1,4 @@
-"""Certainty in words, in pictures and on pages."""
+"""Certainty as text, in figures and in the report."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def run():
     return problem, result, result.certainty(0.03)
 
 
-def test_some_points_are_in_doubt_and_some_are_not(run):
+def test_fixture_has_certain_and_uncertain_points(run):
     _, _, certainty = run
     assert 0 < certainty.certain.sum() < 36
 
 
-def test_words_and_plain_data_agree(run):
+def test_text_matches_json(run):
     _, _, certainty = run
     lines = certainty_lines(certainty)
     assert f"{36 - certainty.most_elsewhere} of 36 points" in lines[1]
@@ -45,7 +45,7 @@ def test_words_and_plain_data_agree(run):
     assert len(document["possible"]) == 36 - document["n_certain"]
 
 
-def test_rings_and_frames_are_drawn(run):
+def test_rings_and_boxes(run):
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
@@ -60,13 +60,13 @@ def test_rings_and_frames_are_drawn(run):
     assert not plot_clusters(problem, result, Figure().subplots()).patches
 
 
-def test_the_page_has_a_section(run):
+def test_report_section(run):
     problem, result, certainty = run
     assert "What is certain" in report_html(problem, result, certainty=certainty)
     assert "What is certain" not in report_html(problem, result)
 
 
-def test_pictures_of_matplotlib(run):
+def test_svg_file(run):
     pytest.importorskip("matplotlib")
     from certikmeans.report.plots import render_figure
     from certikmeans.report.trace import Trace
@@ -77,7 +77,7 @@ def test_pictures_of_matplotlib(run):
     assert len(marked) > len(plain)
 
 
-def test_frames_hold_the_centres_in_any_projection(run):
+def test_projected_boxes_contain_centers(run):
     _, _, certainty = run
     rng = np.random.default_rng(1)
     for d in (1, 2, 5):
@@ -93,7 +93,7 @@ def test_frames_hold_the_centres_in_any_projection(run):
     assert len(certainty.families) >= 1
 
 
-def test_where_nothing_is_proven_nothing_is_said(run):
+def test_nothing_proven(run):
     problem, result, _ = run
     nothing = result.certainty(1.0)
     assert nothing.agreement == 0.0
@@ -103,7 +103,7 @@ def test_where_nothing_is_proven_nothing_is_said(run):
     assert "ringed" not in report_html(problem, result, certainty=nothing)
 
 
-def test_where_it_is_not_known_which_points_no_points_are_spoken_of(run):
+def test_only_overlap_proven(run):
     problem, result, certainty = run
     some = dataclasses.replace(
         certainty,
@@ -134,7 +134,7 @@ def test_boxes_are_rounded_outward(run):
     assert np.all(np.abs(shown - boxes) <= 1e-5 * np.abs(boxes))
 
 
-def test_a_slack_is_shown_with_all_its_digits():
+def test_slack_in_full_precision():
     # Labellings within 0.1 % are more than what this speaks of.
     certainty = solve(Problem.from_data([[0.0], [1.0], [5.0], [6.0]], 2)).certainty(0.00099999996)
     for text in (repr(certainty), certainty_lines(certainty)[0], certainty_caption(certainty)):

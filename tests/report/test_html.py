@@ -1,4 +1,4 @@
-"""The page about a run: complete, self-contained, and drawn by a real browser."""
+"""The HTML report: contents, self-containment, layout in a browser."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def page_of(problem, result, **options) -> str:
     return report_html(problem, result, make_trace(result), **options)
 
 
-def test_the_page_tells_everything():
+def test_page_contents():
     problem, result = example()
     page = page_of(
         problem,
@@ -109,14 +109,14 @@ def test_the_page_tells_everything():
     assert "<bees>" not in page
 
 
-def test_a_page_from_python_says_how_to_check_it():
+def test_page_without_check_command():
     problem, result = example()
     text = text_of(page_of(problem, result))
     assert "model.write_certificate(path)" in text
     assert "certikmeans check" in text
 
 
-def test_the_picture_names_its_clusters_unless_there_are_many():
+def test_legend_of_clusters():
     problem, result = example(n_points=60, n_clusters=4)
     assert "cluster 3 (15)" in text_of(page_of(problem, result))
     problem, result = example(n_points=60, n_clusters=30)
@@ -142,7 +142,7 @@ def test_equal_runs_give_equal_pages():
     assert page_of(problem, result) == page_of(problem, result)
 
 
-def test_nothing_is_loaded_from_anywhere():
+def test_page_is_self_contained():
     problem, result = example()
     page = page_of(problem, result)
     links = re.findall(r'(?:src|href)="([^"]*)"', page)
@@ -153,7 +153,7 @@ def test_nothing_is_loaded_from_anywhere():
     assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)", page))
 
 
-def test_the_table_of_clusters_adds_up():
+def test_table_of_clusters():
     problem, result = example(n_points=50, n_clusters=7)
     rows = re.findall(r"<tr>(.*?)</tr>", page_of(problem, result).split("Table of clusters")[1])
     cells = [re.findall(r"<td>(.*?)</td>", row) for row in rows[1:8]]
@@ -170,7 +170,7 @@ def test_the_table_of_clusters_adds_up():
     [(1, 1, 1), (2, 2, 2), (30, 1, 3), (300, 40, 30), (9000, 2, 3)],
 )
 @pytest.mark.parametrize("scale", [0.0, 1e-60, 1.0, 1e55])
-def test_any_shape_and_scale(shape, scale):
+def test_page_of_any_shape_and_scale(shape, scale):
     problem, result = example(*shape, scale=scale)
     page = page_of(problem, result)
     assert "nan" not in re.sub(r"<title>.*?</title>", "", page)
@@ -178,7 +178,7 @@ def test_any_shape_and_scale(shape, scale):
     assert "What is proven" in text_of(page)
 
 
-def test_without_a_trace_a_labelling_or_a_solution():
+def test_page_without_trace_or_labels():
     problem, result = example()
     assert "Progress" not in text_of(report_html(problem, result))
     unknown = make_result(problem, None)
@@ -235,7 +235,7 @@ def in_browser(tmp_path, page: str, width: int) -> tuple[dict, str]:
 
 @pytest.mark.skipif(BROWSER is None, reason="needs chromium")
 @pytest.mark.parametrize("width", [1200, 520])
-def test_a_browser_draws_the_page(tmp_path, width):
+def test_page_in_browser(tmp_path, width):
     problem, result = example(n_points=200, n_features=12, n_clusters=10)
     page = page_of(
         problem,

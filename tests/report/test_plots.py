@@ -1,4 +1,4 @@
-"""Pictures: drawn for every shape of input, honest about what they leave out."""
+"""Figures of inputs of every shape, and captions about subsamples."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def blobs(n_points: int, n_features: int, n_clusters: int, seed: int = 0):
     ("n_points", "n_features", "n_clusters"),
     [(1, 1, 1), (1, 3, 1), (2, 2, 2), (30, 1, 3), (60, 4, 80 // 4), (30, 400, 3), (1, 400, 1)],
 )
-def test_any_shape_is_drawn(n_points, n_features, n_clusters):
+def test_figure_of_any_shape(n_points, n_features, n_clusters):
     points, labels = blobs(n_points, n_features, n_clusters)
     pairs = [(0, 1)] if n_points > 1 else []
     problem = Problem.from_data(points, n_clusters, cannot_link=pairs)
@@ -46,14 +46,14 @@ def test_any_shape_is_drawn(n_points, n_features, n_clusters):
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-60, 1e55])
-def test_extreme_and_equal_points_are_drawn(scale):
+def test_figure_of_extreme_points(scale):
     points, labels = blobs(12, 2, 2)
     problem = Problem.from_data(scale * points, 2)
     result = make_result(problem, labels)
     assert plots.render_figure(problem, result, make_trace(result)).startswith(PNG)
 
 
-def test_no_labelling_and_no_events_are_drawn():
+def test_figure_without_labels_or_events():
     points, labels = blobs(12, 2, 2)
     problem = Problem.from_data(points, 2, must_link=[(0, 1)], cannot_link=[(0, 1)])
     infeasible = make_result(
@@ -74,7 +74,7 @@ def captions(monkeypatch, problem, result) -> str:
     return "; ".join(notes)
 
 
-def test_large_inputs_are_thinned_out_and_the_caption_says_so(monkeypatch):
+def test_subsample_in_caption(monkeypatch):
     points, labels = blobs(100_000, 2, 3)
     ends = np.arange(90_000).reshape(-1, 3)
     problem = Problem.from_data(points, 3, cannot_link=ends[:, :2])
@@ -82,7 +82,7 @@ def test_large_inputs_are_thinned_out_and_the_caption_says_so(monkeypatch):
     assert note == "20,000 of 100,000 points drawn; 300 of 30,000 pairs drawn"
 
 
-def test_nothing_is_said_when_everything_is_drawn(monkeypatch):
+def test_no_caption_without_subsample(monkeypatch):
     points, labels = blobs(100, 2, 3)
     problem = Problem.from_data(points, 3, cannot_link=[(0, 1)], must_link=[(0, 3)])
     assert captions(monkeypatch, problem, make_result(problem, labels)) == ""
@@ -92,7 +92,7 @@ def test_nothing_is_said_when_everything_is_drawn(monkeypatch):
     ("n_must", "n_cannot", "shown"),
     [(10, 5, (10, 5)), (1000, 5, (295, 5)), (5, 1000, (5, 295)), (400, 400, (150, 150))],
 )
-def test_both_kinds_of_pairs_get_room(n_must, n_cannot, shown):
+def test_subsample_of_pairs(n_must, n_cannot, shown):
     points, _ = blobs(2001, 2, 3)
     line = np.stack([np.arange(2000), np.arange(1, 2001)], axis=1)
     problem = Problem.from_data(points, 3, must_link=line[:n_must], cannot_link=line[:n_cannot])
@@ -100,14 +100,14 @@ def test_both_kinds_of_pairs_get_room(n_must, n_cannot, shown):
     assert (len(must), len(cannot)) == shown
 
 
-def test_the_ends_of_drawn_pairs_are_drawn():
+def test_subsample_contains_pairs():
     pairs = np.array([[0, 99_999], [17, 4711]])
     shown = subsample_points(100_000, pairs, np.random.default_rng(0), plots.MAX_POINTS)
     assert len(np.unique(shown)) == len(shown) == plots.MAX_POINTS
     assert np.isin(pairs, shown).all()
 
 
-def test_the_view_keeps_distances_of_planar_data_and_places_centres():
+def test_projection_of_planar_data():
     rng = np.random.default_rng(1)
     plane = rng.normal(size=(20, 2)) * (3.0, 1.0)
     turned = plane @ np.linalg.qr(rng.normal(size=(5, 5)))[0][:2] + 7.0
@@ -119,7 +119,7 @@ def test_the_view_keeps_distances_of_planar_data_and_places_centres():
     np.testing.assert_allclose(view.project_centers(turned[:2], np.arange(2)), view.coordinates[:2])
 
 
-def test_two_features_are_drawn_as_they_are():
+def test_two_features_not_projected():
     points, labels = blobs(12, 2, 2)
     view = project(points, np.arange(12), labels, ("sepal length", "cost in $"))
     assert view.axis_names == ("sepal length", "cost in $")
@@ -134,7 +134,7 @@ def test_two_features_are_drawn_as_they_are():
     assert one.axis_names[0] == "height, centred"
 
 
-def test_the_file_is_written_in_the_format_its_name_asks_for(tmp_path):
+def test_format_by_suffix(tmp_path):
     points, labels = blobs(12, 2, 2)
     problem = Problem.from_data(points, 2)
     result = make_result(problem, labels)
@@ -145,13 +145,13 @@ def test_the_file_is_written_in_the_format_its_name_asks_for(tmp_path):
         plots.figure_format(Path("a.gif"))
 
 
-def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
+def test_matplotlib_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"certikmeans\[plot\]"):
         plots.require_matplotlib()
 
 
-def test_drawing_leaves_pyplot_alone():
+def test_pyplot_not_imported():
     points, labels = blobs(12, 2, 2)
     problem = Problem.from_data(points, 2)
     result = make_result(problem, labels)
@@ -161,7 +161,7 @@ def test_drawing_leaves_pyplot_alone():
 
 
 def lab(colour: str) -> np.ndarray:
-    """CIELAB, in which distances are about what eyes tell apart."""
+    """Return CIELAB coordinates, in which distances are perceptual."""
     srgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255.0
     linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
     to_xyz = np.array(
@@ -172,7 +172,7 @@ def lab(colour: str) -> np.ndarray:
     return np.array([116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)])
 
 
-def test_ten_clusters_have_ten_colours_and_ten_markers():
+def test_colors_and_markers_distinct():
     assert len({cluster_color(k) for k in range(10)}) == 10
     assert len({cluster_marker(k) for k in range(10)}) == 10
     for first in range(len(COLORS)):
@@ -183,7 +183,7 @@ def test_ten_clusters_have_ten_colours_and_ten_markers():
     assert len(both) == len(COLORS) * len(MARKERS)
 
 
-def test_the_progress_has_an_axis_in_per_cent(monkeypatch):
+def test_percent_axis(monkeypatch):
     from matplotlib.figure import Figure
 
     points, labels = blobs(60, 2, 3)
@@ -199,7 +199,7 @@ def test_the_progress_has_an_axis_in_per_cent(monkeypatch):
     assert max(low, high) > 20.0 > min(low, high)  # the bound is 20 % below
 
 
-def test_a_labelling_without_a_trace_is_not_said_to_be_missing(monkeypatch):
+def test_figure_without_trace(monkeypatch):
     from matplotlib.figure import Figure
 
     points, labels = blobs(12, 2, 2)

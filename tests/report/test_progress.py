@@ -1,4 +1,4 @@
-"""Progress: legible without a terminal, sparing with lines, and never the end of a run."""
+"""Progress displays: plain lines, live display, output errors."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ RUN = [
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self):
         return True
 
 
-def test_plain_lines_tell_the_story():
+def test_plain_lines():
     stream = io.StringIO()
     with PlainProgress(stream, clock=lambda: 0.0) as progress:
         for event in RUN:
@@ -69,7 +69,7 @@ def test_plain_lines_tell_the_story():
     ]
 
 
-def test_at_most_one_line_a_second_within_a_stage():
+def test_plain_lines_rate_limit():
     now = 0.0
     stream = io.StringIO()
     progress = PlainProgress(stream, clock=lambda: now)
@@ -80,7 +80,7 @@ def test_at_most_one_line_a_second_within_a_stage():
     assert 9 <= len(stream.getvalue().splitlines()) <= 11
 
 
-def test_a_reader_that_goes_away_does_not_stop_the_run():
+def test_closed_pipe():
     read_end, write_end = os.pipe()
     os.close(read_end)
     with os.fdopen(write_end, "w") as stream:
@@ -92,7 +92,7 @@ def test_a_reader_that_goes_away_does_not_stop_the_run():
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def test_live_display_shows_the_state_and_clears_up():
+def test_live_display():
     from rich.console import Console
 
     stream = Terminal()
@@ -115,14 +115,14 @@ def test_live_display_shows_the_state_and_clears_up():
 @pytest.mark.parametrize(
     ("term", "kind"), [("xterm-256color", LiveProgress), ("dumb", PlainProgress)]
 )
-def test_the_stream_decides(monkeypatch, term, kind):
+def test_display_by_stream(monkeypatch, term, kind):
     monkeypatch.setenv("TERM", term)
     assert isinstance(make_progress(Terminal()), kind)
     assert isinstance(make_progress(io.StringIO()), PlainProgress)
     assert isinstance(make_progress(Terminal(), quiet=True), SilentProgress)
 
 
-def test_silence():
+def test_silent_display():
     stream = Terminal()
     with make_progress(stream, quiet=True) as progress:
         for event in RUN:
@@ -132,7 +132,7 @@ def test_silence():
     assert stream.getvalue() == ""
 
 
-def test_a_bound_at_work_is_seen():
+def test_activity_of_bound():
     state = ProgressState()
     state.update(StageStarted(1.0, "bounds"))
     assert state.activity() == "bounds"
@@ -142,14 +142,14 @@ def test_a_bound_at_work_is_seen():
     assert state.activity() == "bounds"
 
 
-def test_starts_without_a_budget_are_counted():
+def test_activity_without_budget():
     state = ProgressState()
     state.update(StageStarted(0.0, "heuristics"))
     state.update(HeuristicProgress(0.1, 5, 0))
     assert state.activity() == "heuristics: 5 starts"
 
 
-def test_compiling_is_said_once_on_a_stream(tmp_path):
+def test_compilation_message_once(tmp_path):
     path = tmp_path / "log"
     with path.open("w") as stream, PlainProgress(stream) as progress:
         for number in (1, 2, 3):
@@ -157,7 +157,7 @@ def test_compiling_is_said_once_on_a_stream(tmp_path):
     assert path.read_text().splitlines() == [FIRST_RUN_MESSAGE]
 
 
-def test_compiling_for_long_is_counted_on_a_stream(tmp_path):
+def test_compilation_message_repeats(tmp_path):
     path, seconds = tmp_path / "log", iter([0.0, 4.0, 6.0, 8.0])
     with path.open("w") as stream, PlainProgress(stream, clock=lambda: next(seconds)) as progress:
         for number in (1, 2, 3, 4):
@@ -165,7 +165,7 @@ def test_compiling_for_long_is_counted_on_a_stream(tmp_path):
     assert path.read_text().splitlines() == [FIRST_RUN_MESSAGE, "compiling kernel 3 (lloyd)"]
 
 
-def test_compiling_is_counted_on_a_terminal_until_the_run_goes_on():
+def test_live_compilation_message():
     live = LiveProgress(Console(file=io.StringIO(), force_terminal=True, width=120))
     live.compiling(KernelCompilation("lloyd", 7))
     assert "compiling kernel 7 (lloyd)" in live.render().plain
@@ -173,16 +173,16 @@ def test_compiling_is_counted_on_a_terminal_until_the_run_goes_on():
     assert "compiling" not in live.render().plain
 
 
-def test_a_meter_adds_up_and_speaks_seldom(monkeypatch):
-    told = []
-    emitter = EventBus([told.append])
+def test_progress_counter(monkeypatch):
+    events = []
+    bus = EventBus([events.append])
     monkeypatch.setattr(EventBus, "seconds", property(lambda self: now[0]))
     now = [0.0]
-    meter = ProgressCounter(emitter, "cluster")
+    count_work = ProgressCounter(bus, "cluster")
     for now[0] in (0.1, 0.2, 0.3, 0.4, 0.6):
-        meter(boxes=10)
-    meter(climbs=1)
-    assert [(event.seconds, event.done) for event in told] == [
+        count_work(boxes=10)
+    count_work(climbs=1)
+    assert [(event.seconds, event.done) for event in events] == [
         (0.3, {"boxes": 30}),
         (0.6, {"boxes": 50}),
     ]

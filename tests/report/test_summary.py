@@ -1,4 +1,4 @@
-"""The summary states what the result holds, no more."""
+"""Entries of the summary, and their validity."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def line(text: str, label: str) -> str:
     return " ".join(entry.group().split())
 
 
-def test_every_entry_is_there_and_fits_a_terminal():
+def test_all_entries():
     text = summarize(
         make_result(SQUARE, GOOD),
         SQUARE,
@@ -60,7 +60,7 @@ def test_every_entry_is_there_and_fits_a_terminal():
         ([0, 0, 0, 1], "1 of 2 cannot-links"),
     ],
 )
-def test_broken_pairs_are_counted_from_the_labels(labels, claim):
+def test_violated_pairs_counted(labels, claim):
     pairs = line(summarize(make_result(SQUARE, labels), SQUARE), "Pairs")
     assert "BROKEN" in pairs
     assert claim in pairs
@@ -68,7 +68,7 @@ def test_broken_pairs_are_counted_from_the_labels(labels, claim):
 
 
 @pytest.mark.parametrize("bound", [0.1, 0.3, 2 / 3, 0.7, 0.999, np.nextafter(1.0, 0.0)])
-def test_the_stated_excess_is_true(bound):
+def test_stated_excess_is_valid(bound):
     result = make_result(SQUARE, GOOD, lower_bound=float(bound))
     shown = re.search(r"at most (\S+) % more", proven_statement(result))
     assert shown is not None
@@ -76,7 +76,7 @@ def test_the_stated_excess_is_true(bound):
     assert allowed >= Fraction(result.cost)
 
 
-def test_only_weights_that_differ_from_one_are_mentioned():
+def test_weights_mentioned():
     equal, heavy = (
         Problem.from_data(SQUARE.points, 2, weights=weights) for weights in ([1] * 4, [1, 1, 1, 2])
     )
@@ -84,17 +84,17 @@ def test_only_weights_that_differ_from_one_are_mentioned():
     assert "(weighted squared" in line(summarize(make_result(heavy, GOOD), heavy), "Cost")
 
 
-def test_a_bound_of_zero_proves_nothing():
+def test_zero_bound():
     result = make_result(SQUARE, GOOD, lower_bound=0.0)
     assert "nothing about the distance" in line(summarize(result, SQUARE), "Proven")
 
 
-def test_a_closed_gap_proves_optimality():
+def test_closed_gap():
     result = make_result(SQUARE, GOOD, lower_bound=1.0, status=Status.OPTIMAL)
     assert "this one is optimal" in line(summarize(result, SQUARE), "Proven")
 
 
-def test_without_a_labelling_no_cost_is_shown():
+def test_no_cost_without_labels():
     for changes in (
         {},
         {

@@ -1,4 +1,4 @@
-"""The trace holds what was known, and when."""
+"""Trace of incumbent and bound."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from certikmeans.report.trace import Trace
 from tests.report.examples import make_result, make_trace
 
 
-def test_bound_and_incumbent_are_carried_forward():
+def test_trace_points():
     trace = Trace()
     trace(StageStarted(0.0, "presolve"))
     presolve = PresolveDone(0.1, 4, 3, 2, 1, 3)
@@ -23,7 +23,7 @@ def test_bound_and_incumbent_are_carried_forward():
     assert trace.presolve is presolve
 
 
-def test_the_last_point_is_the_result():
+def test_last_point_is_result():
     problem = Problem.from_data([[0.0], [1.0]], 1)
     result = make_result(problem, [0, 0])
     last = make_trace(result).points[-1]

@@ -134,8 +134,8 @@ def draw_certainty(
     rows = uncertain_points(certainty, shown)
     size = float(np.clip(9000 / len(shown), 14, 60))
     axes.scatter(
-        coordinates[rows, 0], coordinates[rows, 1], s=size, facecolors="none", edgecolors=UNCERTAIN_COLOR,
-        linewidths=1.0, zorder=5,
+        coordinates[rows, 0], coordinates[rows, 1], s=size, facecolors="none",
+        edgecolors=UNCERTAIN_COLOR, linewidths=1.0, zorder=5,
     )  # fmt: skip
     for (left, right), (bottom, top) in visible_boxes(view, certainty):
         frame = Rectangle(

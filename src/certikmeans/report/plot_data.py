@@ -73,7 +73,7 @@ class Projection:
         return np.column_stack([projected, clusters]) if self.is_one_dimensional else projected
 
     def project_boxes(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return rectangles, (k, 2, 2), that contain the projections of boxes (k, n_features, 2)."""
+        """Return rectangles, (k, 2, 2), that contain the projected boxes (k, n_features, 2)."""
         sides = np.stack([boxes[:, :, 0] - self.origin, boxes[:, :, 1] - self.origin])
         ends = sides[:, :, :, None] * self.directions
         low, high = ends.min(axis=0).sum(axis=1), ends.max(axis=0).sum(axis=1)

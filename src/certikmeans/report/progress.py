@@ -142,7 +142,7 @@ class ProgressDisplay:
         """Show ``message`` soon. Called from a signal handler: must not wait for a lock."""
 
     def compiling(self, event: KernelCompilation) -> None:
-        """Show that a kernel is being compiled. Called from any thread: must not wait for a lock."""
+        """Show that a kernel is compiled. Called from any thread: must not wait for a lock."""
 
     def restore_terminal(self) -> None:
         """Undo what would outlive an abrupt end of the process."""
