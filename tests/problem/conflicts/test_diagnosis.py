@@ -212,3 +212,15 @@ def test_heuristic_labels_many_clusters():
     assert wrong.sum() > 100
     assert labels.max() < 100
     assert len(graph.violated(labels)) <= wrong.sum()
+
+
+def test_heuristic_labels_random_graph():
+    rng = np.random.default_rng(0)
+    pairs = np.unique(np.sort(rng.integers(200, size=(600, 2)), axis=1), axis=0)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    graph = PairGraph(200, pairs, 0)
+    every = np.ones(len(pairs), dtype=bool)
+    labels = heuristic_labels(graph, 3, every, target=0, patience=1000, tenure=10)
+    greedy = heuristic_labels(graph, 3, every, target=0, patience=0, tenure=10)
+    assert set(labels.tolist()) <= {0, 1, 2}
+    assert 2 * len(graph.violated(labels)) <= len(graph.violated(greedy))

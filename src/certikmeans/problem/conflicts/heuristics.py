@@ -35,8 +35,8 @@ def heuristic_labels(
     target : int
         Number of violated pairs at which the search ends.
     patience, tenure : int
-        Moves without an improvement before the search ends; moves for which a vertex may not return
-        to its label.
+        Moves without an improvement before the search ends; least number of moves for which a
+        vertex may not return to its label.
     """
     groups = contract(graph, trusted)
     size = int(groups.max()) + 1
@@ -137,7 +137,8 @@ def _tabu_search(
         costs[signed.indices[near], labels[v]] -= signed.data[near]
         costs[signed.indices[near], label] += signed.data[near]
         change += int(gains[at, label])
-        tabu_until[v, labels[v]] = step + tenure
+        # A fixed tenure leads to cycles; it grows with the number of vertices in violated pairs.
+        tabu_until[v, labels[v]] = step + tenure + 7 * step % 10 + 3 * len(violating) // 10
         labels[v] = label
         if change < best:
             best, best_labels, best_step = change, labels.copy(), step

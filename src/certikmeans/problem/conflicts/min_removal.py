@@ -53,9 +53,11 @@ class RemovalParams:
         Limit for one colouring, after which feasibility stays open.
     listing_seconds : float
         Limit for the conflicts that are listed.
-    tabu_patience, tabu_tenure : int
-        Moves of the heuristic without an improvement; moves for which a vertex may not return to
-        its label.
+    tabu_patience, tabu_work : int
+        Moves of the heuristic without an improvement, at least 100 and otherwise bounded by the
+        work of all of them in vertices times clusters.
+    tabu_tenure : int
+        Least number of moves for which a vertex may not return to its label.
     """
 
     rows_per_round: int = 2000
@@ -66,7 +68,8 @@ class RemovalParams:
     lp_rounds: int = 40
     coloring_seconds: float = 10.0
     listing_seconds: float = 10.0
-    tabu_patience: int = 300
+    tabu_patience: int = 2000
+    tabu_work: int = 20_000_000
     tabu_tenure: int = 10
 
     def __post_init__(self) -> None:
@@ -131,12 +134,13 @@ class _HittingSet:
         self._solve_relaxation()
         if not self._rows and self._leaves_no_conflict(removed):
             return Removal(np.empty(0, dtype=np.int64), 0)
+        moves = self._params.tabu_work // (self._graph.n * self._k)
         labels = heuristic_labels(
             self._graph,
             self._k,
             self._weights < 0.5,
             target=self._lower_bound,
-            patience=self._params.tabu_patience,
+            patience=max(100, min(self._params.tabu_patience, moves)),
             tenure=self._params.tabu_tenure,
         )
         best = self._graph.violated(labels)
