@@ -1,4 +1,4 @@
-"""Small problems cut into parts, and what is exactly true of them."""
+"""Small problems for the partition bound, and exact references."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.bounds.sdp_cases import exact_costs, reduced_of
 
 
 def random_instance(seed, least_groups=3, largest=7):
-    """A random problem that has a labelling and enough groups, its reduction, its least cost."""
+    """Random feasible problem with enough groups, presolved, and its optimal cost."""
     for attempt in range(1000):
         problem = feasible_problem(
             seed + 10_000 * attempt, largest=largest, min_clusters=1 + seed % 2
@@ -25,7 +25,7 @@ def random_instance(seed, least_groups=3, largest=7):
 
 
 def weights_add_up(reduced, parts):
-    """Whether the weights of parts are at most those of the problem, in exact arithmetic."""
+    """Whether the weights in all parts sum to at most those of the problem, exactly."""
     totals = [Fraction(0)] * reduced.n_groups
     for part in parts:
         for row, weight in zip(part.rows.tolist(), part.problem.weights.tolist(), strict=True):
@@ -35,7 +35,7 @@ def weights_add_up(reduced, parts):
 
 
 def feasible_group_labels(reduced):
-    """Every labelling of the groups that respects the pairs, up to names."""
+    """Every feasible labelling of the groups, up to renaming of clusters."""
     edges = reduced.graph.edges().tolist()
     stack = [()]
     while stack:
@@ -50,7 +50,7 @@ def feasible_group_labels(reduced):
 
 
 def least_cost(reduced):
-    """The optimum, exactly."""
+    """Optimal cost in exact arithmetic."""
     return min(
         exact_cost(reduced.points, reduced.weights, labels)
         for labels in feasible_group_labels(reduced)
@@ -58,7 +58,7 @@ def least_cost(reduced):
 
 
 def some_labels(done, rng):
-    """The witness, or any labels at all: parts are valid whatever they come from."""
+    """Feasible or random labels: parts are valid for any labels."""
     if rng.random() < 0.5:
         return done.feasible_labels
     return rng.integers(done.reduced.n_clusters, size=done.reduced.n_groups)

@@ -1,4 +1,4 @@
-"""Instances and liars for the semidefinite bound and for the checker of its certificates."""
+"""Instances and inaccurate eigensolvers for the SDP bound and its verifier."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def exact_costs(problem, done):
 
 
 def separated(rng, shift):
-    """Clusters far apart: the bound meets the optimum, so an error in the last place shows."""
+    """Separated clusters: the bound is tight, so that an error in the last place shows."""
     n, k = int(rng.integers(5, 8)), int(rng.integers(2, 4))
     middle = rng.normal(scale=20.0, size=(k, 2))
     points = middle[rng.integers(k, size=n)] + rng.normal(scale=0.1, size=(n, 2)) + shift
@@ -34,12 +34,12 @@ def separated(rng, shift):
 
 
 def inaccurate_eigensolver(rng):
-    """Stand-in for `numpy.linalg.eigh` whose answers are wrong in one way or another."""
+    """Replacement of `numpy.linalg.eigh` with random errors."""
     right = np.linalg.eigh
 
     def wrong(matrix):
         values, vectors = right(matrix)
-        if rng.random() < 0.5:  # the product is right, the vectors are not of length 1
+        if rng.random() < 0.5:  # correct product, vectors not normalized
             return values / 4.0, 2.0 * vectors
         size = 10.0 ** rng.integers(-12, 1)
         noise = rng.normal(size=vectors.shape) * size

@@ -1,4 +1,4 @@
-"""The partition bound: below every labelling, however the problem is cut up."""
+"""Partition bound: valid for any partition into parts, failures, sizes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def blobs(n=120, d=6, k=3, seed=0, spread=1.0, **pairs):
 
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("size", [2, 3, 5])
-def test_below_every_labelling(seed, size):
+def test_bound_below_all_labellings(seed, size):
     _, done, least = random_instance(seed)
     labels = some_labels(done, np.random.default_rng(seed))
     ctx = RecordingContext()
@@ -60,7 +60,7 @@ def test_below_every_labelling(seed, size):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_parts_that_have_too_much_of_a_cluster_already(seed):
+def test_split_with_uneven_components(seed):
     rng = np.random.default_rng(seed)
     n, k = int(rng.integers(10, 60)), int(rng.integers(2, 5))
     truth = np.concatenate([np.arange(k), rng.integers(k, size=n - k)])
@@ -76,7 +76,7 @@ def test_parts_that_have_too_much_of_a_cluster_already(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_weights_of_parts_add_up_exactly(seed):
+def test_weights_sum_exactly(seed):
     _, done, _ = random_instance(seed)
     labels = some_labels(done, np.random.default_rng(seed))
     for size in (1, 2, 3, 4, 100):
@@ -87,8 +87,8 @@ def test_weights_of_parts_add_up_exactly(seed):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_parts_cost_no_more_than_the_whole(seed):
-    """The theorem itself, with the weights as rounded."""
+def test_part_optima_below_whole(seed):
+    """The inequality between costs of parts and of the whole, with rounded weights."""
     _, done, least = random_instance(seed, least_groups=4)
     labels = some_labels(done, np.random.default_rng(seed))
     parts = split_into_parts(done.reduced, labels, 3, seed)
@@ -97,7 +97,7 @@ def test_parts_cost_no_more_than_the_whole(seed):
 
 
 @pytest.mark.parametrize("n_parts", [2, 3, 5, 6, 7, 49, 1000])
-def test_shares_are_at_most_the_weight(n_parts):
+def test_equal_shares_below_weight(n_parts):
     rng = np.random.default_rng(n_parts)
     weights = np.concatenate(
         [rng.uniform(0.5, 2.0, 200), 10.0 ** rng.uniform(-12, 12, 200), 2.0 ** np.arange(-40, 40)]
@@ -108,7 +108,7 @@ def test_shares_are_at_most_the_weight(n_parts):
         assert n_parts * share >= weight * (1.0 - 1e-15)
 
 
-def test_a_part_is_a_problem_of_its_own():
+def test_part_is_reduced_problem():
     pairs = [(0, 1), (1, 2), (2, 0), (5, 6), (7, 8), (8, 9), (20, 30), (31, 32)]
     done, labels = blobs(80, cannot_link=pairs, must_link=[(10, 11)])
     whole = {tuple(edge) for edge in done.reduced.graph.edges().tolist()}
@@ -129,14 +129,14 @@ def test_a_part_is_a_problem_of_its_own():
     assert kept >= len(whole)  # small components stay whole
 
 
-def test_large_components_are_cut_up():
+def test_large_components_split():
     chain, _ = blobs(60, cannot_link=[(i, i + 1) for i in range(50)])
     parts = split_into_parts(chain.reduced, np.zeros(60, dtype=np.int64), 15)
     assert max(len(part.rows) for part in parts) <= 24
 
 
 @pytest.mark.parametrize("n_parts", [2, 5])
-def test_anticlusters_have_the_means_of_the_whole(n_parts):
+def test_anticluster_means(n_parts):
     done, labels = blobs(400)
     zeros = np.zeros(400, dtype=np.bool_)
     part_index = anticlusters(done.reduced, labels, n_parts, zeros, 3)
@@ -150,7 +150,7 @@ def test_anticlusters_have_the_means_of_the_whole(n_parts):
 
 
 def huygens_loss(problem, labels, part_index):
-    """What Huygens' theorem takes off."""
+    """Loss of a partition by Huygens' theorem."""
     lost = 0.0
     for k in range(problem.n_clusters):
         mean = problem.points[labels == k].mean(axis=0)
@@ -161,7 +161,7 @@ def huygens_loss(problem, labels, part_index):
     return lost
 
 
-def test_small_clusters_and_outliers_are_shared():
+def test_shared_groups():
     rng = np.random.default_rng(0)
     points = np.concatenate([rng.normal(size=(200, 4)), 50.0 + rng.normal(size=(4, 4)),
                              [[0.0, 0.0, 30.0, 0.0]]])  # fmt: skip
@@ -181,7 +181,7 @@ def test_small_clusters_and_outliers_are_shared():
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e7])
-def test_near_the_whole_on_separated_data(shift):
+def test_tight_on_separated_clusters(shift):
     rng = np.random.default_rng(0)
     truth = np.repeat(np.arange(3), 50)
     points = 9.0 * np.eye(5)[truth] + rng.normal(size=(150, 5)) + shift
@@ -196,7 +196,7 @@ def test_near_the_whole_on_separated_data(shift):
     assert found.value <= found.upper
 
 
-def test_one_cluster_and_as_many_as_groups():
+def test_extreme_cluster_counts():
     done, _ = blobs(30, k=1)
     zeros = np.zeros(30, dtype=np.int64)
     whole = partition_bound(done.reduced, zeros, np.inf, BoundContext(), size=30)
@@ -210,7 +210,7 @@ def test_one_cluster_and_as_many_as_groups():
     assert partition_bound(few.reduced, labels, np.inf, BoundContext(), size=5).value >= 0.0
 
 
-def test_points_in_one_place_and_more_axes_than_points():
+def test_degenerate_points():
     same = reduced_of(Problem.from_data(np.ones((9, 2)), 2))
     assert (
         partition_bound(same.reduced, np.arange(9) % 2, np.inf, BoundContext(), size=4).value == 0.0
@@ -220,7 +220,7 @@ def test_points_in_one_place_and_more_axes_than_points():
     assert found.value > 0.0
 
 
-def test_an_executor_gives_what_this_thread_gives():
+def test_same_bound_with_executor():
     done, labels = blobs(90, spread=2.0)
     alone = partition_bound(done.reduced, labels, np.inf, BoundContext(), size=30)
     with ThreadPoolExecutor(2) as pool:
@@ -230,7 +230,7 @@ def test_an_executor_gives_what_this_thread_gives():
     assert shared.value == pytest.approx(alone.value, rel=1e-3)
 
 
-def test_tasks_can_be_sent():
+def test_tasks_pickle():
     done, labels = blobs(40)
     (part, *_) = split_into_parts(done.reduced, labels, 20)
     task = PartTask(part.problem, np.inf, 20, StopSignal())
@@ -240,7 +240,7 @@ def test_tasks_can_be_sent():
     assert more.value >= answer.value
 
 
-def test_what_travels_names_its_points():
+def test_part_spec_omits_points():
     done, labels = blobs(400, d=40)
     part = split_into_parts(done.reduced, labels, 20)[0]
     task = PartTask(part.problem, np.inf, 20, StopSignal())
@@ -251,7 +251,7 @@ def test_what_travels_names_its_points():
     assert there.value == solve_part(task).value
 
 
-def test_parts_that_fail_or_are_cut_short_count_with_what_was_proven(monkeypatch):
+def test_failed_or_stopped_parts_keep_bounds(monkeypatch):
     done, labels = blobs(90, spread=2.0)
     full = partition_bound(done.reduced, labels, np.inf, BoundContext(), size=30)
     calls = []
@@ -276,7 +276,7 @@ def test_parts_that_fail_or_are_cut_short_count_with_what_was_proven(monkeypatch
 
 
 @pytest.mark.parametrize("at", [3, 8, 11, 14])
-def test_parts_that_were_cut_short_go_on(monkeypatch, at):
+def test_stopped_parts_continue(monkeypatch, at):
     """A task that is told to stop before it has begun does not say that its part is done."""
     done, labels = blobs(90, spread=2.0)
     problem, stop, calls = done.reduced, StopSignal(), []
@@ -303,7 +303,7 @@ def test_parts_that_were_cut_short_go_on(monkeypatch, at):
     assert again.value == full.value
 
 
-def test_ends_at_the_cutoff():
+def test_stops_at_cutoff():
     done, labels = blobs(90, spread=2.0)
     full = partition_bound(done.reduced, labels, np.inf, BoundContext(), size=30)
     early = partition_bound(done.reduced, labels, 0.9 * full.value, BoundContext(), size=30)
@@ -311,7 +311,7 @@ def test_ends_at_the_cutoff():
     assert early.iterations < full.iterations
 
 
-def test_rounded_multipliers_prove_nearly_as_much():
+def test_mantissa_rounding():
     values = np.random.default_rng(0).normal(size=1000)
     short = round_mantissa(values)
     assert np.all(np.abs(short - values) <= 2.0**-12 * np.abs(values))
@@ -319,7 +319,7 @@ def test_rounded_multipliers_prove_nearly_as_much():
     assert len(CompactMultipliers.zeros(4).cut_multipliers) == 0
 
 
-def test_size_of_parts():
+def test_part_size():
     assert part_size(100, 3, 1.0, 2, 0.01) == 100
     sizes = [part_size(50_000, 10, seconds, 2, 0.005) for seconds in (10.0, 100.0, 1000.0)]
     assert sizes == sorted(sizes)
@@ -330,7 +330,7 @@ def test_size_of_parts():
 
 @pytest.mark.parametrize("n", [800, 3_000, 10_000, 200_000])
 @pytest.mark.parametrize("seconds", [5.0, 60.0, 600.0, np.inf])
-def test_the_first_parts_leave_time_for_larger_ones(n, seconds):
+def test_first_size_leaves_time(n, seconds):
     first = first_size(n, 10, seconds, 2, 0.005)
     every = part_size(n, 10, seconds, 2, 0.005)
     later = part_size(n, 10, seconds, 2, 0.005, 2_000)
@@ -339,7 +339,7 @@ def test_the_first_parts_leave_time_for_larger_ones(n, seconds):
     assert first == every or MIN_COARSENING * first <= later
 
 
-def test_the_next_parts_are_as_large_as_what_is_missing_asks_for():
+def test_next_size():
     assert next_size(10_000, 300, 6.0, 3.0, 2_000) == 600
     assert next_size(10_000, 300, 6.0, 3.0, 500) == 500
     assert next_size(10_000, 300, 1.1, 1.0, 2_000) == MIN_COARSENING * 300  # else not worth while
@@ -349,7 +349,7 @@ def test_the_next_parts_are_as_large_as_what_is_missing_asks_for():
     assert next_size(10_000, 300, 4.0, 1.0, 479) == 0
 
 
-def test_sizes_are_chosen_and_grow_where_time_is_left(monkeypatch):
+def test_part_sizes_grow(monkeypatch):
     done, labels = blobs(60, spread=2.0)
     monkeypatch.setattr(run, "seconds_per_iteration", lambda *_: 0.001)
     monkeypatch.setattr(run, "MIN_PART_SIZE", 0)
@@ -368,7 +368,7 @@ def test_sizes_are_chosen_and_grow_where_time_is_left(monkeypatch):
 
 
 @pytest.mark.parametrize("exponent", [-90, -40, 0, 40, 90])
-def test_the_scale_of_the_data_does_not_matter(exponent):
+def test_data_scale(exponent):
     done, labels = blobs(40, spread=2.0)
     scaled = dataclasses.replace(
         done.reduced, points=np.ascontiguousarray(np.ldexp(done.reduced.points, exponent))

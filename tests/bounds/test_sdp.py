@@ -1,4 +1,4 @@
-"""The SDP bound: below every labelling, whatever the multipliers; tight where it should be."""
+"""SDP bound: valid for any multipliers, tight on separated clusters, warm starts."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def noise(n, d=5, k=3, seed=0):
 
 
 @pytest.mark.parametrize("seed", range(90))
-def test_below_every_labelling(seed):
+def test_bound_below_all_labellings(seed):
     check_bound(SdpBound(max_iterations=200), feasible_problem(seed, largest=6))
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 4))
-def test_below_every_labelling_by_clarabel(seed):
+def test_clarabel_bound_below_all_labellings(seed):
     pytest.importorskip("clarabel")
     check_bound(SdpBound(solver="clarabel"), feasible_problem(seed, largest=6))
 
 
-def garbage(rng, model):
-    """Multipliers that no solver would return: any sign, any size, cuts in any number."""
+def random_multipliers(rng, model):
+    """Random multipliers of any sign and size, with random cuts."""
     n = model.n_groups
     unit = model.total * 10.0 ** rng.integers(-8, 3) / max(model.mass, 1e-300)
     entries = rng.normal(size=(n, n)) * unit * model.mass / n
@@ -67,20 +67,20 @@ def garbage(rng, model):
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_any_multipliers_prove_a_bound(seed):
+def test_any_multipliers_give_valid_bound(seed):
     problem = feasible_problem(seed, largest=6)
     done = reduced_of(problem)
     least = min(exact_costs(problem, done))
     model = SdpModel.of(done.reduced)
     rng = np.random.default_rng(seed)
     for _ in range(15):
-        value = safe_bound(model, garbage(rng, model))
+        value = safe_bound(model, random_multipliers(rng, model))
         assert np.isfinite(value)
         assert Fraction(value) <= least
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_multipliers_near_the_best_prove_a_bound(seed):
+def test_valid_near_best_multipliers(seed):
     rng = np.random.default_rng(seed)
     problem = separated(rng, 1e6 * (seed % 2))
     done = reduced_of(problem)
@@ -103,7 +103,7 @@ def test_multipliers_near_the_best_prove_a_bound(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_wrong_eigensolver_does_not_make_a_wrong_bound(seed, monkeypatch):
+def test_valid_with_inaccurate_eigensolver(seed, monkeypatch):
     problem = feasible_problem(seed, largest=6)
     done = reduced_of(problem)
     least = min(exact_costs(problem, done))
@@ -111,11 +111,11 @@ def test_a_wrong_eigensolver_does_not_make_a_wrong_bound(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(np.linalg, "eigh", inaccurate_eigensolver(rng))
     for _ in range(10):
-        assert Fraction(safe_bound(model, garbage(rng, model))) <= least
+        assert Fraction(safe_bound(model, random_multipliers(rng, model))) <= least
         assert Fraction(safe_bound(model, MatrixMultipliers.zeros(model.n_groups))) <= least
 
 
-def test_what_is_not_finite_or_overflows_proves_nothing():
+def test_overflow_gives_zero():
     done = noise(5)
     model = SdpModel.of(done.reduced)
     cuts = np.array([[0, 1, 2]])
@@ -127,7 +127,7 @@ def test_what_is_not_finite_or_overflows_proves_nothing():
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e8])
-def test_one_cluster_is_exact(shift):
+def test_one_cluster_exact(shift):
     rng = np.random.default_rng(1)
     problem = Problem.from_data(rng.normal(size=(30, 3)) + shift, 1, weights=rng.uniform(1, 5, 30))
     done = reduced_of(problem)
@@ -143,7 +143,7 @@ def test_as_many_clusters_as_groups(n_clusters):
     assert root_bound(done).value == 0.0
 
 
-def test_points_in_one_place():
+def test_coincident_points():
     done = reduced_of(Problem.from_data(np.ones((6, 2)), 3, cannot_link=[(0, 1)]))
     assert root_bound(done).value == 0.0
 
@@ -191,7 +191,7 @@ def test_tight_on_separated_clusters(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_cuts_never_lower_the_bound(seed):
+def test_cuts_improve_bound(seed):
     done = noise(30, seed=seed)
     without = root_bound(done, cuts=False)
     assert len(without.leaf.evidence.cuts) == 0
@@ -200,7 +200,7 @@ def test_cuts_never_lower_the_bound(seed):
     assert with_cuts.value > without.value  # noise is where they are needed
 
 
-def test_a_restart_keeps_what_was_proven():
+def test_warm_start_keeps_bound():
     done = noise(40)
     first = root_bound(done, max_iterations=100)
     again = root_bound(done, cutoff=0.999 * first.value, warm_start=first.warm_start)
@@ -210,7 +210,7 @@ def test_a_restart_keeps_what_was_proven():
 
 
 @pytest.mark.parametrize("seed", range(9))
-def test_a_restart_is_carried_over_to_a_part_with_one_more_pair(seed):
+def test_warm_start_mapped_to_child(seed):
     rng = np.random.default_rng(seed)
     points, weights = rng.normal(size=(10, 3)), rng.uniform(0.5, 2.0, size=10)
     pairs = {"cannot_link": [(0, 1), (1, 2), (3, 4)], "weights": weights}
@@ -252,7 +252,7 @@ def _feasible_group_labels(reduced):
             ]
 
 
-def test_ends_at_the_cutoff():
+def test_stops_at_cutoff():
     done = noise(40)
     full = root_bound(done)
     early = root_bound(done, cutoff=0.9 * full.value)
@@ -261,7 +261,7 @@ def test_ends_at_the_cutoff():
 
 
 @timed(5.0)
-def test_ends_when_told(seconds):
+def test_stops_on_signal(seconds):
     done = noise(300)
     stop = StopSignal()
     stop.interrupt()
@@ -280,7 +280,7 @@ def test_missing_extra(monkeypatch):
     assert root_bound(noise(6)).value >= 0.0  # our own solver needs nothing
 
 
-def test_wrong_use_is_named():
+def test_invalid_arguments():
     with pytest.raises(InputError, match="solver: 'mosek'"):
         SdpBound(solver="mosek")
     large = Problem.from_data(np.random.default_rng(0).normal(size=(2501, 2)), 2)
@@ -290,7 +290,7 @@ def test_wrong_use_is_named():
     assert "auto" in error.value.hint
 
 
-def test_optimum_of_a_small_problem_is_met():
+def test_tight_on_small_problem():
     problem = Problem.from_data([[0.0], [1.0], [5.0], [6.0], [20.0]], 3, cannot_link=[(0, 1)])
     done = reduced_of(problem)
     optimum = float(brute_force(problem)[0])

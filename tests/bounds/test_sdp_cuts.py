@@ -1,4 +1,4 @@
-"""Cuts of the SDP bound: valid for every labelling, found, and projected on."""
+"""Cuts of the SDP bound: validity, separation, projection."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def random_matrix(rng, n):
     return half + half.T
 
 
-def test_every_labelling_satisfies_every_cut():
+def test_cuts_valid_for_all_labellings():
     weights = [1.0, 0.3, 2.5, 7.0, 1.0]
     cuts = every_cut(5)
     for labels in product(range(3), repeat=5):
@@ -62,7 +62,7 @@ def test_every_labelling_satisfies_every_cut():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_tables_say_the_same_as_the_cuts(seed):
+def test_cut_table(seed):
     rng = np.random.default_rng(seed)
     z = random_matrix(rng, 6)
     cuts = every_cut(6)
@@ -78,7 +78,7 @@ def test_tables_say_the_same_as_the_cuts(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_violated_cuts_are_found(seed):
+def test_violated_cuts(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 9))
     z = random_matrix(rng, n)
@@ -86,13 +86,13 @@ def test_violated_cuts_are_found(seed):
     expected = {
         tuple(cut) for cut in every_cut(n) if excess(z, cut) > least * z[cut[0], cut[0]] > 0
     }
-    cuts, cut_multipliers = np.empty((10_000, 3), dtype=np.int64), np.empty(10_000)
-    count = violated_cuts(z, least, 1_000, cuts, cut_multipliers)
+    cuts, violations = np.empty((10_000, 3), dtype=np.int64), np.empty(10_000)
+    count = violated_cuts(z, least, 1_000, cuts, violations)
     assert {tuple(cut) for cut in cuts[:count].tolist()} == expected
-    for cut, amount in zip(cuts[:count], cut_multipliers[:count], strict=True):
-        assert amount == pytest.approx(excess(z, cut) / z[cut[0], cut[0]])
-    # Three of every group: the worst three.
-    count = violated_cuts(z, least, 3, cuts, cut_multipliers)
+    for cut, violation in zip(cuts[:count], violations[:count], strict=True):
+        assert violation == pytest.approx(excess(z, cut) / z[cut[0], cut[0]])
+    # At most three per group: the most violated.
+    count = violated_cuts(z, least, 3, cuts, violations)
     for s in range(n):
         mine = sorted((excess(z, cut) for cut in expected if cut[0] == s), reverse=True)[:3]
         kept = [excess(z, cut) for cut in cuts[:count] if cut[0] == s]
@@ -101,7 +101,7 @@ def test_violated_cuts_are_found(seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_projection_satisfies_the_optimality_conditions(seed):
+def test_projection_optimality(seed):
     rng = np.random.default_rng(seed)
     n = 6
     target = random_matrix(rng, n) - 0.2
@@ -113,9 +113,15 @@ def test_projection_satisfies_the_optimality_conditions(seed):
     entries = target.ravel().copy()
     curvatures = np.einsum("cj,cj->c", table.factors, table.symmetric_factors)
     project_on_cuts(
-        entries, zero_mask.ravel(), table.entry_indices, table.factors, table.symmetric_factors, curvatures,
-        multipliers, 5_000,
-    )  # fmt: skip
+        entries,
+        zero_mask.ravel(),
+        table.entry_indices,
+        table.factors,
+        table.symmetric_factors,
+        curvatures,
+        multipliers,
+        5_000,
+    )
     upper = np.triu(np.maximum(entries.reshape(n, n), 0.0))
     projected = upper + np.triu(upper, 1).T
     projected[zero_mask] = 0.0
@@ -123,16 +129,16 @@ def test_projection_satisfies_the_optimality_conditions(seed):
     assert slack.max() <= 1e-9
     assert (multipliers >= 0.0).all()
     assert np.abs(multipliers * slack).max() <= 1e-8
-    # entries = target - sum of multipliers: what is left of the gradient is the clipping.
-    taken = np.bincount(
+    # Stationarity: entries = target - sum of cuts with their multipliers.
+    cut_sum = np.bincount(
         table.entry_indices.ravel(), (multipliers[:, None] * table.symmetric_factors).ravel(), n * n
     )
     assert np.triu(entries.reshape(n, n)) == pytest.approx(
-        np.triu(target - taken.reshape(n, n)), abs=1e-9
+        np.triu(target - cut_sum.reshape(n, n)), abs=1e-9
     )
 
 
-def test_merging_keeps_multipliers_and_adds_no_cut_twice():
+def test_append_cuts():
     cuts, cut_multipliers = append_cuts(
         np.array([[0, 1, 2], [0, 1, -1]]), np.array([3.0, 4.0]),
         np.array([[0, 1, -1], [1, 0, 2]]), 3,
@@ -142,7 +148,7 @@ def test_merging_keeps_multipliers_and_adds_no_cut_twice():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_joined_cuts_say_the_same_about_repeated_matrices(seed):
+def test_aggregate_cuts(seed):
     rng = np.random.default_rng(seed)
     group_of = np.array([0, 1, 2, 3, *rng.integers(4, size=3)])
     z = random_matrix(rng, 4)
@@ -158,7 +164,7 @@ def test_joined_cuts_say_the_same_about_repeated_matrices(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_capped_eigenvalues_are_the_nearest(seed):
+def test_capped_simplex_projection(seed):
     rng = np.random.default_rng(seed)
     values, total = rng.normal(scale=2.0, size=9), int(rng.integers(1, 5))
     found = project_capped_simplex(values, total)
@@ -168,10 +174,12 @@ def test_capped_eigenvalues_are_the_nearest(seed):
     for _ in range(50):
         other = rng.uniform(size=9)
         other *= min(1.0, total / other.sum())
-        assert np.dot(values - found, other - found) <= 1e-9  # obtuse: found is the projection
+        assert (
+            np.dot(values - found, other - found) <= 1e-9
+        )  # variational inequality of the projection
 
 
-def test_a_labelling_suggests_itself():
+def test_rounding_of_labelling():
     rng = np.random.default_rng(0)
     points, weights = rng.normal(size=(9, 2)), rng.uniform(1.0, 3.0, size=9)
     problem = presolve(Problem.from_data(points, 3, weights=weights), StopSignal()).reduced
@@ -191,7 +199,7 @@ def test_a_labelling_suggests_itself():
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_cuts_that_name_a_group_twice_prove_nothing_wrong(seed):
+def test_degenerate_cuts_valid(seed):
     rng = np.random.default_rng(seed)
     points, weights = rng.normal(size=(5, 2)), rng.uniform(0.5, 3.0, size=5)
     problem = Problem.from_data(points, 2, weights=weights)
@@ -203,7 +211,7 @@ def test_cuts_that_name_a_group_twice_prove_nothing_wrong(seed):
     )
     admm = Admm(model)
     admm.run(100, StopSignal())
-    near = admm.multipliers  # so that there is no room for what is wrong
+    near = admm.multipliers  # nearly tight, so that an invalid cut would show
     degenerate = [(s, t, u) for s, t, u in product(range(5), repeat=3) if len({s, t, u}) < 3]
     for _ in range(20):
         cuts = rng.permutation(degenerate)[:5]

@@ -1,4 +1,4 @@
-"""Which groups a core may join: those that their neighbours can neither replace nor be."""
+"""Fixed groups: neither replaceable by cannot-link neighbours nor in other clusters."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from certikmeans.kernels.aggregation import FIXED, mark_fixed_groups
 from certikmeans.problem import CannotLinks, ReducedProblem
 from certikmeans.problem.graph_builder import build_cannot_link_graph
 
-# Two clusters about 0 and 10, and a group between them that either could have.
-PLACES = np.array([5.0, 0.1, 9.9, 0.2, 10.1, 9.8])
-HOME = np.array([0, 0, 1, 0, 1, 1])
+# Two clusters around 0 and 10, and a group between them that may belong to either.
+POINTS = np.array([5.0, 0.1, 9.9, 0.2, 10.1, 9.8])
+LABELS = np.array([0, 0, 1, 0, 1, 1])
 
 
-def settled(chain: list[int], order: list[int]) -> set[float]:
-    """Places of the groups that are settled, with a chain of cannot-links, numbered in an order."""
-    place_of = np.argsort(order)
-    links = place_of[np.array([chain[:-1], chain[1:]], dtype=np.int64).T]
+def fixed_points(chain: list[int], order: list[int]) -> set[float]:
+    """Points of the fixed groups, given a chain of cannot-links and an order of the groups."""
+    position_of = np.argsort(order)
+    links = position_of[np.array([chain[:-1], chain[1:]], dtype=np.int64).T]
     graph, by_component = build_cannot_link_graph(len(order), links)
-    points, home = PLACES[order][by_component], HOME[order][by_component]
+    points, home = POINTS[order][by_component], LABELS[order][by_component]
     reduced = ReducedProblem(points[:, None], np.ones(len(order)), CannotLinks(graph), 2, 0.0)
     instance = Pricer(reduced).instance(np.full(len(order), 30.0))
     state = np.empty(len(order), dtype=np.uint8)
@@ -32,7 +32,7 @@ def settled(chain: list[int], order: list[int]) -> set[float]:
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [2, 0, 1, 5, 3, 4]])
-def test_only_the_neighbours_of_a_doubtful_group_are_not_settled(order):
-    assert settled([], order) == {0.1, 9.9, 0.2, 10.1, 9.8}
+def test_neighbors_of_free_groups_not_fixed(order):
+    assert fixed_points([], order) == {0.1, 9.9, 0.2, 10.1, 9.8}
     # 5.0 could be where 0.1 is; 9.9 could not, nor anybody behind it.
-    assert settled([0, 1, 2, 3], order) == {9.9, 0.2, 10.1, 9.8}
+    assert fixed_points([0, 1, 2, 3], order) == {9.9, 0.2, 10.1, 9.8}

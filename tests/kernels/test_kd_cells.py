@@ -27,7 +27,7 @@ def test_split_at_rank_against_sorting(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_cells_partition_the_rows(seed):
+def test_cells_partition_rows(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 400))
     points = rng.normal(size=(n, 3))
@@ -48,7 +48,7 @@ def test_cells_partition_the_rows(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_cells_of_a_sample_hold_all_points_and_about_as_many_each(seed):
+def test_cells_of_sample_balanced(seed):
     rng = np.random.default_rng(seed)
     n, d = 4000, int(rng.integers(1, 4))
     points = rng.normal(size=(n, d))
@@ -66,7 +66,7 @@ def test_cells_of_a_sample_hold_all_points_and_about_as_many_each(seed):
         assert (np.ptp(inside, axis=0) <= np.ptp(points, axis=0)).all()
 
 
-def test_splits_of_equal_points_end():
+def test_coincident_points():
     points = np.zeros((100, 2))
     splits = median_splits(points, np.arange(100), 10)
     cells = np.empty(100, dtype=np.int64)
@@ -74,7 +74,7 @@ def test_splits_of_equal_points_end():
     assert (cells == 0).all()
 
 
-def test_splits_of_a_few_distinct_points_put_equal_ones_together():
+def test_equal_points_share_cell():
     points = np.repeat([[0.0], [1.0]], [900, 100], axis=0)
     splits = median_splits(points, np.arange(1000), 50)
     cells = np.empty(1000, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Which groups are in their own cluster wherever centres are within reach. Compiled."""
+"""Groups that belong to their own cluster for all centres in given balls."""
 
 import math
 
@@ -6,7 +6,8 @@ import numpy as np
 
 from certikmeans._jit.dispatcher import njit
 
-FREE, STAYS, EXCLUSIVE, FIXED = 0, 1, 2, 3  # worth something at home; nothing elsewhere; both
+# Value of a group: positive in its own cluster; negative in all others; both.
+FREE, STAYS, EXCLUSIVE, FIXED = 0, 1, 2, 3
 
 
 @njit(cache=True, nogil=True)
@@ -14,13 +15,13 @@ def mark_fixed_groups(
     instance,  # IN   Instance
     labels,  # IN   (n,) int64
     centers,  # IN   (K, d), NaN for an empty cluster
-    radius,  # IN   (K,): how far centres may be from these
-    margin,  # IN   share of the distance between two costs that has to be left
-    state,  # OUT  (n,) uint8: SETTLED or less
+    radius,  # IN   (K,): of the balls around the centres
+    margin,  # IN   required margin, relative to the difference of the two smallest costs
+    state,  # OUT  (n,) uint8: FREE, STAYS, EXCLUSIVE or FIXED
 ):
-    """Mark groups that every good cluster near a centre holds, or none; returns how many.
+    """Mark groups that belong to their own cluster and to no other; returns their number.
 
-    A group whose neighbours in the cannot-link graph could take its place at home is not settled.
+    A group is not fixed if a neighbour in the cannot-link graph could replace it in its cluster.
     """
     points, weights, lam = instance.points, instance.weights, instance.lam
     indptr, neighbors = instance.indptr, instance.neighbors

@@ -1,4 +1,4 @@
-"""Swaps that make parts of a cluster equal in their sums."""
+"""Swaps that balance the sums of the parts of a cluster."""
 
 import numpy as np
 
@@ -7,15 +7,15 @@ from certikmeans._jit.dispatcher import njit
 
 @njit(cache=True, nogil=True)
 def balance_sums(
-    vectors,  # IN   (m, r) float64: what the sums are of
+    vectors,  # IN   (m, r) float64: summed over parts
     movable,  # IN   (m,) bool
     n_parts,  # IN   int64
-    candidates,  # IN   int64: partners that are looked at for every row
+    candidates,  # IN   int64: random partners tried for every row
     sweeps,  # IN   int64
     seed,  # IN   uint64, not 0
     part_index,  # IN OUT (m,) int64: numbers of parts
 ):
-    """Swap rows between parts as long as that lowers the sum of squares of the parts' sums."""
+    """Swap rows between parts while that reduces the squared norms of the sums."""
     m, r = vectors.shape
     sums = np.zeros((n_parts, r))
     for i in range(m):
@@ -28,12 +28,12 @@ def balance_sums(
         return
     for _ in range(sweeps):
         swaps = 0
-        for place in range(count):
-            i = free[place]
+        for index in range(count):
+            i = free[index]
             a = part_index[i]
             best, chosen = 0.0, -1
             for _ in range(candidates):
-                # xorshift: the same on every machine
+                # xorshift: the same numbers on every platform
                 state ^= (state << np.uint64(13)) & np.uint64(0xFFFFFFFFFFFFFFFF)
                 state ^= state >> np.uint64(7)
                 state ^= (state << np.uint64(17)) & np.uint64(0xFFFFFFFFFFFFFFFF)

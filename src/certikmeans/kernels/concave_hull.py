@@ -1,19 +1,19 @@
-"""What can be had of groups that come together, for how much: the upper hull. Compiled."""
+"""Upper concave hulls of gain over cost."""
 
 from certikmeans._jit.dispatcher import njit
 
 
 @njit(cache=True, nogil=True)
 def concave_hull_steps(
-    starts,  # IN   (n_sets + 1,) int64: sets are slices of
+    starts,  # IN   (n_sets + 1,) int64: sets are slices of the arrays
     gain,  # IN   (n,)
-    cost,  # IN   (n,) ascending in every set: all up to one cost what that one costs
+    cost,  # IN   (n,) ascending in every set: cost of taking all elements up to this one
     step_gain,  # OUT  (n,)
     step_cost,  # OUT  (n,)
 ):
-    """Write the steps of the least concave functions above "gain for a price"; returns how many.
+    """Write the steps of the upper concave hull of gain over cost of every set.
 
-    The steps of a set are in the order of price for gain, the cheapest first.
+    Returns the number of steps; those of a set are in ascending order of cost per gain.
     """
     top = 0
     for q in range(starts.size - 1):
@@ -22,8 +22,8 @@ def concave_hull_steps(
         for i in range(starts[q], starts[q + 1]):
             g, p = gain[i], cost[i] - before
             before = cost[i]
-            # A step that is cheaper for its gain than the one before it becomes one with it. Where
-            # products underflow they stay two, which promises more, never less.
+            # A step with less cost per gain than the one before is merged with it. If products
+            # underflow, both remain, and the result is larger, never smaller.
             while top > bottom and p * step_gain[top - 1] < step_cost[top - 1] * g:
                 top -= 1
                 g += step_gain[top]

@@ -1,4 +1,4 @@
-"""Cells of nearby points by median splits. Compiled; arrays in, arrays out."""
+"""Cells of nearby points by median splits (a k-d tree)."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from certikmeans._jit.dispatcher import njit
 def _split_at_rank(values, rows, first, last, rank):
     """Reorder ``rows[first:last]`` so that those before ``rank`` have the smaller values.
 
-    Quickselect with the middle of three as pivot; equal values end up on either side.
+    Quickselect with the median of three as pivot; equal values may end up on either side.
     """
     while last - first > 1:
         a, b, c = values[rows[first]], values[rows[(first + last) // 2]], values[rows[last - 1]]
@@ -36,7 +36,7 @@ def _split_at_rank(values, rows, first, last, rank):
 
 @njit(cache=True, nogil=True)
 def _widest_axis(points, rows, first, last):
-    """Return the axis of the longest side of the bounding box, -1 if the points coincide."""
+    """Axis of the longest side of the bounding box, -1 if the points coincide."""
     best, longest = -1, 0.0
     for j in range(points.shape[1]):
         low = high = points[rows[first], j]
@@ -51,12 +51,12 @@ def _widest_axis(points, rows, first, last):
 @njit(cache=True, nogil=True)
 def median_cells(
     points,  # IN   (n, d) float64
-    rows,  # IN/OUT (m,) int64: the points to be split; reordered
+    rows,  # IN/OUT (m,) int64: the points to split; reordered
     max_size,  # IN   largest number of points in a cell, >= 1
     first_cell,  # IN   number of the first cell
     cells,  # OUT  (n,) int64: cell of every point in ``rows``
 ):
-    """Halve at the median of the widest side until cells are small; returns their number."""
+    """Split at medians of the widest axis until cells are small; returns their number."""
     stack = np.empty((128, 2), dtype=np.int64)
     stack[0] = 0, rows.size
     depth = 1
@@ -82,8 +82,8 @@ class KdSplits(NamedTuple):
     """A tree of median splits; a leaf is a cell."""
 
     axis: np.ndarray  # (m,) int64, -1 at a leaf
-    at: np.ndarray  # (m,): smaller coordinates go to the left
-    left: np.ndarray  # (m,) int64: the child, the right one follows; at a leaf, its number
+    at: np.ndarray  # (m,): smaller coordinates belong to the left child
+    left: np.ndarray  # (m,) int64: left child, followed by the right one; at a leaf, its cell
     n_cells: int
 
 
@@ -93,7 +93,7 @@ def median_splits(
     rows,  # IN/OUT (m,) int64: the points whose medians are taken; reordered
     max_size,  # IN   largest number of them in a cell, >= 1
 ):
-    """Split as `median_cells` does, and keep the splits."""
+    """Splits of `median_cells`, as a tree."""
     capacity = max(1, 4 * (rows.size // max_size) + 4)
     axes, at = np.full(capacity, -1, dtype=np.int64), np.zeros(capacity)
     left = np.zeros(capacity, dtype=np.int64)
@@ -122,11 +122,11 @@ def median_splits(
 def assign_cells(
     points,  # IN   (n, d) float64
     rows,  # IN   (m,) int64
-    splits,  # IN   Splits
+    splits,  # IN   KdSplits
     first_cell,  # IN   number of the first cell
     cells,  # OUT  (n,) int64: cell of every point in ``rows``
 ):
-    """Follow the splits; returns the number of cells."""
+    """Assign points to the cells of a tree; returns the number of cells."""
     for i in range(rows.size):
         node = 0
         while splits.axis[node] >= 0:

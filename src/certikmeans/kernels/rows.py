@@ -1,4 +1,4 @@
-"""Row operations: two smallest values, products with sparse rows. Compiled."""
+"""Row operations: two smallest values, products with sparse rows."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from certikmeans._jit.dispatcher import njit
 def two_smallest(
     values,  # IN  (n,) float64
 ):
-    """Least value, second least value, and where the least is first; -1 if all are inf."""
+    """Smallest and second smallest value, and the index of the smallest; -1 if all are inf."""
     best, second, where = np.inf, np.inf, -1
     for k in range(values.size):
         if values[k] < best:
@@ -17,9 +17,6 @@ def two_smallest(
         elif values[k] < second:
             second = values[k]
     return best, second, where
-
-
-# Products with sparse rows. Compiled.
 
 
 @njit(cache=True, nogil=True)
@@ -30,7 +27,7 @@ def add_weighted_rows(
     weights,  # IN   (p,)
     total,  # IN/OUT (n,): ``sum_i weights_i row_i`` is added
 ):
-    """Add up rows; those without weight cost nothing."""
+    """Weighted sum of rows; rows of weight 0 are skipped."""
     for i in range(weights.size):
         if weights[i] != 0.0:
             for e in range(starts[i], starts[i + 1]):
@@ -45,7 +42,7 @@ def row_products(
     point,  # IN   (n,)
     products,  # OUT  (p,): ``row_i . point``
 ):
-    """Multiply every row with a point."""
+    """Product of every row with a vector."""
     for i in range(products.size):
         product = 0.0
         for e in range(starts[i], starts[i + 1]):

@@ -4,26 +4,25 @@ import numpy as np
 
 from certikmeans._jit.dispatcher import njit
 
-# Pair and triangle cuts of the clustering SDP: find violated ones, project on them.
-
 
 @njit(cache=True, nogil=True)
 def violated_cuts(
     z,  # IN   (n, n) float64, symmetric
-    min_violation,  # IN   float64 >= 0, smallest violation that counts, relative to the diagonal entry
-    max_per_group,  # IN   int64, cuts per group s at most
+    min_violation,  # IN   float64 >= 0, smallest violation, relative to the diagonal entry
+    max_per_group,  # IN   int64, largest number of cuts per group s
     cuts,  # OUT  (capacity, 3) int64: s, t, u with t < u; u = -1 for a pair cut
     violations,  # OUT  (capacity,) float64, violation relative to the diagonal entry
 ):
     """Write violated ``z_st <= z_ss`` and ``z_st + z_su <= z_ss + z_tu``; return their number.
 
-    For every s only the ``max_per_group`` most violated ones are kept, so that no group hides the rest.
+    For every s only the ``max_per_group`` most violated ones are kept, so that no group displaces
+    the others.
     """
     n = z.shape[0]
     count = 0
     kept_violations = np.empty(max_per_group)
     partners = np.empty((max_per_group, 2), dtype=np.int64)
-    # A cut takes off an entry z_tu: at most this is gained by it.
+    # The entry z_tu is subtracted: upper bound on what a negative one adds.
     bonus = -min(z.min(), 0.0)
     for s in range(n):
         diagonal = z[s, s]
@@ -33,7 +32,7 @@ def violated_cuts(
         n_kept = 0
         weakest = 0
         row = z[s]
-        # Descending, so that a sum of two entries that is too small ends the search for partners.
+        # Descending: the search for partners ends once a sum of two entries is too small.
         order = np.argsort(-row)
         for first in range(n):
             t = order[first]
@@ -78,19 +77,19 @@ def violated_cuts(
 
 @njit(cache=True, nogil=True)
 def project_on_cuts(
-    entries,  # IN OUT (n * n,) float64: the matrix before clipping, upper triangle used
+    entries,  # IN OUT (n * n,) float64: the matrix before clipping, only the upper triangle
     zero_mask,  # IN   (n * n,) bool: entries that are 0
     entry_indices,  # IN   (m, 4) int64: entries of a cut, upper triangle
     factors,  # IN   (m, 4) float64: cut is sum factor * entry <= 0
-    steps,  # IN   (m, 4) float64: what a unit of multiplier takes off the entry
+    steps,  # IN   (m, 4) float64: decrease of the entry per unit of the multiplier
     curvatures,  # IN   (m,) float64: sum factor * step
     multipliers,  # IN OUT (m,) float64, >= 0
     sweeps,  # IN   int64
 ):
     """Project on the cuts and the non-negative matrices by coordinate ascent (Hildreth).
 
-    On entry ``entries`` already has ``multipliers`` taken off. The projection is the positive
-    part of ``entries``, 0 where fixed; it is exact in the limit of many sweeps.
+    On entry the terms of ``multipliers`` are already subtracted from ``entries``. The projection
+    is the positive part of ``entries``, 0 in the mask; it is exact in the limit of many sweeps.
     """
     for _ in range(sweeps):
         for c in range(entry_indices.shape[0]):
@@ -106,19 +105,16 @@ def project_on_cuts(
                     entries[entry_indices[c, j]] -= change * steps[c, j]
 
 
-# Matrices of the clustering SDP: distances, and the entrywise half of an ADMM step.
-
-
 @njit(cache=True, nogil=True)
 def shift_entries(
-    spectral,  # IN   (n, n) float64: what the other half returned
+    spectral,  # IN   (n, n) float64: the spectral iterate
     entrywise,  # IN   (n, n) float64
     dual,  # IN OUT (n, n) float64: becomes the shifted matrix, upper triangle
-    cut_sum,  # IN   (n, n) float64: of the multipliers of cuts, upper triangle
+    cut_sum,  # IN   (n, n) float64: sum of cuts with their multipliers, upper triangle
     relaxation,  # IN   float64
-    unclipped,  # OUT  (n, n) float64, upper triangle: shifted, cuts taken off
+    unclipped,  # OUT  (n, n) float64, upper triangle: shifted minus cut_sum
 ):
-    """Over-relax, add the dual, take off the cuts."""
+    """Over-relax, add the dual, subtract the cuts."""
     n = spectral.shape[0]
     for i in range(n):
         for j in range(i, n):
@@ -137,7 +133,7 @@ def clip_entries(
     dual,  # IN OUT (n, n) float64: shifted (upper triangle) on entry, symmetric on exit
     cut_sum,  # OUT  (n, n) float64, upper triangle
 ):
-    """Clip, and return squares: both halves' difference, the change, the entries, the dual."""
+    """Clip; return squared norms of primal residual, change, entries and dual."""
     n = spectral.shape[0]
     difference = change = size = weight = 0.0
     for i in range(n):
@@ -163,7 +159,7 @@ def clip_entries(
 
 @njit(cache=True, nogil=True)
 def mirror(matrix):  # IN OUT (n, n) float64: the lower triangle is copied from the upper
-    """Make symmetric, in blocks that fit the cache."""
+    """Make symmetric, in blocks that fit into the cache."""
     n = matrix.shape[0]
     block = 32
     for top in range(0, n, block):
@@ -178,12 +174,12 @@ def all_squared_distances(
     points,  # IN   (n, d) float64
     squares,  # OUT  (n, n) float64, symmetric
 ):
-    """From differences, so that every entry errs by (d + 2) units in the last place at most."""
+    """Squared distances from differences: entries err by at most (d + 2) units roundoff."""
     n, d = points.shape
     for i in range(n):
         squares[i, i] = 0.0
         for j in range(i + 1, n):
-            # Four sums: they do not wait for each other.
+            # Four independent sums, for instruction-level parallelism.
             a = b = c = e = 0.0
             for k in range(0, d - 3, 4):
                 p = points[i, k] - points[j, k]

@@ -1,4 +1,4 @@
-"""A search with a hole: what is in it does not count, and everything else does."""
+"""Pricing search with an excluded box of centres."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def problem_of(points, pairs=()) -> ReducedProblem:
 
 
 def search_all(reduced: ReducedProblem, lam, cutoff: float, excluded_box):
-    """Search all of space until nothing is open; returns whether something was found."""
+    """Search all of space until no box is open; returns the first improving centre, or None."""
     pricer = Pricer(reduced)
     whole, error = pricer.full_region, pricer.error(lam)
     search_params = pricer.search_params(error, 2.0 * error, 1e5)
@@ -42,7 +42,7 @@ def search_all(reduced: ReducedProblem, lam, cutoff: float, excluded_box):
 
 
 def best_value(reduced: ReducedProblem, lam, center) -> float:
-    """Of a set without cannot-links: by trying all."""
+    """Value of the best independent set at a centre, by enumeration."""
     values = lam - reduced.weights * np.sum((reduced.points - center) ** 2, axis=1)
     edges, best = reduced.graph.edges(), 0.0
     for number in range(1 << len(values)):
@@ -52,8 +52,8 @@ def best_value(reduced: ReducedProblem, lam, center) -> float:
     return best
 
 
-def test_a_place_is_found_although_the_mean_of_its_set_is_in_the_hole():
-    # All sets that are good at 0.5 have their mean near 0.
+def test_center_found_with_mean_in_excluded_box():
+    # All sets of large value at 0.5 have their mean near 0.
     reduced = problem_of([[-3.0], [-0.1], [0.0], [0.1], [3.0]])
     lam = np.array([0.1, 5.0, 5.0, 5.0, 0.1])
     cutoff = best_value(reduced, lam, np.array([1.0]))
@@ -61,12 +61,12 @@ def test_a_place_is_found_although_the_mean_of_its_set_is_in_the_hole():
     value, center = search_all(reduced, lam, cutoff, excluded_box)
     assert value > cutoff
     assert not (excluded_box[0] <= center).all() or not (center <= excluded_box[1]).all()
-    # Where the hole is as large as what is good, there is nothing to find.
+    # No improving centre exists outside a sufficiently large excluded box.
     assert search_all(reduced, lam, cutoff, np.array([[-1.01], [1.01]])) is None
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_what_is_closed_has_nothing_outside_the_hole(seed):
+def test_closed_search_against_enumeration(seed):
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 3))
     pairs = [(0, 1), (1, 2), (0, 2)][: seed % 4]
@@ -93,5 +93,5 @@ def test_what_is_closed_has_nothing_outside_the_hole(seed):
             assert value > cutoff
             assert best_value(reduced, lam, center) == pytest.approx(value, rel=1e-9)
             assert not ((excluded_box[0] <= center).all() and (center <= excluded_box[1]).all())
-    assert closed >= 1  # the largest hole holds everything
+    assert closed >= 1  # the largest excluded box contains all improving centres
     assert no_excluded_box(d).shape == (2, d)

@@ -1,4 +1,4 @@
-"""The compiled pieces of pricing, each against a plain statement of what it promises."""
+"""Pricing kernels against direct computations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def instance_of(reduced, lam):
 
 
 def bounded_box(reduced, lam, lo, hi):
-    """Run the overestimation of one box; returns everything it produces."""
+    """Upper bound of one box; returns all intermediate results."""
     n, d = reduced.points.shape
     instance = instance_of(reduced, lam)
     space = forest_workspace(n, np.full(reduced.graph.n_linked, -1, dtype=np.int32))
@@ -69,7 +69,7 @@ def bounded_box(reduced, lam, lo, hi):
 
 
 @pytest.mark.parametrize("seed", range(120))
-def test_one_quadratic_is_above_the_best_set_everywhere_in_the_box(seed):
+def test_quadratic_above_best_set(seed):
     reduced = random_reduced(seed, largest=7, most_axes=4)
     lam = random_multipliers(reduced, seed)
     rng = np.random.default_rng(seed)
@@ -89,8 +89,8 @@ def test_one_quadratic_is_above_the_best_set_everywhere_in_the_box(seed):
 
 
 @pytest.mark.parametrize("seed", range(80))
-def test_decisions_about_groups_hold_in_the_whole_box(seed):
-    # Groups called in and out must not lower the best value anywhere in the box.
+def test_decided_groups_hold_in_box(seed):
+    # Groups decided as in or out must not lower the best value anywhere in the box.
     reduced = random_reduced(seed, largest=7, most_axes=3)
     lam = random_multipliers(reduced, seed)
     rng = np.random.default_rng(seed)
@@ -120,7 +120,7 @@ def test_decisions_about_groups_hold_in_the_whole_box(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_objective_contraction_keeps_every_good_point(seed):
+def test_objective_contraction(seed):
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 5))
     lo, hi = -rng.uniform(0.1, 2, size=d), rng.uniform(0.1, 2, size=d)
@@ -136,7 +136,7 @@ def test_objective_contraction_keeps_every_good_point(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_mean_contraction_keeps_every_reachable_mean(seed):
+def test_mean_contraction(seed):
     rng = np.random.default_rng(seed)
     d, n_in, n_open = int(rng.integers(1, 4)), int(rng.integers(1, 5)), int(rng.integers(0, 7))
     points = rng.normal(size=(n_in + n_open, d))
@@ -169,7 +169,7 @@ def test_mean_contraction_keeps_every_reachable_mean(seed):
 
 
 @pytest.mark.parametrize("seed", range(80))
-def test_selection_on_a_forest_is_best(seed):
+def test_forest_selection_optimal(seed):
     for number in range(100):
         reduced = random_reduced(1_000 * number + seed, largest=7, most_axes=2)
         if not reduced.graph.n_extra_edges.any():
@@ -190,7 +190,7 @@ def test_selection_on_a_forest_is_best(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_ascent_selects_a_best_set_even_on_cycles(seed):
+def test_ascent_selection_with_cycles(seed):
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(9, 2))
     pairs = [pair for pair in combinations(range(9), 2) if rng.random() < 0.45]
@@ -205,7 +205,7 @@ def test_ascent_selects_a_best_set_even_on_cycles(seed):
     assert value >= best_set_value(reduced, lam, start) - 1e-9
 
 
-def test_kernels_did_compile():
+def test_kernels_compiled():
     pricer = Pricer(make_reduced(np.arange(6.0).reshape(-1, 1), np.ones(6), [(0, 1)], 2))
     pricer.price_exact(np.ones(6), 0.0, StopSignal())
     pricer.price_heuristic(np.ones(6), [np.zeros(1)])

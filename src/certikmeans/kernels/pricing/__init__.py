@@ -1,1 +1,1 @@
-"""The best cluster for given multipliers: a search over boxes of its centre, and local ascents."""
+"""Kernels of pricing: branch and bound over boxes of the centre, and local ascents."""

@@ -1,4 +1,4 @@
-"""Local search for good clusters: the mean of the selected groups, selected again. Compiled."""
+"""Local ascent of pricing: alternate between selecting groups and moving to their mean."""
 
 from typing import NamedTuple
 
@@ -13,14 +13,14 @@ from certikmeans.kernels.pricing.box_bound import (
 )
 from certikmeans.kernels.pricing.boxes import select_at, value_at, worst_conflict
 
-# Components of cannot-links with cycles, at one centre: up to this size solved exactly, if that
-# takes no more branches than this.
+# Components of cannot-links with cycles, at a fixed centre, are solved exactly up to this size and
+# number of branches.
 MAX_EXACT_COMPONENT = 300
 MAX_COMPONENT_BRANCHES = 500
 
 
 class SelectionWorkspace(NamedTuple):
-    """Scratch of one selection among the linked groups."""
+    """Workspace of one selection among the linked groups."""
 
     space: ForestWorkspace
     chosen: np.ndarray  # (n_linked,) uint8
@@ -31,16 +31,16 @@ class SelectionWorkspace(NamedTuple):
 def select_linked(
     instance,  # IN
     y,  # IN   (d,)
-    work,  # WORK Selection
+    work,  # WORK SelectionWorkspace
     members,  # OUT  (n,) uint8, of the linked groups
 ):
-    """Choose a best set without cannot-links at ``y``; a good one where that takes too long."""
+    """Best independent set at ``y``; a good one if that takes too long."""
     points, weights, lam = instance.points, instance.weights, instance.lam
     ids, chosen = work.space.ids, work.chosen
     m = 0
     for s in range(instance.parents.size):
         members[s] = 0
-        r = 0.0  # spelt out: the call costs as much as the sum, for every group in every step
+        r = 0.0  # inlined: a function call costs as much as the sum
         for j in range(y.size):
             away = points[s, j] - y[j]
             r += away * away
@@ -73,13 +73,13 @@ def repair_independent_set(
     value,  # WORK (>= m,)
     members,  # IN/OUT (n,) uint8
 ):
-    """Make ``members`` independent within the knot, then maximal in order of value."""
+    """Make ``members`` independent within the component, then maximal by descending value."""
     points, weights, lam = instance.points, instance.weights, instance.lam
     indptr, neighbors = instance.indptr, instance.neighbors
     for i in range(component.size):
         value[i] = value_at(points, weights, lam, component[i], y)
     rank = np.argsort(value[: component.size])
-    for k in range(rank.size):  # the worst first: a group leaves if a better neighbour is in
+    for k in range(rank.size):  # worst first: remove a group that has a neighbour in the set
         s = component[rank[k]]
         if members[s] == 0:
             continue
@@ -101,11 +101,11 @@ def solve_component(
     component,  # IN   (m,) int32: linked groups of positive value
     y,  # IN   (d,)
     position,  # WORK (n_linked,) int32, all -1
-    members,  # IN/OUT (n,) uint8: an independent set; a best one within the knot afterwards
+    members,  # IN/OUT (n,) uint8: an independent set; then a best one of the component
 ):
-    """Best independent set of the knot, by leaving out either a group or all its neighbours.
+    """Best independent set of the component, by branching: exclude a group or its neighbours.
 
-    Best sets of spanning forests bound each branch. At most ``MAX_COMPONENT_BRANCHES`` are looked at.
+    Best sets of spanning forests bound each branch. At most ``MAX_COMPONENT_BRANCHES`` branches.
     """
     points, weights, lam = instance.points, instance.weights, instance.lam
     indptr, neighbors = instance.indptr, instance.neighbors
@@ -113,7 +113,7 @@ def solve_component(
     space = forest_workspace(m, position)
     ids = space.ids
     chosen, delta = np.empty(m, dtype=np.uint8), np.empty(m)
-    stack = np.zeros((m + 2, m), dtype=np.uint8)  # 1: left out
+    stack = np.zeros((m + 2, m), dtype=np.uint8)  # 1 for excluded groups
     best = 0.0
     for i in range(m):
         if members[component[i]] == 1:
@@ -149,22 +149,22 @@ def solve_component(
             stack[top, i] = 1 if excluded[i] == 1 or component[i] == v else 0
             stack[top + 1, i] = 1 if excluded[i] == 1 or adjacent else 0
         top += 2
-    # The depth is at most m, since every branch leaves out one group more: the stack suffices.
+    # The depth is at most m, since every branch excludes one more group: the stack suffices.
 
 
 @njit(cache=True, nogil=True)
 def select_and_update_center(
     instance,  # IN
-    active_faces,  # IN   (2, d): where ``y`` has to be
-    y,  # IN/OUT (d,): the mean of the members afterwards, moved inside the walls
+    active_faces,  # IN   (2, d): bounds on ``y``
+    y,  # IN/OUT (d,): then the mean of the members, clipped to the faces
     sums,  # OUT  (d + 2,): of the members
-    work,  # WORK Selection
+    work,  # WORK SelectionWorkspace
     members,  # OUT  (n,) uint8
 ):
     """Select at ``y``, move ``y`` to the mean; returns ``sum lam - cost`` of the members there.
 
-    ``cost`` about the mean is ``sum w |x|^2 - |sum w x|^2 / sum w``: points are centred, and
-    values of columns guide the search without being claimed.
+    ``cost`` about the mean is ``sum w |x|^2 - |sum w x|^2 / sum w``: points are centred, and no
+    proof depends on values of columns.
     """
     points, weights, base = instance.points, instance.weights, instance.base
     n_linked = instance.parents.size
@@ -199,14 +199,14 @@ def select_and_update_center(
 @njit(cache=True, nogil=True)
 def ascend(
     instance,  # IN
-    active_faces,  # IN   (2, d): where ``y`` has to be
-    y,  # IN/OUT (d,): start, then the mean of ``members``, moved inside the walls
+    active_faces,  # IN   (2, d): bounds on ``y``
+    y,  # IN/OUT (d,): start, then the mean of ``members``, clipped to the faces
     best_sums,  # OUT  (d + 2,): of ``members``
     members,  # OUT  (n,) uint8
     max_steps,  # IN
     min_gain,  # IN   stop at a step that gains less
 ):
-    """Alternate selection and mean until the value stands still; returns ``(value, steps)``."""
+    """Alternate selection and mean until the value converges; returns ``(value, steps)``."""
     n, d = instance.points.shape
     n_linked = instance.parents.size
     work = SelectionWorkspace(

@@ -1,11 +1,12 @@
-"""Overestimate the value of the best independent set over a box. Compiled; arrays in and out.
+"""Upper bound on the value of the best independent set over a box of centres.
 
-For multipliers ``lam`` a group ``s`` is worth ``a_s(y) = lam_s - w_s |x_s - y|^2`` to a cluster
-centred at ``y``. These functions bound, over a box of ``y``, the value of the best set
-without a cannot-link inside by one concave quadratic ``c + 2 b.y - A |y|^2``.
+For multipliers ``lam`` the value of a group ``s`` in a cluster centred at ``y`` is
+``a_s(y) = lam_s - w_s |x_s - y|^2``. These functions bound, over a box of ``y``, the value of the
+best set without a cannot-link inside by one concave quadratic ``c + 2 b.y - A |y|^2``.
 
-Intervals are rounded outward, so "never positive" and "never negative" are facts about real
-numbers. The sums ``A, b, c`` are plain: `bounds.cluster.pricing_error` says how far they can err.
+Intervals are rounded outward, so that "never positive" and "never negative" hold in exact
+arithmetic. The sums ``A, b, c`` are rounded to nearest: `bounds.cluster.pricing_error` bounds their
+errors.
 """
 
 from typing import NamedTuple
@@ -25,11 +26,11 @@ def filter_reachable(
     members,  # IN   (size,) int32, ascending
     lo,  # IN   (d,) float64
     hi,  # IN   (d,) float64
-    ids,  # OUT  (size,) int32: the groups that may be worth something
+    ids,  # OUT  (size,) int32: the groups that may have a positive value
     upper,  # OUT  (size,) float64: at least max of a over the box
     lower,  # OUT  (size,) float64: at most min of a over the box
 ):
-    """Drop the groups that are worth nothing anywhere in the box; returns how many stay.
+    """Drop the groups without positive value anywhere in the box; returns how many remain.
 
     A coordinate difference, its square, the sum over ``d``, the product with the weight and the
     last subtraction err by less than ``(d + 6) EPS`` of ``|lam| + w r^2`` together.
@@ -64,9 +65,9 @@ def filter_reachable(
 @njit(cache=True, nogil=True)
 def span_component(
     instance,  # IN
-    root,  # IN   place in ``ids`` to start from
-    filled,  # IN   places of ``order`` in use
-    space,  # IN/OUT ``position`` is filled in, ``parent`` UNSEEN where nothing is known
+    root,  # IN   index in ``ids`` to start from
+    filled,  # IN   entries of ``order`` in use
+    space,  # IN/OUT ``position`` is set, ``parent`` is UNVISITED for groups not yet reached
 ):
     """Breadth-first tree from ``root``; returns ``(filled, sum of degrees)``."""
     indptr, neighbors = instance.indptr, instance.neighbors
@@ -100,8 +101,8 @@ def build_forest(
 ):
     """Span the cannot-links among ``ids`` by a forest, written into ``space``.
 
-    Components that were trees stay forests when groups drop out, with the same parents. The
-    others are searched again, for a cycle opens as soon as one of its groups is gone.
+    Components that were trees remain forests without some of their groups, with the same parents.
+    The others are searched again, since a cycle is broken once one of its groups is dropped.
     """
     parent, order = space.parent, space.order
     nontree, position = space.nontree, space.position
@@ -111,7 +112,7 @@ def build_forest(
     while linked < ids.size and ids[linked] < n_linked:
         position[ids[linked]] = linked
         linked += 1
-    filled = np.int64(0)  # see `kernels`: not a literal
+    filled = np.int64(0)  # not a literal, see `kernels`
     n_nontree = 0
     for i in range(linked):
         v = ids[i]
@@ -174,22 +175,22 @@ def tree_ranges(
 def overestimate(
     instance,  # IN
     forest,  # IN
-    upper,  # IN   (m,): of delta in the forest, of a elsewhere
+    upper,  # IN   (m,): of delta in the forest, of a for other groups
     lower,  # IN   (m,)
     state,  # OUT  (m,) uint8
     coefficient,  # OUT  (m,) float64: weight of a_s in the estimate
-    fixed_sums,  # IN/OUT (d + 2,): groups that are in, here and in every part of the box
+    fixed_sums,  # IN/OUT (d + 2,): groups that are in for the whole box
     estimate,  # OUT  (d + 2,): quadratic of the undecided groups
 ):
-    """Decide what can be decided, and bound the rest by chords from the root down.
+    """Decide groups where possible, and bound the others by chords from the root down.
 
     On ``[l, u]`` the convex ``max(t, 0)`` is below its chord, ``slope * (t - l)``. With
     ``kappa`` the weight of ``max(delta_v, 0)``, the chord puts ``kappa * slope`` on ``a_v``
     and leaves ``1 - kappa * slope >= 0`` to each child: every weight stays in [0, 1].
 
-    A root that never loses by coming in is settled and its children are out; a group with
-    ``delta <= 0`` everywhere is out. Both only where the forest has all the cannot-links
-    (not ``nontree``): elsewhere the forest's best set need not be a set of ours.
+    A root with ``delta >= 0`` everywhere is in and its children are out; a group with
+    ``delta <= 0`` everywhere is out. Both only if the forest has all the cannot-links of the
+    component (not ``nontree``): otherwise the forest's best set need not be independent.
     """
     ids, parent, order, nontree = forest.ids, forest.parent, forest.order, forest.nontree
     linked = forest.linked
@@ -235,7 +236,7 @@ def maximize_in_box(
     peak,  # OUT  (d,): maximiser without the box
     y,  # OUT  (d,): maximiser in the box
 ):
-    """Maximum of the sum of two quadratics over the box: clamp the weighted mean."""
+    """Maximum of the sum of two quadratics over the box: clip the weighted mean."""
     mass = fixed_sums[1] + estimate[1]
     value = fixed_sums[0] + estimate[0]
     for j in range(lo.size):
@@ -244,9 +245,6 @@ def maximize_in_box(
         y[j] = min(max(peak[j], lo[j]), hi[j])
         value += y[j] * (2.0 * pull - mass * y[j])
     return value
-
-
-# What the pricing kernels pass on: the instance, and forests of cannot-links among some groups.
 
 
 class Instance(NamedTuple):
@@ -263,32 +261,32 @@ class Instance(NamedTuple):
 
 
 class ForestWorkspace(NamedTuple):
-    """Room for a forest over up to ``m`` groups."""
+    """Workspace of a forest over up to ``m`` groups."""
 
     ids: np.ndarray  # (m,) int32: the groups, ascending
     parent: np.ndarray  # (m,) int32
     order: np.ndarray  # (m,) int32
     nontree: np.ndarray  # (m,) uint8
-    position: np.ndarray  # (n_linked,) int32: place of a group in ``ids``; all -1 between calls
+    position: np.ndarray  # (n_linked,) int32: index of a group in ``ids``; all -1 between calls
 
 
 class Forest(NamedTuple):
-    """A spanning forest of the cannot-links among some groups. A *place* is one in ``ids``."""
+    """A spanning forest of the cannot-links among some groups, by indices in ``ids``."""
 
     ids: np.ndarray  # (m,) int32: the groups, ascending
-    parent: np.ndarray  # (>= m,) int32: place of the parent, -1 at a root
-    order: np.ndarray  # (>= m,) int32: places, parents before children
-    nontree: np.ndarray  # (>= m,) uint8: 1 where cannot-links beyond the forest exist
-    linked: int  # places below this have cannot-links: they are in the forest
+    parent: np.ndarray  # (>= m,) int32: index of the parent, -1 at a root
+    order: np.ndarray  # (>= m,) int32: indices, parents before children
+    nontree: np.ndarray  # (>= m,) uint8: 1 in components with cannot-links beyond the forest
+    linked: int  # indices below this have cannot-links and are in the forest
     n_nontree: int
 
 
 @njit(cache=True, nogil=True)
 def forest_workspace(
-    capacity,  # IN  groups at most
+    capacity,  # IN  largest number of groups
     position,  # IN  (n_linked,) int32, all -1
 ):
-    """Room for forests over up to ``capacity`` groups."""
+    """Allocate the workspace of forests over up to ``capacity`` groups."""
     return ForestWorkspace(
         ids=np.empty(capacity, dtype=np.int32),
         parent=np.empty(capacity, dtype=np.int32),
@@ -300,7 +298,7 @@ def forest_workspace(
 
 @njit(cache=True, nogil=True)
 def add_group(
-    points,  # IN   (n, d); of the instance, which is too much to pass for every group
+    points,  # IN   (n, d); arrays of the instance, which is slow to pass for every group
     weights,  # IN   (n,)
     base,  # IN   (n,)
     s,  # IN   group

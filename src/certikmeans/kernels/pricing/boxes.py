@@ -1,4 +1,4 @@
-"""Shrink, split and probe boxes of the pricing search. Compiled; arrays in and out."""
+"""Contraction, branching and evaluation of boxes in the pricing search."""
 
 import math
 
@@ -20,7 +20,7 @@ def shrink_to_objective(
     lo,  # IN/OUT (d,)
     hi,  # IN/OUT (d,)
 ):
-    """Keep the part of the box where the quadratic reaches the cutoff.
+    """Contract the box to where the quadratic reaches the cutoff.
 
     There ``A |z - peak|^2 <= A |y - peak|^2 + excess``; the other coordinates of ``z`` are no
     closer to the peak than those of ``y``, which leaves one interval per coordinate.
@@ -43,17 +43,17 @@ def shrink_to_means(
     lo,  # IN/OUT (d,)
     hi,  # IN/OUT (d,)
 ):
-    """Keep the part that means of (settled + any undecided) can reach; False if there is none.
+    """Contract the box to reachable means of (fixed + any undecided) groups; False if empty.
 
     A best pair (y, I) has ``y`` at the mean of ``I``, moved into the region coordinate by
-    coordinate: where the mean lies beyond a wall, ``y`` is on it. So a box that no mean can
-    reach is dropped, unless it touches the wall on that side: then only the wall is left.
+    coordinate: if the mean lies beyond an active face, ``y`` is on the face. So a box that no
+    mean can reach is dropped, unless it touches the face on that side: then only the face is left.
 
-    The largest mean ``t`` of coordinate j
-    solves ``g(t) = sum_settled w (x - t) + sum_open w max(x - t, 0) = 0``, ``g`` convex and
-    decreasing, so the root of a secant over a sign change lies at or above it; likewise
-    below for the smallest. ``g`` is known at both ends and the middle of the side; it is
-    raised (lowered) by ``mean_error`` times the total weight, more than it can err.
+    The largest mean ``t`` of coordinate j solves
+    ``g(t) = sum_fixed w (x - t) + sum_open w max(x - t, 0) = 0``, ``g`` convex and decreasing, so
+    the root of a secant over a sign change lies at or above it; likewise below for the smallest.
+    ``g`` is evaluated at both ends and the middle of the side, and raised (lowered) by
+    ``mean_error`` times the total weight, more than its rounding error.
     """
     points, weights = instance.points, instance.weights
     for j in range(lo.size):
@@ -118,7 +118,7 @@ def choose_axis(
     hi,  # IN   (d,)
     score,  # WORK (d,)
 ):
-    """Axis along which the undecided groups vary most, weighted by the slack of their chords."""
+    """Axis along which the undecided groups vary most, weighted by the error of their chords."""
     points, weights = instance.points, instance.weights
     d = lo.size
     score[:] = 0.0
@@ -126,7 +126,7 @@ def choose_axis(
         if state[i] != OPEN or upper[i] <= 0.0 or lower[i] >= 0.0:
             continue
         s = ids[i]
-        # The product of the two slopes, not of upper and lower: that could leave the range.
+        # The product of the two slopes; that of upper and lower could overflow or underflow.
         slope = upper[i] / (upper[i] - lower[i])
         scaled_weight = weights[s] * slope * (1.0 - slope)
         for j in range(d):
@@ -153,7 +153,7 @@ def loosest_group(
     upper,  # IN   (m,)
     lower,  # IN   (m,)
 ):
-    """Place of the undecided group whose chord is farthest from ``max(a, 0)``; -1 without one."""
+    """Index of the undecided group whose chord is farthest from ``max(a, 0)``; -1 if none."""
     best = 0.0
     index = -1
     for i in range(ids.size):
@@ -167,13 +167,13 @@ def loosest_group(
 
 @njit(cache=True, nogil=True)
 def value_at(
-    points,  # IN   (n, d); of the instance, which is too much to pass for every group
+    points,  # IN   (n, d); arrays of the instance, which is slow to pass for every group
     weights,  # IN   (n,)
     lam,  # IN   (n,)
     s,  # IN   group
     y,  # IN   (d,)
 ):
-    """What group ``s`` is worth to a cluster centred at ``y``."""
+    """Value of group ``s`` in a cluster centred at ``y``."""
     r = squared_distance_to(points, s, y)
     return lam[s] - weights[s] * r
 
@@ -186,12 +186,12 @@ def select_at(
     delta,  # WORK (m,)
     chosen,  # OUT  (m,) uint8: a best set of the forest at y
 ):
-    """Value of a best set of the forest's groups at ``y``, other cannot-links ignored."""
+    """Value of a best set of the forest's groups at ``y``, ignoring other cannot-links."""
     points, weights, lam = instance.points, instance.weights, instance.lam
     ids, linked, parent, order = forest.ids, forest.linked, forest.parent, forest.order
     for i in range(ids.size):
         s = ids[i]
-        r = 0.0  # spelt out, as in `select_linked`
+        r = 0.0  # inlined, as in `select_linked`
         for j in range(y.size):
             away = points[s, j] - y[j]
             r += away * away
@@ -219,7 +219,7 @@ def worst_conflict(
     chosen,  # IN   (m,) uint8
     position,  # WORK (n_linked,) int32, all -1; all -1 again on return
 ):
-    """Place of the chosen group with the most chosen neighbours; -1 if there is no conflict."""
+    """Index of the chosen group with the most chosen neighbours; -1 if there is no conflict."""
     ids, linked, nontree = forest.ids, forest.linked, forest.nontree
     indptr, neighbors = instance.indptr, instance.neighbors
     for i in range(linked):
@@ -244,9 +244,7 @@ def worst_conflict(
     return worst
 
 
-# A part of the region of a search that does not count. Compiled; arrays in and out.
-
-# How far outside it is tried whether there is something, in units of its side.
+# Distance from the excluded box of a centre moved out of it, in units of its side.
 OUTSIDE_STEP = 0.02
 
 
@@ -254,7 +252,7 @@ OUTSIDE_STEP = 0.02
 def has_excluded_box(
     excluded_box,  # IN   (2, d)
 ):
-    """Whether there is one."""
+    """Whether the excluded box is not empty."""
     return excluded_box[0, 0] <= excluded_box[1, 0]
 
 
@@ -264,7 +262,7 @@ def is_inside(
     high,  # IN   (d,)
     excluded_box,  # IN   (2, d)
 ):
-    """Whether a box lies in the hole."""
+    """Whether a box lies in the excluded box."""
     inside = True
     for j in range(low.size):
         inside = inside and excluded_box[0, j] <= low[j] and high[j] <= excluded_box[1, j]
@@ -276,9 +274,9 @@ def leave_excluded_box(
     lo,  # IN   (d,): of a box
     hi,  # IN   (d,)
     excluded_box,  # IN   (2, d)
-    y,  # IN/OUT (d,): a place in the box
+    y,  # IN/OUT (d,): a point of the box
 ):
-    """Move a place out of the hole, if it is in there, by the shortest way that the box has."""
+    """Move a point out of the excluded box, by the shortest way along an axis within the box."""
     if not is_inside(y, y, excluded_box):
         return
     axis = 0

@@ -1,4 +1,4 @@
-"""Depth-first search over boxes for the best cluster, a bounded amount of work per call."""
+"""Depth-first branch and bound over boxes for the best cluster, with a work budget."""
 
 from typing import NamedTuple
 
@@ -29,15 +29,15 @@ from certikmeans.kernels.pricing.boxes import (
     worst_conflict,
 )
 
-# A box that contraction leaves smaller than this on some side is looked at again before a split.
+# A box is bounded again before it is split if contraction shrinks a side by this ratio.
 REBOUND_RATIO = 0.75
 MAX_BOUNDS_PER_BOX = 4
-# With at most so many undecided groups, decide one instead of splitting the box.
+# With at most this many undecided groups, branch on a group instead of splitting the box.
 MAX_UNDECIDED_TO_BRANCH = 6
 
 
 class BoxStack(NamedTuple):
-    """The stack of boxes still to be searched; members of a box are a slice of the arena."""
+    """Stack of open boxes; members of a box are a slice of the arena."""
 
     lows: np.ndarray  # (capacity, d)
     highs: np.ndarray  # (capacity, d)
@@ -49,37 +49,35 @@ class BoxStack(NamedTuple):
 
 
 class SearchParams(NamedTuple):
-    """What stays the same during a search."""
+    """Settings of one search."""
 
     error: float  # at least the rounding error of a computed upper bound
     mean_error: np.ndarray  # (d,) at least the rounding error of a computed mean
-    active_faces: np.ndarray  # (2, d): the region of the whole search, of which all boxes are parts
-    excluded_box: (
-        np.ndarray
-    )  # (2, d): what is inside does not count; the first above the second: none
-    tolerance: float  # raise the cutoff to a better value plus this
-    budget: float  # stop after about this many evaluations of a coordinate
+    active_faces: np.ndarray  # (2, d): of the region that contains all boxes
+    excluded_box: np.ndarray  # (2, d): centres in it are ignored; low > high if empty
+    tolerance: float  # an improving value raises the cutoff to itself plus this
+    budget: float  # evaluations of a coordinate, about
 
 
 class ImprovingCenters(NamedTuple):
-    """The last centres whose value exceeded the cutoff, as in a ring."""
+    """Ring buffer of the last centres whose value exceeded the cutoff."""
 
-    centers: np.ndarray  # (finds, d)
-    values: np.ndarray  # (finds,)
+    centers: np.ndarray  # (capacity, d)
+    values: np.ndarray  # (capacity,)
 
 
 class SearchResult(NamedTuple):
-    """What a search has done."""
+    """Result of a search."""
 
     n_open: int  # boxes left on the stack
     n_bounded: int
-    n_found: int  # in all, also those no longer among the finds
+    n_found: int  # improving centres in all, also those overwritten
     cutoff: float
     unsplittable_bound: float  # largest bound of a box too small to split, or -inf
 
 
 class Box(NamedTuple):
-    """The box at hand."""
+    """Current box."""
 
     lo: np.ndarray  # (d,)
     hi: np.ndarray  # (d,)
@@ -87,12 +85,12 @@ class Box(NamedTuple):
     peak: np.ndarray  # (d,) where the quadratic is largest
     y: np.ndarray  # (d,) where it is largest in the box
     sums: np.ndarray  # (d + 2,) quadratic of the groups that are in
-    before: np.ndarray  # (d + 2,) the same before the last look
+    before: np.ndarray  # (d + 2,) the same before the last bound
     estimate: np.ndarray  # (d + 2,) quadratic of the undecided groups
 
 
 class Workspace(NamedTuple):
-    """Scratch of a search; arrays over groups by place in ``space.ids``."""
+    """Workspace of a search; arrays over groups by index in ``space.ids``."""
 
     space: ForestWorkspace
     upper: np.ndarray
@@ -113,10 +111,10 @@ class ForestBound(NamedTuple):
 
 
 class ProcessedBox(NamedTuple):
-    """What is left of a box that was bounded and shrunk until neither helped."""
+    """Remainder of a box after repeated bounding and contraction."""
 
-    bound: float  # minus infinity closes the box
-    start: int  # of the members left in the arena, behind those the box came with
+    bound: float  # -inf if the box is closed
+    start: int  # of the remaining members in the arena, behind the original ones
     size: int
     forest: Forest
     n_bounds: int
@@ -125,7 +123,7 @@ class ProcessedBox(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def make_workspace(capacity, d, n_linked):
-    """Scratch space for boxes of up to ``capacity`` members."""
+    """Allocate the workspace of boxes of up to ``capacity`` members."""
     return Workspace(
         forest_workspace(capacity, np.full(n_linked, -1, dtype=np.int32)),
         np.empty(capacity),
@@ -159,7 +157,7 @@ def quadratic_at(sums, y):
 
 @njit(cache=True, nogil=True)
 def collect_undecided(ids, state, target):
-    """Write the undecided groups to ``target``; returns how many."""
+    """Write the undecided groups to ``target``; returns their number."""
     kept = 0
     for i in range(ids.size):
         if state[i] == OPEN:
@@ -170,7 +168,7 @@ def collect_undecided(ids, state, target):
 
 @njit(cache=True, nogil=True)
 def push_box(stack, node, box, upper, start, size):
-    """Write the box at hand, with other members, to place ``node`` of the stack."""
+    """Write the current box, with the given members, to index ``node`` of the stack."""
     stack.lows[node] = box.lo
     stack.highs[node] = box.hi
     stack.fixed_sums[node] = box.sums
@@ -194,10 +192,10 @@ def bound_box(instance, members, work, error):
 
 @njit(cache=True, nogil=True)
 def contract_box(instance, open_ids, box, excess, search_params):
-    """Cut off what can hold neither the objective nor a mean; False if nothing is left.
+    """Contract to centres that reach the cutoff and are reachable means; False if empty.
 
-    With a hole in the region, the mean of a set that is good elsewhere may be in there, where
-    nobody looks: then every place has to be shown to be worth little by itself.
+    With an excluded box, the mean of a set that exceeds the cutoff at a centre outside may lie
+    inside, where it is not searched: then contraction to means is invalid.
     """
     lo, hi, mean_error = box.lo, box.hi, search_params.mean_error
     mass = box.sums[1] + box.estimate[1]
@@ -215,9 +213,9 @@ def contract_box(instance, open_ids, box, excess, search_params):
 
 @njit(cache=True, nogil=True)
 def process_box(instance, stack, work, node, search_params, cutoff):
-    """Bound and shrink the box at ``node`` until neither helps.
+    """Bound and contract the box at ``node`` until neither makes progress.
 
-    The box, its sums and its maximiser are in ``work`` afterwards.
+    The box, its sums and its maximizer are in ``work`` afterwards.
     """
     box, arena = work.box, stack.arena
     lo, hi, side = box.lo, box.hi, box.side
@@ -252,17 +250,17 @@ def process_box(instance, stack, work, node, search_params, cutoff):
 
 @njit(cache=True, nogil=True)
 def probe(instance, work, forest, excluded_box, cutoff):
-    """Value of the forest's best set at the maximiser, moved into the box and out of the hole.
+    """Value of the forest's best set at the maximizer, moved out of the excluded box.
 
-    Returns ``(value, conflict)``: where the value exceeds the cutoff, the place of a group that
-    a cannot-link beyond the forest forbids in that set, or -1 if the set is proper.
+    Returns ``(value, conflict)``: if the value exceeds the cutoff, ``conflict`` is the index of a
+    group of that set with a violated cannot-link, or -1 if the set is independent.
     """
     box, y = work.box, work.box.y
     for j in range(y.size):
         y[j] = min(max(y[j], box.lo[j]), box.hi[j])
     leave_excluded_box(box.lo, box.hi, excluded_box, y)
-    # The shares are not needed any more; among free groups, `gain` is never touched then, which
-    # is 8 bytes for each of them.
+    # The coefficients are not needed any more; using them as workspace instead of `gain` saves
+    # memory traffic of 8 bytes per free group.
     value = quadratic_at(box.before, y) + select_at(
         instance, forest, y, work.coefficient, work.chosen
     )
@@ -274,7 +272,7 @@ def probe(instance, work, forest, excluded_box, cutoff):
 
 @njit(cache=True, nogil=True)
 def split_on_group(instance, stack, work, forest, index, free, top, bound):
-    """Push the two cases "this group is out" and "it is in": then its neighbours are out."""
+    """Push the box without the group, and with it and without its neighbours."""
     indptr, neighbors = instance.indptr, instance.neighbors
     ids, box, arena = forest.ids, work.box, stack.arena
     v = ids[index]
@@ -300,7 +298,7 @@ def split_on_group(instance, stack, work, forest, index, free, top, bound):
 
 @njit(cache=True, nogil=True)
 def split_on_axis(stack, box, axis, start, size, top, bound):
-    """Push the two halves of the box, the one with the maximiser last, to be searched first."""
+    """Push the two halves of the box; the one with the maximizer is searched first."""
     middle = 0.5 * (box.lo[axis] + box.hi[axis])
     below = 1 if box.y[axis] < middle else 0
     push_box(stack, top, box, bound, start, size)
@@ -311,10 +309,11 @@ def split_on_axis(stack, box, axis, start, size, top, bound):
 
 @njit(cache=True, nogil=True)
 def branching_group(work, forest, conflict, size):
-    """Place of the group to decide next, or -1: split the box instead.
+    """Index of the group to branch on, or -1 to split the box.
 
-    A group where smaller boxes alone cannot close this one (the forest itself allows too much:
-    ``conflict``), or only very small ones (a group is worth nothing right at the best centre).
+    Branch on a group if smaller boxes alone cannot close this one (the forest ignores a violated
+    cannot-link: ``conflict``), or only very small ones (few undecided groups: the value of one is
+    zero at the best centre).
     """
     if conflict < 0 and size <= MAX_UNDECIDED_TO_BRANCH:
         return loosest_group(forest.ids, work.state, work.upper, work.lower)
@@ -327,15 +326,16 @@ def search_boxes(
     stack,  # IN/OUT BoxStack; ``n_open`` boxes on it at the start
     n_open,  # IN
     search_params,  # IN
-    cutoff,  # IN   boxes that cannot exceed this are closed
+    cutoff,  # IN   boxes with an upper bound of at most this are closed
     improving_centers,  # OUT
 ):
-    """Close boxes depth first.
+    """Search boxes depth first.
 
-    Afterwards the best cluster is worth at most ``max(cutoff, unsplittable_bound, uppers[:n_open])``: each
-    box that left the stack was bounded by the cutoff or by ``unsplittable_bound`` (too small to split),
-    holds no mean of a set it allows (moved into the region), lies in the hole, or was replaced by
-    parts that cover what it may contain.
+    Afterwards the value of every cluster is at most
+    ``max(cutoff, unsplittable_bound, uppers[:n_open])``: each box removed from the stack was
+    bounded by the cutoff or by ``unsplittable_bound`` (too small to split), contains no mean of a
+    set it allows (clipped to the region), lies in the excluded box, or was replaced by boxes that
+    cover it.
     """
     uppers, starts, sizes, mean_error = (
         stack.uppers,
@@ -351,7 +351,7 @@ def search_boxes(
     n_bounded, n_evaluations, n_found, unsplittable_bound = 0, 0.0, 0, -np.inf
     while n_open > 0 and n_evaluations < search_params.budget:
         node = n_open - 1
-        free = starts[node] + sizes[node]  # what lies beyond belonged to boxes closed by now
+        free = starts[node] + sizes[node]  # entries beyond belonged to boxes that are closed
         if node + 2 > uppers.size or free + 2 * sizes[node] > stack.arena.size:
             break
         n_open = node
@@ -374,9 +374,8 @@ def search_boxes(
             n_found += 1
             cutoff = value + search_params.tolerance
             if has_excluded_box(search_params.excluded_box):
-                n_evaluations = (
-                    search_params.budget
-                )  # the hole is too small: nearer to it is always better
+                # The excluded box is too small: values increase towards it. Stop.
+                n_evaluations = search_params.budget
         index = branching_group(work, forest, conflict, processed.size)
         if index >= 0:
             split_on_group(instance, stack, work, forest, index, free, n_open, bound)
