@@ -8,7 +8,8 @@ from itertools import combinations, product
 import numpy as np
 
 from certikmeans.bounds.grouped.tasks import Chunk
-from certikmeans.kernels.grouped.preprocessing import distance_ranges, reduce_allowed
+from certikmeans.kernels.box_costs import box_costs
+from certikmeans.kernels.grouped.preprocessing import reduce_allowed
 
 
 def random_group(seed, largest=6):
@@ -43,7 +44,8 @@ def make_chunk(points, weights, edges, allowed, lower, upper):
     link_start = np.cumsum([0] + [len(row) for row in neighbours]).astype(np.int64)
     link = np.array([j for row in neighbours for j in row], dtype=np.int64)
     nearest, farthest = np.empty(allowed.shape), np.empty(allowed.shape)
-    distance_ranges(points, lower, upper, nearest, farthest)
+    box_costs(points, np.ones(m), lower, upper, False, nearest)
+    box_costs(points, np.ones(m), lower, upper, True, farthest)
     narrowed = allowed.copy()
     if not reduce_allowed(nearest, farthest, link_start, link, narrowed):
         narrowed[:] = False

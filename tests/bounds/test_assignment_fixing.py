@@ -15,13 +15,13 @@ from certikmeans.bounds.assignment_fixing import AssignmentFixing, plan_componen
 from certikmeans.bounds.sample import min_box_costs
 from certikmeans.kernels.assignment_fixing import (
     Components,
-    box_costs,
     component_marginals,
     propagate,
     remove_dominated,
     remove_pairs,
     update_marginals,
 )
+from certikmeans.kernels.box_costs import box_costs
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.domain import Domain
@@ -392,14 +392,18 @@ def test_only_cluster_left_is_forbidden_to_neighbours():
     assert np.array_equal(costs < np.inf, [[True, False], [False, True], [True, False]])
 
 
-def test_box_costs_agree_with_the_sample_bound():
+def test_box_costs():
     reduced = random_reduced(5, largest=8, most_axes=4)
     rng = np.random.default_rng(0)
     ends = rng.normal(size=(2, reduced.n_clusters, reduced.n_dims))
     domain = Domain(ends.min(axis=0), ends.max(axis=0))
     costs = np.empty((reduced.n_groups, reduced.n_clusters))
-    box_costs(reduced.points, reduced.weights, domain.lower, domain.upper, False, costs)
-    assert np.array_equal(costs, min_box_costs(reduced, domain))
+    outside = np.maximum(domain.lower - reduced.points[:, None], 0.0)
+    outside = np.maximum(outside, reduced.points[:, None] - domain.upper)
+    expected = reduced.weights[:, None] * (outside**2).sum(axis=2)
+    nearest = min_box_costs(reduced, domain)
+    assert (nearest <= expected).all()
+    np.testing.assert_allclose(nearest, expected, rtol=1e-12)
     box_costs(reduced.points, reduced.weights, domain.lower, domain.upper, True, costs)
     corner = np.maximum(
         abs(reduced.points[:, None] - domain.lower), abs(reduced.points[:, None] - domain.upper)

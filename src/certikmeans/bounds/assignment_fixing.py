@@ -14,12 +14,12 @@ from certikmeans.kernels.assignment_fixing import (
     ComponentCosts,
     Components,
     RemovalLimits,
-    box_costs,
     remove_dominated,
     remove_pairs,
     total_least,
     update_marginals,
 )
+from certikmeans.kernels.box_costs import box_costs
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.problem.label_constraints import CannotLinkGraph

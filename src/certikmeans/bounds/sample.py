@@ -13,6 +13,7 @@ from certikmeans.assignment import AbstractAssigner
 from certikmeans.bounds.assignment_fixing import AssignmentFixing
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.single_center import cost_about_single_center
+from certikmeans.kernels.box_costs import box_costs
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import LeafProof
@@ -103,21 +104,10 @@ class BoxBound(LowerBound[BoxBoundState]):
 
 
 def min_box_costs(problem: ReducedProblem, domain: Domain) -> NDArray[np.float64]:
-    """``w_s d_min(x_s, M_k)^2`` for every group and cluster, rounded down.
-
-    A difference, its square, the sum over the axes and the weight round at most
-    ``n_dims + 4`` times, each by EPS/2 in relative terms, and all terms are positive.
-    """
-    points, weights = problem.points, problem.weights
-    costs = np.zeros((problem.n_groups, problem.n_clusters))
-    for k in range(problem.n_clusters):
-        for j in range(problem.n_dims):
-            below = domain.lower[k, j] - points[:, j]
-            above = points[:, j] - domain.upper[k, j]
-            outside = np.maximum(np.maximum(below, above), 0.0)
-            costs[:, k] += outside * outside
-        costs[:, k] *= weights
-    return costs * (1.0 - (problem.n_dims + 6) * EPS)
+    """``w_s d_min(x_s, M_k)^2`` for every group and cluster, rounded down."""
+    costs = np.empty((problem.n_groups, problem.n_clusters))
+    box_costs(problem.points, problem.weights, domain.lower, domain.upper, False, costs)
+    return costs
 
 
 def bound_without_links(costs: NDArray[np.float64]) -> float:

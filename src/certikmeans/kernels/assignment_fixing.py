@@ -6,7 +6,6 @@ import numpy as np
 
 from certikmeans._jit.dispatcher import njit
 from certikmeans.kernels.rows import two_smallest
-from certikmeans.rounding import EPS
 
 # What the kernels of sample determination pass on.
 
@@ -221,30 +220,6 @@ def _only_cluster(costs):
 # Sample determination over all components: costs of boxes, bounds, and what can be removed.
 
 SUM_BLOCK = 1024
-
-
-@njit(cache=True, nogil=True)
-def box_costs(
-    points,  # IN   (n_groups, n_axes) float64
-    weights,  # IN   (n_groups,) float64
-    lower,  # IN   (n_clusters, n_axes) float64
-    upper,  # IN   (n_clusters, n_axes) float64
-    farthest,  # IN   bool: the farthest point of the box, rounded up, instead of the nearest, down
-    costs,  # OUT  (n_groups, n_clusters) float64
-):
-    """Weighted squared distance from every group to every box, rounded to the safe side."""
-    n_dims = points.shape[1]
-    error = (n_dims + 6) * EPS
-    factor = 1.0 + error if farthest else 1.0 - error
-    for s in range(points.shape[0]):
-        for k in range(lower.shape[0]):
-            total = 0.0
-            for j in range(n_dims):
-                below = lower[k, j] - points[s, j]
-                above = points[s, j] - upper[k, j]
-                away = max(-below, -above) if farthest else max(max(below, above), 0.0)
-                total += away * away
-            costs[s, k] = total * weights[s] * factor
 
 
 @njit(cache=True, nogil=True)

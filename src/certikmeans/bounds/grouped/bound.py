@@ -22,7 +22,8 @@ from certikmeans.bounds.grouped.bundle import (
 from certikmeans.bounds.grouped.sample_groups import SampleGroups, make_sample_groups
 from certikmeans.bounds.grouped.tasks import ChunkSolver, GroupSolutions, SearchLimits, make_chunks
 from certikmeans.errors import InputError
-from certikmeans.kernels.grouped.preprocessing import distance_ranges, reduce_allowed
+from certikmeans.kernels.box_costs import box_costs
+from certikmeans.kernels.grouped.preprocessing import reduce_allowed
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import LeafProof
 
@@ -121,7 +122,9 @@ class GroupedBound(LowerBound[SampleGroups]):
         domain, allowed = _normalized_domain(model, domain)
         nearest = np.empty(allowed.shape)
         farthest = np.empty(allowed.shape)
-        distance_ranges(model.points, domain.lower, domain.upper, nearest, farthest)
+        unit_weights = np.ones(len(model.points))
+        box_costs(model.points, unit_weights, domain.lower, domain.upper, False, nearest)
+        box_costs(model.points, unit_weights, domain.lower, domain.upper, True, farthest)
         classes = symmetry_classes(domain.lower, domain.upper, allowed)
         if not reduce_allowed(nearest, farthest, model.link_start, model.link, allowed):
             return BoundResult(np.inf, LeafProof(self.name), warm_start)

@@ -4,7 +4,6 @@ import numpy as np
 
 from certikmeans._jit.dispatcher import njit
 from certikmeans.kernels.costs import squared_distance, squared_distance_to
-from certikmeans.rounding import EPS
 
 
 @njit(cache=True, nogil=True)
@@ -37,34 +36,6 @@ def order_farthest_first(
 
 
 # Which clusters the samples of a part can still need. Compiled.
-
-
-@njit(cache=True, nogil=True)
-def distance_ranges(
-    points,  # IN   (n, d)
-    lower,  # IN   (K, d)
-    upper,  # IN   (K, d)
-    nearest,  # OUT  (n, K)
-    farthest,  # OUT  (n, K)
-):
-    """Squared distance from every sample to every box: smallest and largest, rounded outward.
-
-    Differences, squares and sums round at most ``d + 3`` times in relative terms.
-    """
-    n, d = points.shape
-    rounding = (d + 6) * EPS
-    for i in range(n):
-        for k in range(lower.shape[0]):
-            least, most = 0.0, 0.0
-            for j in range(d):
-                below, above = lower[k, j] - points[i, j], points[i, j] - upper[k, j]
-                outside = max(below, above, 0.0)
-                across = max(-below, -above)
-                across = max(across, outside)
-                least += outside * outside
-                most += across * across
-            nearest[i, k] = least * (1.0 - rounding)
-            farthest[i, k] = most * (1.0 + rounding)
 
 
 @njit(cache=True, nogil=True)
