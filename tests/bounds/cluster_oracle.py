@@ -138,9 +138,9 @@ def subset_costs(reduced):
 def exact_sigma(reduced, lam, costs=None):
     """Largest ``sum lam - cost`` over independent sets, the empty one included."""
     costs = subset_costs(reduced) if costs is None else costs
-    prices = [Fraction(float(v)) for v in lam]
+    multipliers = [Fraction(float(v)) for v in lam]
     return max(
-        sum((prices[s] for s in range(len(prices)) if bits >> s & 1), Fraction(0)) - cost
+        sum((multipliers[s] for s in range(len(multipliers)) if bits >> s & 1), Fraction(0)) - cost
         for bits, cost in costs.items()
     )
 
@@ -176,7 +176,7 @@ def exact_sigma_within(reduced, lam, region):
     n, d = reduced.points.shape
     rows = [[Fraction(float(v)) for v in row] for row in reduced.points]
     masses = [Fraction(float(w)) for w in reduced.weights]
-    prices = [Fraction(float(v)) for v in lam]
+    multipliers = [Fraction(float(v)) for v in lam]
     low = [Fraction(float(v)) for v in region.low]
     high = [Fraction(float(v)) for v in region.high]
     best = Fraction(0)
@@ -189,5 +189,5 @@ def exact_sigma_within(reduced, lam, region):
             mean = sum(masses[s] * rows[s][j] for s in members) / mass
             away = mean - min(max(mean, low[j]), high[j])
             cost += mass * away * away
-        best = max(best, sum(prices[s] for s in members) - cost)
+        best = max(best, sum(multipliers[s] for s in members) - cost)
     return best

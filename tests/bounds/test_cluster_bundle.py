@@ -82,7 +82,7 @@ def test_projections_first_with_many_groups(monkeypatch, projections):
     abs_gap = 3e-4 * cost
     target = Target(bound=cost - abs_gap, level=cost - 0.25 * abs_gap, abs_gap=abs_gap)
     bundle.run(target, StopSignal(), on_round=lambda: step_rules.append(type(bundle.step_rule)))
-    # Rules after every round: after so many projections, which are not enough, the climb begins.
+    # Step rules of all rounds: the smoothed ascent begins after the projections.
     assert step_rules.index(SmoothedAscent) + 1 == projections
     assert set(step_rules[: projections - 1]) == {LevelStep}
     assert bundle.lower_bound <= cost

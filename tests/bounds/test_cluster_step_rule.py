@@ -74,13 +74,13 @@ def test_smoothing_error_bounded(seed):
 @pytest.mark.parametrize("seed", range(40))
 def test_upper_bound_from_smoothed_maximum(seed):
     cuts = draw_cuts(seed)
-    soft = LogSumExpModel(cuts, 0.02)
-    found = maximize(soft.value, np.zeros(len(cuts.total)), 0.1, 2_000, StopSignal())
+    smoothed = LogSumExpModel(cuts, 0.02)
+    found = maximize(smoothed.value, np.zeros(len(cuts.total)), 0.1, 2_000, StopSignal())
     known = highest(cuts)
     assert cuts.value(found.point) <= known + 1e-9
     # The cost of the fractional solution is at least the optimum, and tends to it.
-    assert found.value + soft.entropy(found.point) >= known - 1e-4
-    assert found.value + soft.entropy(found.point) <= known + 0.02 * float(
+    assert found.value + smoothed.entropy(found.point) >= known - 1e-4
+    assert found.value + smoothed.entropy(found.point) <= known + 0.02 * float(
         cuts.counts.sum()
     ) * np.log(1.0 + len(cuts.constants))
 
@@ -112,16 +112,16 @@ def test_lbfgs_at_maximum():
 
 
 def test_lbfgs_stops():
-    stop, looks = StopSignal(), []
+    stop, evaluations = StopSignal(), []
 
     def rising(x):
-        looks.append(x)
-        if len(looks) == 3:
+        evaluations.append(x)
+        if len(evaluations) == 3:
             stop.interrupt()
         return float(x.sum()), np.ones(3)  # unbounded
 
     maximize(rising, np.zeros(3), 1.0, 10_000, stop)
-    assert 3 <= len(looks) <= 4
+    assert 3 <= len(evaluations) <= 4
 
 
 def many_clusters(seed, n=300, k=12):

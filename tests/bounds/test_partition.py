@@ -277,7 +277,7 @@ def test_failed_or_stopped_parts_keep_bounds(monkeypatch):
 
 @pytest.mark.parametrize("at", [3, 8, 11, 14])
 def test_stopped_parts_continue(monkeypatch, at):
-    """A task that is told to stop before it has begun does not say that its part is done."""
+    """A task stopped before its first iteration does not mark its part as finished."""
     done, labels = blobs(90, spread=2.0)
     problem, stop, calls = done.reduced, StopSignal(), []
     full = partition_bound(problem, labels, np.inf, BoundContext(), size=15)
@@ -335,14 +335,16 @@ def test_first_size_leaves_time(n, seconds):
     every = part_size(n, 10, seconds, 2, 0.005)
     later = part_size(n, 10, seconds, 2, 0.005, 2_000)
     assert 0 < first <= every <= n
-    # Either all the time is for them, or there is enough left for parts that are worth while.
+    # Either the first parts use all the time, or enough is left for sufficiently larger ones.
     assert first == every or MIN_COARSENING * first <= later
 
 
 def test_next_size():
     assert next_size(10_000, 300, 6.0, 3.0, 2_000) == 600
     assert next_size(10_000, 300, 6.0, 3.0, 500) == 500
-    assert next_size(10_000, 300, 1.1, 1.0, 2_000) == MIN_COARSENING * 300  # else not worth while
+    assert (
+        next_size(10_000, 300, 1.1, 1.0, 2_000) == MIN_COARSENING * 300
+    )  # the smallest useful step
     assert next_size(10_000, 300, 9.0, 1.0, 2_000) == 2_000
     assert next_size(10_000, 300, 9.0, -np.inf, 2_000) == 2_000  # no cutoff
     assert next_size(1_500, 300, 4.0, 1.0, 1_500) == 1_500  # all in one

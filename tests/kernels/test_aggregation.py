@@ -34,5 +34,5 @@ def fixed_points(chain: list[int], order: list[int]) -> set[float]:
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [2, 0, 1, 5, 3, 4]])
 def test_neighbors_of_free_groups_not_fixed(order):
     assert fixed_points([], order) == {0.1, 9.9, 0.2, 10.1, 9.8}
-    # 5.0 could be where 0.1 is; 9.9 could not, nor anybody behind it.
+    # 5.0 could replace 0.1; 9.9 could not, nor any group behind it.
     assert fixed_points([0, 1, 2, 3], order) == {9.9, 0.2, 10.1, 9.8}

@@ -148,7 +148,7 @@ def tree_ranges(
 ):
     """Ranges of ``delta_v = a_v - sum over children of max(delta_c, 0)``, rounded outward.
 
-    The best independent set of a tree is worth ``sum_v max(delta_v, 0)``: ``delta_v`` is
+    The best independent set of a tree has the value ``sum_v max(delta_v, 0)``: ``delta_v`` is
     what ``v`` adds to its subtree beyond the best set without it.
     """
     linked, parent, order = forest.linked, forest.parent, forest.order
