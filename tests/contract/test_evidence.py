@@ -15,10 +15,10 @@ from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.leaves import CODES, KINDS
 from certikmeans.certificate.write import make_certificate
-from certikmeans.events import EventBus
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import AbstractEvidence, GroupMultipliers, LeafProof
+from certikmeans.solver.context import SolveContext
 from certikmeans.solver.state import SolveState
 from certikmeans.stop import StopSignal
 from certikmeans.testing.contracts import make_bound_input
@@ -53,7 +53,7 @@ def found_by(name):
     def make(rng, n_groups):
         problem = Problem.from_data(rng.normal(size=(n_groups, 4)), 3)
         done = presolve(problem, StopSignal())
-        board = SolveState(problem, 1e-3, EventBus(), StopSignal())
+        board = SolveState(problem, SolveContext())
         board.update_incumbent(solve(problem, jobs=1).labels, "known")
         bound, whole = make_bound(name), Domain.root(done.reduced)
         state = bound.setup(make_bound_input(done, keep_proof=True))

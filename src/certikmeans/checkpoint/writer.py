@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
@@ -68,11 +69,17 @@ class CheckpointWriter:
 
     def write(self, event: CheckpointOpportunity) -> None:
         """Save the state now."""
-        essence, state = event.essence(), event.state()
+        best, state = event.essence(), event.state()
         try:
-            content = encode(self._fingerprint, self._options, essence, state)
-        except UnsupportedTypeError:
-            content = encode(self._fingerprint, self._options, essence, _without_bound(state))
+            content = encode(self._fingerprint, self._options, best, state)
+        except UnsupportedTypeError as error:
+            warnings.warn(
+                f"checkpoint: the state of a bound cannot be saved ({error}); a resumed run "
+                "computes the bound again",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            content = encode(self._fingerprint, self._options, best, without_warm_starts(state))
         try:
             write_atomically(self._path, content)
         except OSError as error:
@@ -84,6 +91,7 @@ class CheckpointWriter:
         self._next = self._clock() + self._interval
 
 
-def _without_bound(state: Any) -> Any:
-    """The state, but a bound of somebody else's that cannot be written begins anew."""
-    return replace(state, active_bound=None)
+def without_warm_starts(state: Any) -> Any:
+    """Return a snapshot without the states of bounds, which classes of other packages may be in."""
+    turns = tuple(replace(turn, warm_start=None) for turn in state.schedule)
+    return replace(state, schedule=turns)

@@ -43,20 +43,32 @@ MAX_GROUPS_FULL_SDP = 700
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class ScheduledBound:
-    """Ask this bound, for this share of the time that is left, if more than this gap is left."""
+    """A bound of the schedule and its progress."""
 
     bound: LowerBound[Any]
-    time_fraction: float = 1.0
+    time_fraction: float = 1.0  # of the time left when its turn comes
     time_boxed: bool = False
-    min_gap: float = 0.0
+    min_gap: float = 0.0  # not run below this gap
+    finished: bool = False
+    warm_start: Any = None  # from which it continues
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class TurnState:
+    """State of one bound of the schedule, for checkpoints."""
+
+    name: str
+    finished: bool
+    warm_start: Any
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundRun:
-    """A bound that was asked, and what it found."""
+    """A bound that was computed at the root, and its result."""
 
     bound: LowerBound[Any]
     found: BoundResult
@@ -64,65 +76,68 @@ class BoundRun:
 
 @final
 class BoundSchedule:
-    """Decides for one run, from the options, the reduced problem, and what was reached so far."""
+    """Schedule of one run, from the options and the reduced problem."""
 
     def __init__(self, options: Options, problem: ReducedProblem) -> None:
         self._problem = problem
-        self._forced = None if options.bound == "auto" else make_bound(options.bound)
+        self._chosen = None if options.bound == "auto" else make_bound(options.bound)
         self._needs_boxes = options.branching == "centers"
-        self._plan = [ScheduledBound(self._forced)] if self._forced is not None else self._usual()
+        plan = [ScheduledBound(self._chosen)] if self._chosen is not None else self._usual()
+        self._entries = [entry for entry in plan if entry.bound.unsupported_reason(problem) is None]
 
     def unsupported_reason(self) -> str | None:
-        """Why the bound that was asked for by name cannot be had; None: it can."""
-        if self._forced is None:
+        """Return why the bound chosen by name is not available for this problem, or None."""
+        if self._chosen is None:
             return None
-        clause = self._forced.unsupported_reason(self._problem)
-        return None if clause is None else f"bound {self._forced.name!r}: {clause}"
+        clause = self._chosen.unsupported_reason(self._problem)
+        return None if clause is None else f"bound {self._chosen.name!r}: {clause}"
 
-    def initial_bound_of_schedule(self) -> LowerBound[Any] | None:
-        """The bound that needs no labelling, and hardly any time."""
-        return None if self._forced is not None else bound_with(Strength.ONE_PASS)
+    def before_heuristics(self) -> LowerBound[Any] | None:
+        """Return the bound that needs no labelling and hardly any time, or None."""
+        return None if self._chosen is not None else bound_with(Strength.ONE_PASS)
 
-    def compiled_first(self) -> LowerBound[Any] | None:
-        """The first bound of the plan that needs kernels of its own."""
-        fit = (
-            one.bound for one in self._plan if one.bound.unsupported_reason(self._problem) is None
-        )
-        return next((bound for bound in fit if bound.kernels()), None)
+    def first_compiled(self) -> LowerBound[Any] | None:
+        """Return the first bound of the schedule that needs kernels of its own, or None."""
+        return next((one.bound for one in self._entries if one.bound.kernels()), None)
 
     def next(self, gap: float) -> ScheduledBound | None:
-        """The bound to ask next, with this gap left; None: none."""
-        while self._plan:
-            scheduled = self._plan.pop(0)
-            if (
-                gap > scheduled.min_gap
-                and scheduled.bound.unsupported_reason(self._problem) is None
-            ):
-                return scheduled
+        """Return the bound to run next at the current gap, or None."""
+        for entry in self._entries:
+            if entry.finished:
+                continue
+            if gap > entry.min_gap:
+                return entry
+            entry.finished = True
         return None
 
-    @property
-    def left(self) -> int:
-        """How many bounds of the plan have not had their turn."""
-        return len(self._plan)
+    def record(self, entry: ScheduledBound, found: BoundResult) -> None:
+        """Note the result of a turn: each bound has one."""
+        entry.finished, entry.warm_start = True, None
 
-    def skip_to(self, left: int) -> None:
-        """Leave out those that had their turn in a run before."""
-        self._plan = self._plan[len(self._plan) - min(left, len(self._plan)) :]
+    def to_state(self) -> tuple[TurnState, ...]:
+        """Return the state of every bound of the schedule."""
+        return tuple(
+            TurnState(one.bound.name, one.finished, one.warm_start) for one in self._entries
+        )
 
-    def named(self, name: str) -> LowerBound[Any]:
-        """The bound that was asked in a run before."""
-        same = self._forced is not None and self._forced.name == name
-        return self._forced if same and self._forced is not None else make_bound(name)
+    def restore(self, state: Sequence[TurnState]) -> None:
+        """Continue from the state of an earlier run."""
+        for entry, saved in zip(self._entries, state, strict=True):
+            entry.finished, entry.warm_start = saved.finished, saved.warm_start
 
-    def tree_bound(self, asked: Sequence[BoundRun]) -> BoundRun | None:
-        """The one that the tree goes on from: the best that pays there; ties go to the earlier."""
-        fit = [
+    def find(self, name: str) -> LowerBound[Any]:
+        """Return the bound of this name, as the schedule has made it."""
+        same = (one.bound for one in self._entries if one.bound.name == name)
+        return next(same, None) or make_bound(name)
+
+    def tree_bound(self, runs: Sequence[BoundRun]) -> BoundRun | None:
+        """Return the best result that the tree can start from; ties go to the earlier one."""
+        usable = [
             one
-            for one in asked
+            for one in runs
             if one.bound.usable_in_tree and (one.bound.uses_center_boxes or not self._needs_boxes)
         ]
-        return max(fit, key=lambda one: one.found.value, default=None)
+        return max(usable, key=lambda one: one.found.value, default=None)
 
     def _usual(self) -> list[ScheduledBound]:
         n_dims, n_groups = self._problem.n_dims, self._problem.n_groups

@@ -1,10 +1,9 @@
-"""From an incumbent to a proof: bounds of the whole, then the tree."""
+"""Stages that prove: bounds of the whole problem, then branch and bound."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -12,52 +11,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans._jit.background_compiler import BackgroundCompiler
-from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult
-from certikmeans.certainty.artifacts import BoundArtifact
+from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.errors import WorkerError
-from certikmeans.events import BoundStatistics, EventBus, ProgressCounter, Timer
+from certikmeans.events import BoundStatistics, ProgressCounter
+from certikmeans.heuristics.base import HeuristicContext
+from certikmeans.heuristics.set_partitioning import SetPartitioningHeuristic
 from certikmeans.incumbent import CandidateCluster
-from certikmeans.options import Options
-from certikmeans.parallel import RemoteExecutor, TaskPool
+from certikmeans.parallel import TaskPool
 from certikmeans.presolve.pipeline import PresolvedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import LeafProof, Proof
 from certikmeans.result import Attempt
 from certikmeans.solver.bound_schedule import BoundRun, BoundSchedule, ScheduledBound
-from certikmeans.solver.snapshot import CheckpointManager
+from certikmeans.solver.context import SolveContext
 from certikmeans.solver.state import TRIVIAL, SolveState
-from certikmeans.solver.termination import Termination
-from certikmeans.stop import StopSignal
 from certikmeans.tolerances import target_bound
 from certikmeans.tree.branch_and_bound import BranchAndBound
 from certikmeans.tree.branching import choose_branching, make_branching_scheme
 from certikmeans.tree.primal import certificate_leaf
 
-# Evidence for less than this share of the best bound says nothing beyond it.
-NEAR_THE_BEST = 0.9
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class RootContext:
-    """What proving takes place in."""
+class RootProblem:
+    """Reduced problem, prepared for heuristics and bounds."""
 
-    options: Options
-    state: SolveState
-    events: EventBus
-    timer: Timer
-    stop: StopSignal
-    executor: Executor | None  # threads
-    remote: RemoteExecutor | None
-    improve_incumbent: Callable[[Sequence[CandidateCluster]], None]
-    snapshots: CheckpointManager
-    background_compiler: BackgroundCompiler
-    start_multipliers: NDArray[np.float64] | None = None  # one per group
-
-    @property
-    def failure(self) -> WorkerError | None:
-        """Why nobody elsewhere can be asked any more."""
-        return None if self.remote is None else self.remote.failure
+    presolved: PresolvedProblem
+    inputs: BoundInput
+    schedule: BoundSchedule
+    heuristics: HeuristicContext
+    start_multipliers: NDArray[np.float64] | None  # one per group
+    compiler: BackgroundCompiler
 
 
 @final
@@ -65,7 +49,9 @@ class RootContext:
 class RootBoundContext(BoundContext):
     """Context of a bound at the root of a run."""
 
-    run: RootContext
+    state: SolveState
+    entry: ScheduledBound
+    heuristics: HeuristicContext
     progress: ProgressCounter
 
     def report(self, value: float | None = None, *, work: float = 0.0, **counts: int) -> None:
@@ -75,191 +61,148 @@ class RootBoundContext(BoundContext):
             self.progress(**counts)
 
     def checkpoint(self, warm_start: Any) -> None:
-        """Offer the state to the checkpoint of the run."""
-        self.run.snapshots.keep(self.name, warm_start)
+        """Store the warm start in the schedule; a checkpoint may be written."""
+        self.entry.warm_start = warm_start
+        self.state.checkpoint()
 
     def improve_incumbent(self, clusters: Sequence[CandidateCluster]) -> None:
         """Search for a better labelling by set partitioning."""
-        self.run.improve_incumbent(clusters)
+        SetPartitioningHeuristic(clusters, self.incumbent.labels()).search(self.heuristics)
 
 
-def initial_bound(
-    presolved: PresolvedProblem, inputs: BoundInput, schedule: BoundSchedule, ctx: RootContext
-) -> None:
-    """Ask the bound that needs no labelling."""
-    bound = schedule.initial_bound_of_schedule()
-    if bound is not None and not ctx.snapshots.asked and ctx.stop.reason() is None:
+def compute_initial_bound(root: RootProblem, state: SolveState, ctx: SolveContext) -> None:
+    """Compute the bound that needs no labelling, unless an earlier run has."""
+    bound = root.schedule.before_heuristics()
+    if bound is None or state.bound_runs or ctx.stop.reason() is not None:
+        return
+    with ctx.timer.counted("bounds"):
         began = ctx.events.seconds
-        whole = Domain.root(presolved.reduced)
-        found = bound.compute(bound.setup(inputs), whole, math.inf, BoundContext(ctx.stop))
-        record_bound(presolved, BoundRun(bound, found), began, "it takes one look", ctx)
+        whole = Domain.root(root.presolved.reduced)
+        found = bound.compute(bound.setup(root.inputs), whole, math.inf, BoundContext(ctx.stop))
+        _record(root, BoundRun(bound, found), began, "it takes one look", state, ctx)
 
 
-def solve_root(
-    presolved: PresolvedProblem,
-    inputs: BoundInput,
-    schedule: BoundSchedule,
-    ctx: RootContext,
-) -> Termination:
-    """Raise the bound of the whole; if that does not close the gap, grow a tree."""
-    state, snapshots, keep_proof = ctx.state, ctx.snapshots, ctx.options.keep_proof
-    rounding_dominates = False
-    while not state.finished() or (keep_proof and not snapshots.attempts):
-        scheduled = schedule.next(state.gap)
-        if scheduled is None:
+def run_bounds(root: RootProblem, state: SolveState, ctx: SolveContext) -> None:
+    """Run the bounds of the schedule until the gap is closed or none is left."""
+    reduced = root.presolved.reduced
+    while not state.finished or (ctx.options.keep_proof and not state.attempts):
+        entry = root.schedule.next(state.gap)
+        if entry is None:
             break
-        at_stake = state.cost - presolved.reduced.offset
-        if (
-            not state.gap_reached()
-            and scheduled.bound.min_rounding_loss(presolved.reduced) >= at_stake
-        ):
-            rounding_dominates = True
+        loss = entry.bound.min_rounding_loss(reduced)
+        if not state.gap_closed and loss >= state.cost - reduced.offset:
+            state.rounding_dominates = entry.finished = True
             continue
-        snapshots.begin(scheduled.bound.name, schedule.left)
-        snapshots.save_point()
-        failure = None
+        state.checkpoint()
         try:
             with ctx.timer.stage("bounds"):
-                run_bound(presolved, inputs, scheduled, ctx)
-            if not state.gap_reached():
-                failure = ctx.failure  # the bound has done what it could
+                run_bound(root, entry, state, ctx)
+            if not state.gap_closed:
+                state.failure = ctx.worker_failure  # the bound ended without its workers
         except WorkerError as error:
-            failure = error
-        if failure is not None:
-            proof = _root_proof(presolved, ctx)
-            return Termination(failure=failure, proof=proof, attempts=tuple(snapshots.attempts))
-    base = schedule.tree_bound(snapshots.asked)
-    if base is None or (state.finished() and snapshots.saved_tree() is None):
-        proof = _root_proof(presolved, ctx)
-        return Termination(
-            rounding=rounding_dominates, proof=proof, attempts=tuple(snapshots.attempts)
-        )
-    with ctx.timer.stage("search"):
-        return run_tree(presolved, inputs, base, ctx)
+            state.failure = error
+        if state.failure is not None:
+            break
+    if ctx.options.keep_proof:
+        value, leaf = _best_root_bound(root, state, keep_proof=True)
+        presolved = root.presolved
+        state.proof = Proof(value, presolved.center, presolved.axes, (leaf,))
 
 
 def run_bound(
-    presolved: PresolvedProblem,
-    inputs: BoundInput,
-    scheduled: ScheduledBound,
-    ctx: RootContext,
+    root: RootProblem, entry: ScheduledBound, state: SolveState, ctx: SolveContext
 ) -> None:
-    """Have the whole bounded, in this thread: the bound may use the executor."""
-    state, events, bound, snapshots = ctx.state, ctx.events, scheduled.bound, ctx.snapshots
+    """Run one bound of the whole problem, in this thread; it may use the task pool."""
+    bound, presolved = entry.bound, root.presolved
     if bound.kernels():
-        ctx.background_compiler.wait(ctx.stop.reason)
-    began = events.seconds
-    view = state.reduced_view(presolved)
+        root.compiler.wait(ctx.stop.reason)
+    began = ctx.events.seconds
     cutoff = presolved.presolve_bound(target_bound(state.cost, ctx.options.gap))
-    stop = ctx.stop.with_time_limit(scheduled.time_fraction * ctx.stop.remaining)
-    root = RootBoundContext(
+    stop = ctx.stop.with_time_limit(entry.time_fraction * ctx.stop.remaining)
+    bound_ctx = RootBoundContext(
         stop,
         at_root=True,
-        incumbent=view,
-        pool=TaskPool(ctx.executor, ctx.remote, ctx.options.n_threads),
-        time_boxed=scheduled.time_boxed,
+        incumbent=state.reduced_view(presolved),
+        pool=ctx.pool,
+        time_boxed=entry.time_boxed,
         name=bound.name,
-        run=ctx,
-        progress=ProgressCounter(events, bound.name),
+        state=state,
+        entry=entry,
+        heuristics=root.heuristics,
+        progress=ProgressCounter(ctx.events, bound.name),
     )
-    model = bound.setup(inputs)
-    whole = Domain.root(presolved.reduced)
-    warm_start = snapshots.saved_state(bound.name)
-    if warm_start is None and ctx.start_multipliers is not None:
-        warm_start = bound.warm_start_from_multipliers(ctx.start_multipliers)
-    found = TaskPool().map(
-        lambda domain: bound.compute(model, domain, cutoff, root, warm_start), [whole]
+    model, whole = bound.setup(root.inputs), Domain.root(presolved.reduced)
+    warm_start = entry.warm_start
+    if warm_start is None and root.start_multipliers is not None:
+        warm_start = bound.warm_start_from_multipliers(root.start_multipliers)
+    found = TaskPool().map(  # which turns failures of workers into WorkerError
+        lambda domain: bound.compute(model, domain, cutoff, bound_ctx, warm_start), [whole]
     )[0]
-    if ctx.stop.reason() is None and ctx.failure is None:
-        snapshots.ended()
+    outcome = "it could not be raised further" if stop.reason() is None else "time was up"
+    if ctx.stop.reason() is None and ctx.worker_failure is None:
+        root.schedule.record(entry, found)
     else:
-        if found.warm_start is not None:
-            snapshots.active_bound = bound.name, found.warm_start
-        snapshots.freeze()
-    outcome = "it could not be raised further"
-    if stop.reason() is not None:
-        outcome = "time was up"
+        entry.warm_start = found.warm_start
+        state.freeze()
     found = replace(found, warm_start=bound.node_warm_start(found.warm_start))
-    record_bound(presolved, BoundRun(bound, found), began, outcome, ctx)
+    _record(root, BoundRun(bound, found), began, outcome, state, ctx)
 
 
-def record_bound(
-    presolved: PresolvedProblem, one: BoundRun, began: float, outcome: str, ctx: RootContext
+def _record(
+    root: RootProblem,
+    run: BoundRun,
+    began: float,
+    outcome: str,
+    state: SolveState,
+    ctx: SolveContext,
 ) -> None:
-    """Tell what a bound has proven, and remember it."""
-    state, events, found, name = ctx.state, ctx.events, one.found, one.bound.name
-    value = presolved.postsolve_bound(found.value)
+    """Update the lower bound and the list of attempts."""
+    events, found, name = ctx.events, run.found, run.bound.name
+    value = root.presolved.postsolve_bound(found.value)
     state.update_bound(value, name)
     if found.numbers:
         numbers = {k: v for k, v in found.numbers.items() if isinstance(v, int | float)}
         events.emit(BoundStatistics(events.seconds, name, numbers))
-    if state.gap_reached():
+    if state.gap_closed:
         outcome = "the gap was reached"
-    ctx.snapshots.asked.append(one)
-    ctx.snapshots.attempts.append(Attempt(name, value, began, events.seconds, outcome))
+    state.record_run(run, Attempt(name, value, began, events.seconds, outcome))
 
 
-def run_tree(
-    presolved: PresolvedProblem,
-    inputs: BoundInput,
-    base: BoundRun,
-    ctx: RootContext,
-) -> Termination:
-    """Branch and bound until the gap is proven or something stops it."""
-    options, state, snapshots = ctx.options, ctx.state, ctx.snapshots
-    branching = choose_branching(options.branching, base.bound, presolved.reduced)
-    scheme = make_branching_scheme(branching, presolved, base.bound, inputs)
-    task_pool = TaskPool(ctx.executor, ctx.remote, options.n_threads)
-    search = BranchAndBound(scheme, state, options, ctx.events, task_pool, snapshots.save_point)
-    before = snapshots.saved_tree()
-    if before is not None:
-        search.restore(before)
-    else:
-        known, leaf = _best_root_bound(presolved, snapshots.asked, options.keep_proof)
-        search.add_root(scheme.root(base.found, ctx.stop), known, leaf)
-    snapshots.search = search
-    failure, limited = None, False
-    try:
-        limited = search.run(ctx.stop)
-    except WorkerError as error:  # the tree is as it was before the node that failed
-        failure = error
-    proof = None
-    if options.keep_proof:
-        proof = Proof(search.lower_bound, presolved.center, presolved.axes, search.proof_nodes())
-    return Termination(search.nodes, limited, None, failure, proof, tuple(snapshots.attempts))
-
-
-def root_artifacts(asked: Sequence[BoundRun], n_groups: int) -> tuple[BoundArtifact, ...]:
-    """What of the evidence about the whole can say more than a bound, the best of each kind."""
-    values = [one.found.value for one in asked]
-    kept: dict[str, BoundResult] = {}
-    for one in sorted(asked, key=lambda one: one.found.value):
-        evidence = one.found.leaf.evidence
-        near = one.found.value >= NEAR_THE_BEST * max(values) > 0.0
-        if evidence is not None and n_groups <= evidence.certainty_max_groups and near:
-            kept[one.found.leaf.kind] = one.found
-    return tuple(
-        BoundArtifact(found.leaf.evidence, found.value, found.warm_start)
-        for found in kept.values()
-        if found.leaf.evidence is not None
-    )
+def run_tree(root: RootProblem, state: SolveState, ctx: SolveContext) -> None:
+    """Branch and bound with the best bound that is usable in nodes, if the gap is open."""
+    base = root.schedule.tree_bound(state.bound_runs)
+    if base is None or state.failure is not None:
+        return
+    if state.finished and state.saved_tree is None:
+        return
+    presolved, options = root.presolved, ctx.options
+    with ctx.timer.stage("search"):
+        branching = choose_branching(options.branching, base.bound, presolved.reduced)
+        scheme = make_branching_scheme(branching, presolved, base.bound, root.inputs)
+        tree = BranchAndBound(scheme, state, ctx)
+        if state.saved_tree is not None:
+            tree.restore(state.saved_tree)
+        else:
+            value, leaf = _best_root_bound(root, state, options.keep_proof)
+            tree.add_root(scheme.root(base.found, ctx.stop), value, leaf)
+        state.tree = tree
+        try:
+            state.node_limit_reached = tree.run(ctx.stop)
+        except WorkerError as error:  # the tree is as it was before the node that failed
+            state.failure = error
+        if options.keep_proof:
+            nodes = tree.proof_nodes()
+            state.proof = Proof(tree.lower_bound, presolved.center, presolved.axes, nodes)
 
 
 def _best_root_bound(
-    presolved: PresolvedProblem, asked: Sequence[BoundRun], keep_proof: bool
+    root: RootProblem, state: SolveState, keep_proof: bool
 ) -> tuple[float, LeafProof]:
-    """The best bound of the whole so far, and what proves it."""
+    """Best bound of the whole problem so far, and its proof."""
+    presolved = root.presolved
     value, leaf = presolved.postsolve_bound(0.0), LeafProof(TRIVIAL)
-    for one in asked:
-        found = presolved.postsolve_bound(one.found.value)
+    for run in state.bound_runs:
+        found = presolved.postsolve_bound(run.found.value)
         if found > value:
-            value, leaf = found, one.found.leaf
+            value, leaf = found, run.found.leaf
     return value, certificate_leaf(presolved, leaf, keep_proof)
-
-
-def _root_proof(presolved: PresolvedProblem, ctx: RootContext) -> Proof | None:
-    """What a run that grows no tree can show."""
-    if not ctx.options.keep_proof:
-        return None
-    value, leaf = _best_root_bound(presolved, ctx.snapshots.asked, True)
-    return Proof(value, presolved.center, presolved.axes, (leaf,))

@@ -1,40 +1,79 @@
-"""The news of a run: the best labelling, the best bound, whether that is enough.
-
-Everything that learns something tells it here, and every change is an event. The board can be
-seen in terms of the problem as stated, or of the groups that presolve has made of it.
-"""
+"""State of a run: the only object that changes while the stages work on it."""
 
 from __future__ import annotations
 
 import math
-from typing import final
+from dataclasses import dataclass
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.events import BoundImproved, EventBus, IncumbentFound
+from certikmeans.bounds.base import BoundResult
+from certikmeans.checkpoint.resume import BestKnown
+from certikmeans.errors import WorkerError
+from certikmeans.events import BoundImproved, CheckpointOpportunity, IncumbentFound
 from certikmeans.kernels.costs import labels_cost
+from certikmeans.presolve.infeasibility_search import InfeasibilityProof
 from certikmeans.presolve.pipeline import PresolvedProblem
 from certikmeans.problem import Problem
 from certikmeans.problem.arrays import canonical_labels
-from certikmeans.stop import StopSignal
+from certikmeans.proof import Proof
+from certikmeans.result import Attempt
+from certikmeans.solver.bound_schedule import BoundRun, BoundSchedule, TurnState
+from certikmeans.solver.context import SolveContext
 from certikmeans.tolerances import check_bound, gap_reached, relative_gap
 
 Labels = NDArray[np.int64]
 
-# Who is credited with what needs no bound: no cost is negative, and groups cost what they cost.
+# Source of the bound that needs no computation: no cost is negative, and the cost inside groups.
 TRIVIAL = "trivial"
+
+
+class ResumableTree(Protocol):
+    """A tree search whose state can be saved."""
+
+    nodes: int
+
+    def state(self) -> Any:
+        """Return the state from which another search continues."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SolverSnapshot:
+    """Progress of a run, beside incumbent and lower bound, from which another run continues.
+
+    Everything else follows from the problem, the options and the seed.
+    """
+
+    heuristics_done: bool
+    heuristics: Any  # state of the heuristics, unless they are done
+    bound_runs: tuple[tuple[str, BoundResult], ...]  # finished bounds by name, with their results
+    attempts: tuple[Attempt, ...]
+    schedule: tuple[TurnState, ...]  # progress and warm start of every bound
+    tree: Any  # TreeState or None
 
 
 @final
 class SolveState:
-    """In terms of the problem as stated. Costs are evaluated here, and rounded up."""
+    """Incumbent, lower bound and progress of a run.
 
-    def __init__(self, problem: Problem, gap: float, emitter: EventBus, stop: StopSignal) -> None:
-        self._problem = problem
-        self._gap = gap
-        self._emitter = emitter
-        self._stop = stop
+    Costs and bounds are those of the original problem; costs are evaluated here, rounded up.
+
+    Parameters
+    ----------
+    problem : Problem
+    ctx : SolveContext
+    saved : SolverSnapshot, optional
+        Progress of an earlier run to continue from.
+    """
+
+    def __init__(
+        self, problem: Problem, ctx: SolveContext, saved: SolverSnapshot | None = None
+    ) -> None:
+        self.problem = problem
+        self._ctx = ctx
         self._cost = math.inf
         self._labels: Labels | None = None
         self._centers: NDArray[np.float64] | None = None
@@ -42,52 +81,72 @@ class SolveState:
         self._deferred: tuple[Labels, int] | None = None
         self._lower_bound = 0.0
         self._bound_source = TRIVIAL
+        # Progress
+        self.saved = saved
+        self.heuristics_done = saved is not None and saved.heuristics_done
+        self.heuristics = None if saved is None else saved.heuristics
+        self.bound_runs: list[BoundRun] = []
+        self.attempts: list[Attempt] = [] if saved is None else list(saved.attempts)
+        self.schedule: BoundSchedule | None = None
+        self.tree: ResumableTree | None = None
+        self._final_snapshot: SolverSnapshot | None = None
+        # Outcome
+        self.presolved: PresolvedProblem | None = None
+        self.infeasibility: InfeasibilityProof | None = None
+        self.failure: WorkerError | None = None
+        self.node_limit_reached = False
+        self.rounding_dominates = False  # a bound was left out: its rounding exceeds the cost
+        self.proof: Proof | None = None
+
+    # Incumbent and lower bound.
 
     @property
     def cost(self) -> float:
-        """Cost of the best labelling, rounded up; infinite while there is none."""
+        """Cost of the incumbent, rounded up; infinite while there is none."""
         return self._cost
 
     @property
     def labels(self) -> Labels | None:
-        """The best labelling, numbered by first appearance."""
+        """Labels of the incumbent, numbered by first appearance."""
         return self._labels
 
     @property
     def centers(self) -> NDArray[np.float64] | None:
-        """Its centres."""
+        """Centres of the incumbent."""
         return self._centers
 
     @property
     def iterations(self) -> int:
-        """Assignment steps of the search that found it."""
+        """Assignment steps of the search that found the incumbent."""
         return self._iterations
 
     @property
     def lower_bound(self) -> float:
-        """What no labelling can beat, rounded down."""
+        """Best proven lower bound, rounded down."""
         return self._lower_bound
 
     @property
     def bound_source(self) -> str:
-        """The method that proved it."""
+        """Method that proved the lower bound."""
         return self._bound_source
 
     @property
     def gap(self) -> float:
-        """Relative gap between the two."""
+        """Relative gap between cost and lower bound."""
         return relative_gap(self._cost, self._lower_bound)
 
-    def gap_reached(self) -> bool:
-        """Whether the gap asked for is proven."""
-        return gap_reached(self._cost, self._lower_bound, self._gap)
+    @property
+    def gap_closed(self) -> bool:
+        """Whether the required gap is proven."""
+        return gap_reached(self._cost, self._lower_bound, self._ctx.options.gap)
 
+    @property
     def finished(self) -> bool:
-        """Whether there is no point, or no time, to go on."""
-        return self._stop.reason() is not None or self.gap_reached()
+        """Whether the gap is closed or the run has to stop."""
+        return self._ctx.stop.reason() is not None or self.gap_closed
 
-    def update_incumbent(self, labels: Labels, bound_source: str, iterations: int = 0) -> None:
-        """Take a labelling, which respects every pair, if it costs less."""
+    def update_incumbent(self, labels: Labels, source: str, iterations: int = 0) -> None:
+        """Replace the incumbent by a feasible labelling if that costs less."""
         numbered = canonical_labels(labels)
         cost, centers = self._evaluate(numbered)
         if not cost < self._cost:
@@ -95,65 +154,122 @@ class SolveState:
         self._cost, self._labels, self._centers = cost, numbered, centers
         self._iterations = iterations
         check_bound(cost, self._lower_bound, self._bound_source)
-        self._emitter.emit(IncumbentFound(self._emitter.seconds, cost, bound_source))
+        self._ctx.events.emit(IncumbentFound(self._ctx.events.seconds, cost, source))
 
     def _evaluate(self, labels: Labels) -> tuple[float, NDArray[np.float64]]:
-        problem = self._problem
+        problem = self.problem
         centers = np.empty((problem.n_clusters, problem.n_features))
         cost = labels_cost(problem.points, problem.weights, labels, centers)
         return float(cost), centers
 
     def defer_incumbent(self, labels: Labels, iterations: int) -> None:
-        """Keep a labelling for the end: the run shall take the course that it took without."""
+        """Keep a labelling for the end of the run.
+
+        A resumed tree continues with the incumbent that it had, so that it takes the same course.
+        """
         self._deferred = labels, iterations
 
-    def apply_deferred(self, bound_source: str) -> None:
-        """Take the labelling that was kept for the end."""
+    def apply_deferred(self, source: str) -> None:
+        """Use the labelling that was kept for the end."""
         if self._deferred is not None:
-            self.update_incumbent(self._deferred[0], bound_source, self._deferred[1])
+            self.update_incumbent(self._deferred[0], source, self._deferred[1])
             self._deferred = None
 
-    def best(self) -> tuple[Labels | None, int]:
-        """The best labelling of all, be it held, and the steps of the search that found it."""
-        if self._deferred is not None and self._evaluate(self._deferred[0])[0] < self._cost:
-            return self._deferred
-        return self._labels, self._iterations
-
-    def update_bound(self, value: float, bound_source: str) -> None:
-        """Take a lower bound if it is higher; who proved less is credited with nothing."""
-        check_bound(self._cost, value, bound_source)
+    def update_bound(self, value: float, source: str) -> None:
+        """Raise the lower bound to a proven value if that is higher."""
+        check_bound(self._cost, value, source)
         if value > self._lower_bound:
-            self._lower_bound, self._bound_source = value, bound_source
-            self._emitter.emit(BoundImproved(self._emitter.seconds, value, bound_source))
+            self._lower_bound, self._bound_source = value, source
+            self._ctx.events.emit(BoundImproved(self._ctx.events.seconds, value, source))
 
     def reduced_view(self, presolved: PresolvedProblem) -> ReducedView:
-        """The same board, in terms of the groups."""
+        """Return the state in terms of the groups that presolve has made."""
         return ReducedView(self, presolved)
+
+    # Progress and checkpoints.
+
+    @property
+    def saved_tree(self) -> Any:
+        """State of the tree to continue with, if there is one."""
+        return None if self.saved is None else self.saved.tree
+
+    def set_schedule(self, schedule: BoundSchedule) -> None:
+        """Attach the schedule, and restore it and the results of bounds from the earlier run."""
+        self.schedule = schedule
+        if self.saved is not None and self.saved.schedule:
+            schedule.restore(self.saved.schedule)
+            self.bound_runs = [
+                BoundRun(schedule.find(name), found) for name, found in self.saved.bound_runs
+            ]
+
+    def record_run(self, run: BoundRun, attempt: Attempt) -> None:
+        """Store the result of a bound; of several results of a bound, the best one."""
+        self.attempts.append(attempt)
+        for number, one in enumerate(self.bound_runs):
+            if one.bound.name == run.bound.name:
+                if run.found.value >= one.found.value:
+                    self.bound_runs[number] = run
+                return
+        self.bound_runs.append(run)
+
+    def freeze(self) -> None:
+        """Fix the snapshot: the run is about to end, and the next one continues from here."""
+        self._final_snapshot = self.snapshot()
+
+    def save_heuristics(self, heuristics: Any) -> None:
+        """Store the state of the heuristics."""
+        self.heuristics = heuristics
+        self.checkpoint()
+
+    def best_known(self) -> BestKnown:
+        """Incumbent, deferred or not, and lower bound."""
+        nodes = 1 if self.tree is None else self.tree.nodes
+        labels, iterations = self._labels, self._iterations
+        if self._deferred is not None and self._evaluate(self._deferred[0])[0] < self._cost:
+            labels, iterations = self._deferred
+        return BestKnown(labels, iterations, self._lower_bound, self._bound_source, nodes)
+
+    def snapshot(self) -> SolverSnapshot:
+        """Return the progress of the run; valid until the run goes on."""
+        if self._final_snapshot is not None:
+            return self._final_snapshot
+        return SolverSnapshot(
+            heuristics_done=self.heuristics_done,
+            heuristics=None if self.heuristics_done else self.heuristics,
+            bound_runs=tuple((run.bound.name, run.found) for run in self.bound_runs),
+            attempts=tuple(self.attempts),
+            schedule=() if self.schedule is None else self.schedule.to_state(),
+            tree=self.saved_tree if self.tree is None else self.tree.state(),
+        )
+
+    def checkpoint(self, *, last: bool = False) -> None:
+        """Emit the event at which a checkpoint may be written: the state is consistent now."""
+        self._ctx.events.emit(
+            CheckpointOpportunity(self._ctx.events.seconds, self.best_known, self.snapshot, last)
+        )
 
 
 @final
 class ReducedView:
-    """A board as bounds and heuristics see it: labels of groups, costs without the offset."""
+    """State in terms of the reduced problem: labels of groups, costs without the offset."""
 
-    def __init__(self, board: SolveState, presolved: PresolvedProblem) -> None:
-        self._board = board
+    def __init__(self, state: SolveState, presolved: PresolvedProblem) -> None:
+        self._state = state
         self._presolved = presolved
 
     def labels(self) -> Labels:
-        """Return the best labelling known; there is one from the heuristics on."""
-        assert self._board.labels is not None
-        return self._presolved.presolve_labels(self._board.labels)
+        """Return the incumbent; there is one after the heuristics."""
+        assert self._state.labels is not None
+        return self._presolved.presolve_labels(self._state.labels)
 
-    def update_incumbent(self, labels: Labels, bound_source: str, iterations: int = 0) -> None:
-        """Tell of a labelling."""
-        self._board.update_incumbent(
-            self._presolved.postsolve_labels(labels), bound_source, iterations
-        )
+    def update_incumbent(self, labels: Labels, source: str, iterations: int = 0) -> None:
+        """Offer a feasible labelling of the groups."""
+        self._state.update_incumbent(self._presolved.postsolve_labels(labels), source, iterations)
 
-    def update_bound(self, value: float, bound_source: str) -> None:
-        """Tell of a proven bound of the whole."""
-        self._board.update_bound(self._presolved.postsolve_bound(value), bound_source)
+    def update_bound(self, value: float, source: str) -> None:
+        """Offer a proven bound of the whole problem."""
+        self._state.update_bound(self._presolved.postsolve_bound(value), source)
 
     def gap_reached(self) -> bool:
-        """Whether the gap asked for is proven."""
-        return self._board.gap_reached()
+        """Whether the required gap is proven."""
+        return self._state.gap_closed

@@ -11,13 +11,13 @@ import numpy as np
 
 from certikmeans.assignment import make_assigner
 from certikmeans.bounds.base import BoundContext, BoundInput, LowerBound
-from certikmeans.events import EventBus
 from certikmeans.heuristics.base import AbstractHeuristic, HeuristicContext, Labels
 from certikmeans.incumbent import NullIncumbent
 from certikmeans.presolve.infeasibility_search import InfeasibilityProof
 from certikmeans.presolve.pipeline import PresolvedProblem, presolve
 from certikmeans.problem import Problem, ReducedProblem
 from certikmeans.problem.domain import Domain
+from certikmeans.solver.context import SolveContext
 from certikmeans.solver.state import SolveState
 from certikmeans.stop import StopSignal
 from certikmeans.testing.oracle import exact_cost, feasible_labellings
@@ -95,18 +95,18 @@ def check_bound(bound: LowerBound[Any], problem: Problem) -> None:
     done, costs = _feasible_costs(problem)
     assert bound.unsupported_reason(done.reduced) is None, "nothing to test: draw another problem"
     assert done.feasible_labels is not None
-    state, whole = bound.setup(make_bound_input(done)), Domain.root(done.reduced)
-    board = SolveState(problem, 1e-3, EventBus(), StopSignal())
-    board.update_incumbent(done.postsolve_labels(done.feasible_labels), "witness")
-    at_root = BoundContext(at_root=True, incumbent=board.reduced_view(done), name=bound.name)
+    model, whole = bound.setup(make_bound_input(done)), Domain.root(done.reduced)
+    state = SolveState(problem, SolveContext())
+    state.update_incumbent(done.postsolve_labels(done.feasible_labels), "witness")
+    at_root = BoundContext(at_root=True, incumbent=state.reduced_view(done), name=bound.name)
     for ctx in (BoundContext(), at_root):
-        found = bound.compute(state, whole, np.inf, ctx)
+        found = bound.compute(model, whole, np.inf, ctx)
         lifted = done.postsolve_bound(found.value)
         for reduced, stated in costs:
             assert Fraction(found.value) <= reduced
             assert Fraction(lifted) <= stated
     lowest = min(stated for _, stated in costs)
-    assert Fraction(board.lower_bound) <= lowest, "what was told on the way is more than is true"
+    assert Fraction(state.lower_bound) <= lowest, "a reported bound is too high"
 
 
 @lru_cache(maxsize=2)

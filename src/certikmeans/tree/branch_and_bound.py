@@ -1,24 +1,22 @@
-"""Branch and bound: the page to read first.
+"""Branch and bound.
 
-Nodes are bounded when they are made. One node after the other is split in two, the most promising
-first; when its parts are bounded, the incumbent, the books and the store are brought up to date.
-Workers that would be idle meanwhile work ahead (`speculation.py`): that makes answers come sooner, and
-changes none of them. So the answer does not depend on the number of workers.
+Nodes are bounded when they are created. One node after the other is split in two, in the order of
+the node queue; when its children are bounded, incumbent, proof tree and queue are updated. Idle
+workers evaluate children of later nodes speculatively (`speculation.py`), which changes the time of
+results but not the results: they do not depend on the number of workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.events import EventBus, NodeClosed, TreeProgress
-from certikmeans.options import Options
-from certikmeans.parallel import TaskPool
+from certikmeans.events import NodeClosed, TreeProgress
 from certikmeans.proof import CenterSplit, LeafProof, PairSplit
+from certikmeans.solver.context import SolveContext
 from certikmeans.solver.state import SolveState
 from certikmeans.stop import StopSignal
 from certikmeans.tolerances import LEAST_GAP, gap_reached, target_bound
@@ -33,38 +31,33 @@ DomainT = TypeVar("DomainT")
 
 @final
 class BranchAndBound(Generic[DomainT]):
-    """A tree over parts of the solution set; `run` works until it is proven or told to stop.
+    """Tree search over domains; `run` works until the gap is closed or the run is stopped.
 
     Parameters
     ----------
-    worker : BranchingScheme
-        Bounds and splits.
-    board : Board
-        Where labellings and bounds are told, and where the best ones are read.
-    options : Options
-        The gap to prove, the nodes to bound at most, which is split next.
-    mark : callable
-        Called whenever `state` is one that another search could go on from.
+    scheme : BranchingScheme
+        Bounds and splits domains.
+    solve_state : SolveState
+        Incumbent and lower bound; checkpoints are written from it.
+    ctx : SolveContext
+        Gap, node limit and node selection; task pool and events.
     """
 
     def __init__(
         self,
         scheme: BranchingScheme[DomainT],
-        board: SolveState,
-        options: Options,
-        emitter: EventBus,
-        task_pool: TaskPool,
-        save_point: Callable[[], None] = lambda: None,
+        solve_state: SolveState,
+        ctx: SolveContext,
     ) -> None:
+        options = ctx.options
         self._scheme = scheme
-        self._board = board
-        self._emitter = emitter
+        self._state = solve_state
+        self._events = ctx.events
         self._gap = max(options.gap, LEAST_GAP)
         self._node_limit = options.node_limit
-        self._task_pool = task_pool
+        self._task_pool = ctx.pool
         self._node_queue = NodeQueue(options.selection)
         self._proof_tree = ProofTree(keep_proof=options.keep_proof)
-        self._save_point = save_point
         self._next_number = 1
         self._root = 0
         self._max_depth = 0
@@ -80,17 +73,17 @@ class BranchAndBound(Generic[DomainT]):
         """At most the cost of every labelling: the least bound over closed and open nodes."""
         return min(self._node_queue.lower_bound, self._proof_tree.closed_bound)
 
-    def add_root(self, found: NodeResult[DomainT], cached_children: float, leaf: LeafProof) -> None:
-        """Open the root; ``cached_children`` is a bound of the whole that was there before, and its leaf."""
+    def add_root(self, found: NodeResult[DomainT], lower_bound: float, leaf: LeafProof) -> None:
+        """Open the root; ``lower_bound`` of the whole problem is proven by ``leaf``."""
         for candidate in found.labels:
-            self._board.update_incumbent(candidate, "tree")
-        better = found.bound > cached_children
+            self._state.update_incumbent(candidate, "tree")
+        better = found.bound > lower_bound
         node = Node(
             number=self._root,
             parent=-1,
             depth=0,
             domain=found.domain,
-            bound=found.bound if better else cached_children,
+            bound=found.bound if better else lower_bound,
             leaf=found.leaf if better else leaf,
             warm_start=found.warm_start,
             split=found.split,
@@ -99,12 +92,12 @@ class BranchAndBound(Generic[DomainT]):
         self._enqueue_or_prune(node, found)
 
     def run(self, stop: StopSignal) -> bool:
-        """Split until the gap is proven, nothing is left, or ``stop``.
+        """Split nodes until the gap is closed, none is open, or ``stop``.
 
-        Returns whether the node limit ended it.
+        Return whether the node limit was reached.
         """
         speculation = SpeculativeEvaluator(
-            self._scheme, self._task_pool, stop, self._save_point, self._node_queue.priority
+            self._scheme, self._task_pool, stop, self._state.checkpoint, self._node_queue.priority
         )
         before = self._labels
         now = self._reset_speculation(speculation)
@@ -120,7 +113,7 @@ class BranchAndBound(Generic[DomainT]):
 
     def _run(self, speculation: SpeculativeEvaluator[DomainT], stop: StopSignal) -> bool:
         while len(self._node_queue):
-            if gap_reached(self._board.cost, self._report_progress(), self._gap):
+            if gap_reached(self._state.cost, self._report_progress(), self._gap):
                 return False
             if self.nodes + 2 > self._node_limit:  # a split makes two
                 return True
@@ -131,7 +124,7 @@ class BranchAndBound(Generic[DomainT]):
                 self._close(self._node_queue.pop(), NodeOutcome.UNSPLITTABLE)
             elif stop.reason() is None and speculation.results(node):
                 self._branch(self._node_queue.pop(), speculation.pop(node))
-                if self._board.labels is not self._labels:
+                if self._state.labels is not self._labels:
                     self._reset_speculation(speculation)
             else:
                 self._stop_early(speculation)
@@ -140,7 +133,7 @@ class BranchAndBound(Generic[DomainT]):
         return False
 
     def state(self) -> TreeState:
-        """What another search needs to go on from here; good until this one goes on."""
+        """State from which another search continues; valid until this one goes on."""
         if self._final_state is not None:
             return self._final_state
         nodes = self._node_queue.nodes()
@@ -159,7 +152,7 @@ class BranchAndBound(Generic[DomainT]):
         )
 
     def restore(self, before: TreeState) -> None:
-        """Take up where a search before has left off, instead of `add_root`."""
+        """Continue from the state of an earlier search, instead of `add_root`."""
         self._node_queue.restore(before.open_nodes, before.n_taken)
         self._proof_tree = before.proof_tree.copy()
         self.nodes, self._next_number = before.nodes, before.next_number
@@ -172,16 +165,16 @@ class BranchAndBound(Generic[DomainT]):
         return self._proof_tree.proof_nodes(self._root, self._node_queue.nodes())
 
     def _reset_speculation(self, speculation: SpeculativeEvaluator[DomainT]) -> NDArray[np.int64]:
-        """Work ahead with the incumbent as it is now, which is returned. Targets never rise."""
-        board = self._board
-        assert board.labels is not None  # there is one from the heuristics on
-        self._labels = board.labels
-        self._cutoff = min(self._cutoff, target_bound(board.cost, self._gap))
-        speculation.reset(self._cutoff, board.cost, board.labels, self._node_queue.nodes())
-        return board.labels
+        """Restart speculation with the current incumbent, which is returned; cutoffs never rise."""
+        cost, labels = self._state.cost, self._state.labels
+        assert labels is not None  # there is one after the heuristics
+        self._labels = labels
+        self._cutoff = min(self._cutoff, target_bound(cost, self._gap))
+        speculation.reset(self._cutoff, cost, labels, self._node_queue.nodes())
+        return labels
 
     def _stop_early(self, speculation: SpeculativeEvaluator[DomainT]) -> None:
-        """Make use of what was cut short; whoever goes on begins before that."""
+        """Use results of nodes that were cut short; a resumed run continues from before them."""
         self._save_final_state()
         found = speculation.drain()
         waiting = self._node_queue.nodes()
@@ -198,19 +191,19 @@ class BranchAndBound(Generic[DomainT]):
         self._report_progress()
 
     def _save_final_state(self) -> None:
-        """Keep the state as it is now, for others."""
+        """Fix the state that a resumed run continues from."""
         if self._final_state is None:
             self._final_state = replace(self.state(), proof_tree=self._proof_tree.copy())
 
     def _branch(
         self, node: Node[DomainT], child_results: ChildResults[DomainT]
     ) -> list[Node[DomainT]]:
-        """Put its two parts in the place of a node."""
+        """Replace a node by its two children."""
         results = [child_results.results[child_index] for child_index in (0, 1)]
         children = [child_results.nodes[child_index] for child_index in (0, 1)]
         for result in results:
             for candidate in result.labels:
-                self._board.update_incumbent(candidate, "tree")
+                self._state.update_incumbent(candidate, "tree")
         for child, result in zip(children, results, strict=True):
             child.number, child.parent = self._new_number(), node.number
             if not result.bound > node.bound:
@@ -232,7 +225,7 @@ class BranchAndBound(Generic[DomainT]):
         return self._scheme.restrict_proof(node.leaf, node.domain, domain)
 
     def _enqueue_or_prune(self, node: Node[DomainT], result: NodeResult[DomainT]) -> None:
-        """Close a node that has just been bounded, or keep it open."""
+        """Close a node that has just been bounded, or add it to the queue."""
         if result.bound == np.inf:
             self._close(node, NodeOutcome.INFEASIBLE)
         elif self._prunable(node):
@@ -241,7 +234,7 @@ class BranchAndBound(Generic[DomainT]):
             self._node_queue.push(node)
 
     def _prunable(self, node: Node[DomainT]) -> bool:
-        return gap_reached(self._board.cost, node.bound, self._gap)
+        return gap_reached(self._state.cost, node.bound, self._gap)
 
     def _close(self, node: Node[DomainT], outcome: NodeOutcome) -> None:
         self._proof_tree.close(node, outcome)
@@ -249,22 +242,22 @@ class BranchAndBound(Generic[DomainT]):
 
     def _emit_closed(self, node: Node[DomainT], outcome: NodeOutcome) -> None:
         fields = (node.number, node.parent, node.depth, str(outcome), node.bound)
-        self._emitter.emit(
-            NodeClosed(self._emitter.seconds, *fields, part=self._scheme.to_original(node.domain))
+        self._events.emit(
+            NodeClosed(self._events.seconds, *fields, part=self._scheme.to_original(node.domain))
         )
 
     def _report_progress(self) -> float:
-        """Tell how far the tree is, and what that proves; returns the bound of the whole."""
+        """Report progress and the lower bound of the tree, which is returned."""
         lower_bound = self.lower_bound
-        self._board.update_bound(lower_bound, self._scheme.name)
-        self._emitter.emit(
+        self._state.update_bound(lower_bound, self._scheme.name)
+        self._events.emit(
             TreeProgress(
-                self._emitter.seconds,
+                self._events.seconds,
                 self.nodes,
                 len(self._node_queue),
                 self._max_depth,
                 lower_bound,
             )
         )
-        self._save_point()
+        self._state.checkpoint()
         return lower_bound
