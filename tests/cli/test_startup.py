@@ -68,6 +68,14 @@ def test_help_of_solve(tmp_path):
     assert "\x1b" not in text
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("generate", "--n-points N"), ("demo", "--output-dir DIR"), ("warm-up", "--bound NAME")],
+)
+def test_help_of_auxiliary_commands(tmp_path, command, option):
+    assert option in " ".join(run(command, "--help", cwd=tmp_path).stdout.split())
+
+
 def test_help_of_check(tmp_path):
     text = " ".join(run("check", "--help", cwd=tmp_path).stdout.split())
     assert "0 accepted; 2 bad usage or input; 4 refused;" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import os
@@ -19,6 +20,7 @@ from typing import Any, ParamSpec
 import typer
 
 from certikmeans.errors import Argument, CertikmeansError, InputError, Message
+from certikmeans.options import Options
 from certikmeans.status import Status
 
 P = ParamSpec("P")
@@ -90,9 +92,9 @@ def with_exit_codes(command: Callable[P, ExitCode]) -> Callable[P, None]:
             code = ExitCode.BUG
         raise typer.Exit(int(code))
 
-    # Not all versions of Python copy these.
-    run.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
-    run.__annotations__ = command.__annotations__
+    # For typer, which reads both; not all versions of Python copy the annotations.
+    run.__signature__ = inspect.signature(command, eval_str=True)  # type: ignore[attr-defined]
+    run.__annotations__ = inspect.get_annotations(command, eval_str=True)
     return run
 
 
@@ -178,16 +180,8 @@ def _redirect_to_devnull(descriptor: int) -> None:
 # Messages of the library mention arguments of Python; the command line prints its options instead.
 
 _KIND_OPTIONS = {"'must'": "--must-link", "'cannot'": "--cannot-link", "None": "--constraints"}
-_OPTION_NAMES = {
-    "n_clusters": "-k",
-    "label_column": "--labels-column",
-    **{
-        name: f"--{name.replace('_', '-')}"
-        for name in (
-            *("gap", "time_limit", "bound", "branching", "jobs", "seed", "node_limit"),
-            *("selection", "one_based", "header", "columns", "drop", "start_labels", "slack"),
-        )
-    },
+_ARGUMENTS = {field.name for field in dataclasses.fields(Options)} | {
+    *("one_based", "header", "columns", "drop", "start_labels", "slack")
 }
 
 
@@ -200,12 +194,14 @@ def option_text(argument: Argument) -> str:
     value = argument.value
     if argument.name == "kind" and value in _KIND_OPTIONS:
         return _KIND_OPTIONS[value]
-    option = _OPTION_NAMES.get(argument.name)
-    if option is None:
+    name = {"label_column": "labels_column"}.get(argument.name, argument.name)
+    if name not in _ARGUMENTS | {"labels_column"}:
         return str(argument)
+    option = f"--{name.replace('_', '-')}"
     if value is None or value == "True":
         return option
-    return f"{option} {value if ' ' in value else value.strip(chr(39))}"
+    text = value if " " in value else value.strip("'")
+    return f"{option} {text}"
 
 
 def with_option_names(text: str) -> str:
