@@ -128,11 +128,7 @@ def elbow(
     weights = checked_weights(sample_weight, len(samples))
     problems = [
         Problem.from_data(
-            samples,
-            k,
-            must_link=pairs.must_link,
-            cannot_link=pairs.cannot_link,
-            weights=weights,
+            samples, k, must_link=pairs.must_link, cannot_link=pairs.cannot_link, weights=weights
         )
         for k in _ascending(k_values)
     ]

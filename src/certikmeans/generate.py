@@ -154,8 +154,7 @@ def _draw(
     total = int(ends[-1]) if len(ends) else 0
     if count > total:
         raise InputError(
-            f"cannot draw {count} {what}: the labels allow {total}",
-            hint=f"choose at most {total}",
+            f"cannot draw {count} {what}: the labels allow {total}", hint=f"choose at most {total}"
         )
     drawn = rng.choice(total, size=count, replace=False) if count else np.empty(0, dtype=np.int64)
     block = np.searchsorted(ends, drawn, side="right")
@@ -186,11 +185,7 @@ class InstanceFiles:
 
 
 def write_instance(
-    prefix: str | Path,
-    points: ArrayLike,
-    labels: ArrayLike,
-    must: ArrayLike,
-    cannot: ArrayLike,
+    prefix: str | Path, points: ArrayLike, labels: ArrayLike, must: ArrayLike, cannot: ArrayLike
 ) -> InstanceFiles:
     """Write points, labels and pairs to three files that the readers accept.
 

@@ -122,8 +122,7 @@ def generate_command(
     n_features: Annotated[int, typer.Option(metavar="D", help="Number of features.")] = 2,
     n_clusters: Annotated[int, typer.Option(metavar="K", help="Number of clusters.")] = 3,
     spread: Annotated[
-        float,
-        typer.Option(metavar="S", help="Standard deviation; centres are within -10 and 10."),
+        float, typer.Option(metavar="S", help="Standard deviation; centres are within -10 and 10.")
     ] = 1.0,
     must_link: Annotated[
         int, typer.Option(metavar="M", help="Number of pairs inside clusters.")

@@ -39,8 +39,7 @@ DEFAULT_SECONDS = "600"
 MAX_STREAM_BYTES = 1 << 30  # limit for what is not a regular file
 
 CertificatePath = Annotated[
-    Path,
-    typer.Argument(metavar="CERTIFICATE", help="Written by solve --certificate."),
+    Path, typer.Argument(metavar="CERTIFICATE", help="Written by solve --certificate.")
 ]
 CheckedInputs = Annotated[
     Inputs,

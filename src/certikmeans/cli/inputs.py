@@ -94,8 +94,7 @@ class Inputs(PairFiles):
 
     data: Path = field(metadata={"metavar": "DATA", "argument": True})
     n_clusters: int | None = field(
-        default=None,
-        metadata={"flags": ("-k", "--n-clusters"), "metavar": "K", "panel": INPUT},
+        default=None, metadata={"flags": ("-k", "--n-clusters"), "metavar": "K", "panel": INPUT}
     )
     labels_column: str | None = field(default=None, metadata={"metavar": "NAME", "panel": INPUT})
     start_labels: Path | None = field(default=None, metadata={"metavar": "F", "panel": INPUT})
@@ -164,8 +163,7 @@ def reject_standard_input(paths: Iterable[Path]) -> None:
     """Reject ``-`` as the name of an input."""
     if STANDARD_STREAM in paths:
         raise InputError(
-            "-: standard input is not read",
-            hint="name a file; /dev/stdin is one on most systems",
+            "-: standard input is not read", hint="name a file; /dev/stdin is one on most systems"
         )
 
 
@@ -180,8 +178,7 @@ def load(inputs: Inputs) -> LoadedInputs:
     n_clusters = inputs.n_clusters if inputs.n_clusters is not None else table.n_clusters_hint
     if n_clusters is None:
         raise InputError(
-            f"the number of clusters is missing: {inputs.data} does not state it",
-            hint="add -k K",
+            f"the number of clusters is missing: {inputs.data} does not state it", hint="add -k K"
         )
     weights = None
     if inputs.weights is not None:

@@ -150,12 +150,7 @@ def _render_plot(run: CompletedRun, path: Path) -> bytes:
     from certikmeans.report.plots import figure_format, render_figure
 
     return render_figure(
-        run.problem,
-        run.result,
-        run.trace,
-        figure_format(path),
-        run.feature_names,
-        run.certainty,
+        run.problem, run.result, run.trace, figure_format(path), run.feature_names, run.certainty
     )
 
 

@@ -137,8 +137,7 @@ def to_stdout(text: str) -> None:
 
 def _stdout_error(why: str) -> InputError:
     return InputError(
-        f"standard output could not be written ({why})",
-        hint="output files are not affected",
+        f"standard output could not be written ({why})", hint="output files are not affected"
     )
 
 
