@@ -1,4 +1,4 @@
-"""`certikmeans.solve` with its tasks on threads, or on a Dask cluster."""
+"""`certikmeans.solve` with tasks on threads or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import Any, final
 from benchmarks.solvers.base import AbstractSolver, SolverOutcome, outcome_from_result
 from certikmeans import Problem, solve, warm_up
 
-START_SECONDS = 120.0  # for a cluster to be there
+START_SECONDS = 120.0  # for a cluster to start
 
 
 @final
 @dataclass(frozen=True)
 class ExecutorSolver(AbstractSolver):
-    """Ours, with a counted budget, so that all of them do the same work."""
+    """`solve` with a node limit, so that all executors do the same work."""
 
     where: str  # "threads" or "dask"
     workers: int = 2
@@ -33,12 +33,12 @@ class ExecutorSolver(AbstractSolver):
 
     @property
     def name(self) -> str:
-        """Where, and how many."""
+        """Kind and number of workers."""
         return f"{self.where}, {self.workers}"
 
     @property
     def options(self) -> dict[str, Any]:
-        """What `solve` is asked, besides limit and seed."""
+        """Options of `solve` besides limit and seed."""
         return {
             "gap": self.gap,
             "bound": self.bound,
@@ -55,16 +55,16 @@ class ExecutorSolver(AbstractSolver):
         return limit + START_SECONDS
 
     def run(self, problem: Problem, limit: float, seed: int) -> SolverOutcome:
-        """Solve where it is asked for."""
-        asked = {**self.options, "time_limit": limit, "seed": seed}
+        """Solve on threads or on the cluster."""
+        options = {**self.options, "time_limit": limit, "seed": seed}
         details: dict[str, Any] = {}
         began = time.perf_counter()
         if self.where == "dask":
             with _dask(self.workers) as client:
                 details["start_seconds"] = time.perf_counter() - began
-                result = solve(problem, executor=client, jobs=self.workers, **asked)
+                result = solve(problem, executor=client, jobs=self.workers, **options)
         else:
-            result = solve(problem, jobs=self.workers, **asked)
+            result = solve(problem, jobs=self.workers, **options)
         return outcome_from_result(
             result,
             details=details,
@@ -73,7 +73,7 @@ class ExecutorSolver(AbstractSolver):
 
 @contextmanager
 def _dask(workers: int) -> Iterator[Any]:
-    """A cluster on this machine: processes that talk over TCP, awake and with all code loaded."""
+    """Run a cluster on this machine, of processes that have loaded and compiled the code."""
     from distributed import Client
 
     root = Path(__file__).resolve().parents[2]

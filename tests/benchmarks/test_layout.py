@@ -58,15 +58,6 @@ def test_studies_use_public_names(path):
             "certikmeans.assignment",
             "certikmeans.presolve.pipeline",
         }
-    elif path.name == "emulated.py":  # it takes the place of workers, and knows what they do
-        assert _imported(path) <= PUBLIC | {
-            "certikmeans.bounds.partition",
-            "certikmeans.bounds.partition.part_task",
-            "certikmeans.parallel",
-            "certikmeans.parallel.worker",
-            "certikmeans.proof",
-            "certikmeans.tree.node",
-        }
     else:
         assert _imported(path) <= PUBLIC
 

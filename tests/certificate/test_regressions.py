@@ -13,7 +13,6 @@ from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.format import Certificate, Reason
 from certikmeans.certificate.write import make_certificate
-from certikmeans.parallel import TaskPool
 from certikmeans.testing.instances import feasible_problem
 from tests.tree.helpers import entangled
 
@@ -113,10 +112,9 @@ class InterruptsAtTheFirstNode(Executor):
 
 
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
-def test_parts_that_inherit_their_proof(monkeypatch, branching):
+def test_parts_that_inherit_their_proof(branching):
     # The part "together" has one group less: multipliers of the whole have to be joined for it.
     problem, stop = entangled(), StopSignal()
-    monkeypatch.setattr(TaskPool, "pays", lambda self, remote, count: True)
     result = solve(
         problem, gap=1e-6, keep_proof=True, branching=branching, stop=stop,
         executor=InterruptsAtTheFirstNode(stop),

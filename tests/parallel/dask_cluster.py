@@ -1,4 +1,4 @@
-"""A Dask cluster as a site has it: scheduler and workers are processes that talk over TCP."""
+"""A Dask cluster of processes that communicate over TCP."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
+START_SECONDS = 60.0
 
 
 class Cluster:
-    """Processes, and the file that says where the scheduler is."""
+    """Scheduler and workers, and the file with the address of the scheduler."""
 
     def __init__(self, folder):
         self.file = folder / "scheduler.json"
@@ -24,7 +24,7 @@ class Cluster:
 
     def start(self, n_workers):
         self.scheduler = self._run("scheduler", "--port", "0", "--host", "127.0.0.1")
-        deadline = time.time() + PATIENCE
+        deadline = time.time() + START_SECONDS
         while not self.file.exists():
             assert time.time() < deadline, "no scheduler"
             time.sleep(0.05)
@@ -58,7 +58,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder, n_workers):
-    """Start one and be sure that it ends."""
+    """Run a cluster for the time of a with statement."""
     made = Cluster(folder)
     try:
         made.start(n_workers)

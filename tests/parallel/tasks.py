@@ -1,4 +1,4 @@
-"""Tasks that do as they are told; quick to load, since workers load them."""
+"""Tasks for tests of executors; quick to import, since workers import them."""
 
 from __future__ import annotations
 
@@ -19,28 +19,22 @@ def add(shared, item):
 
 
 def fail_once(folder, item):
-    """The first worker that sees 3 fails."""
+    """Fail the first time that item 3 is evaluated."""
     if item == 3 and _first(folder, "failed"):
         raise ZeroDivisionError("three")
     return item
 
 
 def fail_first(folder, item):
-    """Whoever sees an item first fails."""
+    """Fail the first time that each item is evaluated."""
     if _first(folder, f"failed-{item}"):
         raise ZeroDivisionError(f"number {item}")
     return item
 
 
-def die_once(folder, item):
-    """The first worker that sees 3 dies."""
-    if item == 3 and _first(folder, "died"):
-        _die()
-    return item
-
-
 def die(shared, item):
-    _die()
+    assert multiprocessing.parent_process() is not None, "not in the main process"
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def fail(shared, item):
@@ -48,7 +42,7 @@ def fail(shared, item):
 
 
 def fail_at(broken, item):
-    """One worker of Dask fails, the others say where they are."""
+    """Fail on one Dask worker; return the address of any other."""
     from distributed import get_worker
 
     if get_worker().address == broken:
@@ -56,19 +50,22 @@ def fail_at(broken, item):
     return get_worker().address
 
 
-def fail_at_two(shared, item):
-    if item == 2:
-        raise ZeroDivisionError("two")
+def fail_at_three(item):
+    if item == 3:
+        raise ZeroDivisionError("three")
     return item
 
 
-def refuse(shared, item):
-    raise BoundError("three", hint="none")
+def bound_error_at_three(item):
+    if item == 3:
+        raise BoundError("three", hint="none")
+    return item
 
 
-def _die():
-    assert multiprocessing.parent_process() is not None, "not here"
-    os.kill(os.getpid(), signal.SIGKILL)
+def observe_stop(stop, item):
+    """Evaluate the stop signal, as long tasks do."""
+    assert stop.reason() is not None
+    return item
 
 
 def _first(folder, name):

@@ -1,4 +1,4 @@
-"""One thread for products of matrices, for as long as anybody needs that."""
+"""Limit of BLAS to one thread."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from certikmeans.parallel.blas import one_blas_thread
 
 
 def threads():
-    np.linalg.solve(np.eye(2), np.ones(2))  # there is a library
+    np.linalg.solve(np.eye(2), np.ones(2))  # loads the library
     return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
 
 
-def test_the_last_one_out_restores_what_was():
+def test_nested_limits():
     with threadpool_limits(limits=2, user_api="blas"):
         before = threads()
         assert before
@@ -26,7 +26,7 @@ def test_the_last_one_out_restores_what_was():
         assert threads() == before
 
 
-def test_whoever_is_still_inside_is_not_disturbed():
+def test_overlapping_limits():
     with threadpool_limits(limits=2, user_api="blas"):
         before = threads()
         one, other = one_blas_thread(), one_blas_thread()

@@ -1,158 +1,168 @@
-"""Workers elsewhere: data go once, failures cost time, and what pays is measured."""
+"""Remote executors: shared data sent once, failed tasks repeated, missing workers."""
 
 from __future__ import annotations
 
 import multiprocessing
 import sys
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
-from certikmeans import Problem, solve
-from certikmeans.bounds.base import BoundContext
+from certikmeans import Problem, Status, StopReason, StopSignal, solve
+from certikmeans.bounds.partition import PartitionBound
 from certikmeans.errors import BoundError, InputError, WorkerError
-from certikmeans.parallel import RemoteExecutor, SharedData, TaskPool, resolve_executor
-from certikmeans.parallel.dispatch_policy import DispatchPolicy
-from certikmeans.parallel.remote import MAX_FAILURES, MAX_TRIES
+from certikmeans.parallel import RemoteExecutor, RemoteParams, SharedData, TaskPool
+from certikmeans.parallel.resolve import resolve_executor
+from certikmeans.parallel.task_pool import DRAIN_SECONDS
+from tests.checkpoint.cases import clumps, same
 from tests.parallel import tasks
+from tests.parallel.executors import Closed, Failing, Immediate, Silent, processes
 
-needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-
-
-@pytest.fixture(autouse=True)
-def always_far(monkeypatch):
-    monkeypatch.setattr(TaskPool, "pays", lambda self, remote, count: True)
-
-
-def processes(count=2):
-    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+PARAMS = RemoteParams()
+TREE = {"bound": "sample", "branching": "pairs", "gap": 1e-9, "jobs": 1}
+SOON = 20.0  # seconds beyond a limit; without end if something is wrong
 
 
 @pytest.fixture(scope="module")
-def pool():
+def pool_of_processes():
     with processes() as executor:
         yield executor
 
 
-class Immediate(Executor):
-    """Runs at once, in one worker that has forgotten everything every so often."""
+@pytest.fixture
+def remote_of():
+    """Make remote executors, closed after the test."""
+    made = []
 
-    def __init__(self, forgets=0):
-        self._forgets = forgets
-        self.tasks = 0
+    def make(executor, *arguments):
+        made.append(RemoteExecutor(executor, *arguments))
+        return made[-1]
 
-    def submit(self, function, /, *arguments, **named):
-        from certikmeans.parallel import worker
-
-        self.tasks += 1
-        if self._forgets and self.tasks % self._forgets == 0:
-            worker._kept.clear()
-        future = Future()
-        try:
-            future.set_result(function(*arguments, **named))
-        except Exception as error:
-            future.set_exception(error)
-        return future
+    yield make
+    for remote in made:
+        remote.close()
 
 
-def test_data_go_once_per_worker(pool):
-    remote = RemoteExecutor(pool)
-    task_pool, shared = TaskPool(remote=remote), SharedData((100, bytes(1000)))
+def test_data_sent_once_per_worker(pool_of_processes, remote_of):
+    remote = remote_of(pool_of_processes)
+    pool, shared = TaskPool(remote=remote), SharedData((100, bytes(1000)))
     for _ in range(5):
-        assert task_pool.map(tasks.add, list(range(8)), shared=shared) == list(range(100, 108))
+        assert pool.map(tasks.add, list(range(8)), shared) == list(range(100, 108))
     assert remote.n_workers == 2
-    assert remote.sent >= 40
-    # Two to begin with; a worker that got none of them asks.
-    assert 2 <= remote.data_sent <= 2 + 8
+    assert remote.n_sent >= 40
+    # Two to begin with; a worker that got none of them requests the data.
+    assert 2 <= remote.n_data_sent <= 2 + 8
 
 
 @pytest.mark.parametrize("forgets", [0, 3, 7])
-def test_a_worker_that_has_forgotten_asks_again(forgets):
-    task_pool, shared = TaskPool(remote=RemoteExecutor(Immediate(forgets))), SharedData((100,))
+def test_data_sent_again_to_worker_without_them(remote_of, forgets):
+    remote, shared = remote_of(Immediate(forgets)), SharedData((100,))
     for _ in range(4):
-        assert task_pool.map(tasks.add, list(range(10)), shared=shared) == list(range(100, 110))
+        found = TaskPool(remote=remote).map(tasks.add, list(range(10)), shared)
+        assert found == list(range(100, 110))
+    assert (remote.n_data_sent == 1) == (forgets == 0)
+    assert remote.n_failures == 0
 
 
-def test_a_task_that_failed_is_tried_again(pool, tmp_path):
-    shared = SharedData(str(tmp_path))
-    assert TaskPool(remote=RemoteExecutor(pool)).map(
-        tasks.fail_once, list(range(6)), shared=shared
-    ) == list(range(6))
+def test_failed_task_is_repeated(pool_of_processes, remote_of, tmp_path):
+    pool, shared = TaskPool(remote=remote_of(pool_of_processes)), SharedData(str(tmp_path))
+    assert pool.map(tasks.fail_once, list(range(6)), shared) == list(range(6))
     assert (tmp_path / "failed").exists()
 
 
-@needs_signals
-def test_a_worker_that_died_costs_time_alone(tmp_path):
-    with processes() as executor:
-        remote, shared = RemoteExecutor(executor), SharedData(str(tmp_path))
-        task_pool = TaskPool(remote=remote)
-        assert task_pool.map(tasks.die_once, list(range(6)), shared=shared) == list(range(6))
-        assert task_pool.map(tasks.die_once, list(range(6)), shared=shared) == list(range(6))
-        remote.close()
-    assert (tmp_path / "died").exists()
-
-
-@needs_signals
-def test_a_task_that_kills_every_worker_ends(tmp_path):
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_broken_pool(remote_of):
+    """All tasks of a process pool fail with it, and none waits."""
     with processes(1) as executor:
-        remote = RemoteExecutor(executor)
+        remote = remote_of(executor)
+        pool, shared = TaskPool(remote=remote), SharedData(0)
+        futures = [pool.submit(tasks.die, i, shared=shared) for i in range(6)]
+        for future in futures:
+            with pytest.raises(WorkerError, match="a pool of workers broke: BrokenProcessPool"):
+                future.result(60)
         with pytest.raises(WorkerError, match="BrokenProcessPool"):
-            TaskPool(remote=remote).map(tasks.die, [1, 2], shared=SharedData(0))
-        remote.close()
+            pool.submit(tasks.cube, 1).result(60)
+        assert remote.n_failures == 1
 
 
-def test_a_task_that_always_fails_ends_after_a_few_tries():
-    remote = RemoteExecutor(Immediate())
+def test_task_that_always_fails(remote_of):
+    remote = remote_of(Immediate())
     with pytest.raises(WorkerError, match="ZeroDivisionError: number") as error:
-        TaskPool(remote=remote).map(tasks.fail, [1, 2], shared=SharedData(0))
+        TaskPool(remote=remote).map(tasks.fail, [1, 2], SharedData(0))
     assert error.value.hint
     assert isinstance(error.value.__cause__, ZeroDivisionError)
-    assert MAX_TRIES <= remote.sent <= 2 * MAX_TRIES
+    assert PARAMS.max_attempts <= remote.n_sent <= 2 * PARAMS.max_attempts
+    assert remote.failure is None
 
 
-def test_failures_cost_nothing_but_time(tmp_path):
-    task_pool, items = TaskPool(remote=RemoteExecutor(Immediate())), list(range(MAX_FAILURES))
-    assert task_pool.map(tasks.fail_first, items, shared=SharedData(str(tmp_path))) == items
-
-
-def test_too_many_failures_end_the_run(tmp_path):
-    task_pool, items = TaskPool(remote=RemoteExecutor(Immediate())), list(range(MAX_FAILURES + 1))
+def test_max_failures(remote_of, tmp_path):
+    shared = SharedData(str(tmp_path))
+    items = list(range(PARAMS.max_failures))
+    remote = remote_of(Immediate())
+    pool = TaskPool(remote=remote)
+    assert pool.map(tasks.fail_first, items, shared) == items
+    assert remote.n_failures == PARAMS.max_failures
     with pytest.raises(WorkerError, match="too many tasks failed"):
-        task_pool.map(tasks.fail_first, items, shared=SharedData(str(tmp_path)))
+        pool.map(tasks.fail_first, [100, 101], shared)
+    assert remote.failure is not None
 
 
-def test_our_own_errors_are_not_tried_again():
-    remote = RemoteExecutor(Immediate())
+def test_own_errors_are_not_repeated(remote_of):
+    remote = remote_of(Immediate())
     with pytest.raises(BoundError, match="three"):
-        TaskPool(remote=remote).map(tasks.refuse, [1, 2], shared=SharedData(0))
-    assert remote.sent <= 2
+        TaskPool(remote=remote).map(tasks.bound_error_at_three, [3, 3])
+    assert remote.n_sent <= 2
+
+
+def test_cancelled_task_has_no_effect(remote_of):
+    silent = Silent()
+    remote = remote_of(silent)
+    first = remote.submit(tasks.cube, (1,))
+    assert first.cancel()
+    second = remote.submit(tasks.cube, (2,))
+    while not silent.taken:
+        time.sleep(0.01)
+    for future, function, arguments in silent.taken:
+        future.set_result(function(*arguments))
+    assert second.result(60) == 8
+    assert first.cancelled()
+
+
+@pytest.mark.parametrize("field", ["max_attempts", "refresh_seconds"])
+def test_params_are_validated(field):
+    with pytest.raises(ValueError, match="must be positive"):
+        RemoteParams(**{field: 0})
+
+
+# Runs
 
 
 def hard():
-    import numpy as np
-
     rng = np.random.default_rng(0)
     return Problem.from_data(rng.uniform(size=(16, 2)), 3, cannot_link=[(0, 1), (2, 3)])
 
 
-def joblibs():
+def loky():
     from joblib.externals.loky import get_reusable_executor
 
     return get_reusable_executor(max_workers=2)
 
 
-@pytest.mark.parametrize("make", [Immediate, lambda: ThreadPoolExecutor(2), processes, joblibs])
-def test_executors_that_are_accepted(make):
+@pytest.mark.parametrize("make", [Immediate, lambda: ThreadPoolExecutor(2), processes, loky])
+def test_accepted_executors(make):
     settings = {"bound": "sample", "node_limit": 30, "jobs": 1}
-    here = solve(hard(), **settings)
+    local = solve(hard(), **settings)
     executor = make()
-    remote = solve(hard(), executor=executor, **settings)
+    found = solve(hard(), executor=executor, **settings)
     executor.shutdown(wait=True)
-    assert here.nodes == remote.nodes > 2
-    assert here.lower_bound == remote.lower_bound
+    assert local.nodes == found.nodes > 2
+    assert local.lower_bound == found.lower_bound
 
 
-def refused():
+def rejected():
     import joblib
 
     yield 4, "a number of type int", "jobs=2"
@@ -161,102 +171,165 @@ def refused():
     yield object(), "a value of type object", "MPIPoolExecutor"
 
 
-@pytest.mark.parametrize(("thing", "named", "advice"), list(refused()))
-def test_executors_that_are_refused_with_advice(thing, named, advice):
+@pytest.mark.parametrize(("thing", "named", "advice"), list(rejected()))
+def test_rejected_executors(thing, named, advice):
     with pytest.raises(InputError) as error:
         solve(hard(), executor=thing)
     assert error.value.message == f"executor: {named} takes no tasks"
     assert advice in error.value.hint
 
 
-def test_pools_of_multiprocessing_are_refused_with_advice():
+def test_rejected_multiprocessing_pool():
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         with pytest.raises(InputError, match="multiprocessing Pool takes no tasks") as error:
             solve(hard(), executor=pool)
         assert "ProcessPoolExecutor" in error.value.hint
 
 
-def test_an_executor_that_was_shut_down_is_refused():
+def test_rejected_after_shutdown():
     for executor in (ThreadPoolExecutor(1), processes(1)):
         executor.shutdown()
         with pytest.raises(InputError, match="shut down or is broken"):
             resolve_executor(executor)
 
 
-class Flaky(Immediate):
-    """Fails every third task that is a part."""
-
-    def submit(self, function, /, *arguments, **named):
-        if function.__name__ == "run_batch" and self.tasks % 3 == 2:
-            self.tasks += 1
-            future = Future()
-            future.set_exception(ConnectionError("gone"))
-            return future
-        return super().submit(function, *arguments, **named)
+def test_time_limit_with_silent_workers():
+    solve(clumps(), node_limit=9, **TREE)  # compiles
+    began, silent = time.monotonic(), Silent()
+    result = solve(clumps(), executor=silent, time_limit=2.0, **TREE)
+    assert time.monotonic() - began < 2.0 + DRAIN_SECONDS + SOON
+    assert result.stop_reason is StopReason.TIME_LIMIT
+    assert result.labels is not None
+    assert silent.taken
 
 
-class Dying(Immediate):
-    """From some task on, all fail."""
-
-    def submit(self, function, /, *arguments, **named):
-        future = super().submit(function, *arguments, **named)
-        if function.__name__ != "run_batch" or self.tasks < 12:
-            return future
-        gone = Future()
-        gone.set_exception(ConnectionError("gone"))
-        return gone
+def test_executor_that_accepts_no_tasks():
+    result = solve(clumps(), executor=Closed(), node_limit=99, **TREE)
+    assert result.stop_reason is StopReason.WORKER_FAILED
+    assert "RuntimeError: closed" in result.failure
+    assert result.labels is not None
 
 
-def test_when_too_many_parts_fail_the_run_ends_with_what_was_proven(monkeypatch, tmp_path):
-    """And whoever goes on tries those again that had failed."""
-    import numpy as np
+# Parts
 
-    from certikmeans import Status, StopReason
-    from certikmeans.bounds.partition import PartitionBound
 
-    monkeypatch.setattr(DispatchPolicy, "pays", lambda self, remote, count: True)
-    monkeypatch.setattr("certikmeans.parallel.remote.MAX_FAILURES", 2)
+def partition_problem():
+    return Problem.from_data(np.random.default_rng(0).normal(size=(90, 12)), 3)
+
+
+@pytest.fixture
+def part_size_20(monkeypatch):
     monkeypatch.setattr(PartitionBound, "__init__", lambda self: setattr(self, "_size", 20))
-    problem = Problem.from_data(np.random.default_rng(0).normal(size=(90, 12)), 3)
-    settings, path = {"bound": "partition", "jobs": 1, "keep_proof": True}, tmp_path / "state"
-    whole = solve(problem, **settings)
-    broken = solve(problem, executor=Dying(), checkpoint=path, **settings)
+
+
+PARTITION = {"bound": "partition", "jobs": 1, "keep_proof": True, "node_limit": 1}
+
+
+def test_parts_are_repeated_when_they_fail(part_size_20, remote_of):
+    problem = partition_problem()
+    local = solve(problem, **PARTITION)
+    sent = []
+    for executor in (Immediate(), Immediate(forgets=7), Failing(lambda task: task % 3 == 0)):
+        remote = remote_of(executor, None, RemoteParams(max_failures=1_000))
+        found = solve(problem, executor=remote, **PARTITION)
+        assert found.stop_reason is local.stop_reason
+        assert found.lower_bound == pytest.approx(local.lower_bound, rel=1e-3)
+        assert remote.n_sent > 5
+        sent.append(remote)
+    once, forgotten, failing = sent
+    assert failing.n_failures > 0
+    assert once.n_data_sent == 1  # points go to a worker once, tasks name them
+    assert 1 < forgotten.n_data_sent < forgotten.n_sent / 2
+
+
+def test_run_ends_when_too_many_parts_fail(part_size_20, remote_of, tmp_path):
+    """The result keeps what was proven, and a resumed run tries the failed parts again."""
+    problem, path = partition_problem(), tmp_path / "state"
+    whole = solve(problem, **PARTITION)
+    remote = remote_of(Failing(lambda task: task >= 12), None, RemoteParams(max_failures=2))
+    broken = solve(problem, executor=remote, checkpoint=path, **PARTITION)
     assert broken.status is Status.FEASIBLE
     assert broken.stop_reason is StopReason.WORKER_FAILED
     assert "too many tasks failed: ConnectionError: gone" in broken.failure
     assert 0.0 < broken.lower_bound == broken.proof.lower_bound < whole.lower_bound
-    again = solve(problem, resume=path, **settings)
+    again = solve(problem, resume=path, **PARTITION)
     assert again.lower_bound == pytest.approx(whole.lower_bound, rel=1e-3)
 
 
-def test_parts_go_out_and_come_again_when_they_fail(monkeypatch):
-    import numpy as np
+def test_stop_with_silent_workers_in_parts(part_size_20):
+    stop, silent = StopSignal(), Silent()
+    solve(partition_problem(), **PARTITION)  # compiles
 
-    from certikmeans.bounds.partition.run import partition_bound
-    from certikmeans.presolve.pipeline import presolve
-    from certikmeans.stop import StopSignal
+    def interrupt():
+        while not silent.taken:
+            time.sleep(0.05)
+        stop.interrupt()
 
-    monkeypatch.setattr(DispatchPolicy, "pays", lambda self, remote, count: True)
-    rng = np.random.default_rng(0)
-    reduced = presolve(Problem.from_data(rng.normal(size=(60, 6)), 3), StopSignal()).reduced
-    labels = (np.arange(60) % 3).astype(np.int64)
+    threading.Thread(target=interrupt, daemon=True).start()
+    began = time.monotonic()
+    result = solve(partition_problem(), executor=silent, stop=stop, **PARTITION)
+    assert time.monotonic() - began < DRAIN_SECONDS + 2 * SOON
+    assert result.stop_reason is StopReason.INTERRUPTED
 
-    def bounded(executor):
-        remote = None if executor is None else RemoteExecutor(executor)
-        ctx = BoundContext(pool=TaskPool(remote=remote))
-        found = partition_bound(reduced, labels, np.inf, ctx, size=20)
-        return found, remote
 
-    here, _ = bounded(None)
-    assert here.n_parts >= 3
-    data_sent = {}
-    for executor in (Immediate(), Immediate(forgets=7), Flaky()):
-        worker, remote = bounded(executor)
-        assert remote.sent > 5
-        assert worker.value == pytest.approx(here.value, rel=1e-3)
-        assert worker.failures == 0
-        data_sent[executor] = remote.data_sent
-    assert remote._failures > 0
-    once, forgotten, _ = data_sent.values()
-    assert once == 1  # points go to a worker once, tasks name them
-    assert 1 < forgotten < remote.sent / 2
+# Dask clients without a cluster
+
+
+class FakeClient:
+    """A Dask client whose scheduler responds slowly, or not at all, and has ``workers``."""
+
+    def __init__(self, executor, workers=1, seconds=0.0, gone=False):
+        self._executor, self.workers = executor, workers
+        self._seconds, self._gone = seconds, gone
+        self.requests = 0
+
+    def nthreads(self, callback_timeout):
+        self.requests += 1
+        time.sleep(self._seconds)
+        if self._gone:
+            raise TimeoutError
+        return {f"tcp://{i}": 1 for i in range(self.workers)}
+
+    def scatter(self, packed, **settings):
+        return packed
+
+    def get_executor(self, **settings):
+        return self._executor
+
+
+def fake_remote(remote_of, client, **params):
+    return remote_of(client._executor, client, RemoteParams(**params))
+
+
+def test_without_workers_tasks_run_locally(remote_of):
+    silent = Silent()
+    remote = fake_remote(remote_of, FakeClient(silent, workers=0))
+    settings = {**TREE, "node_limit": 31}
+    assert same(solve(clumps(), executor=remote, **settings), solve(clumps(), **settings))
+    with pytest.raises(RuntimeError, match="was closed"):
+        remote.submit(tasks.cube, (1,))
+    with ThreadPoolExecutor(2) as threads:
+        pool = TaskPool(threads, fake_remote(remote_of, FakeClient(silent, workers=0)), 2)
+        assert pool.map(tasks.cube, [1, 2, 3]) == [1, 8, 27]
+    assert not silent.taken
+
+
+def test_tasks_are_recalled_when_workers_are_gone(remote_of):
+    silent = Silent()
+    client = FakeClient(silent)
+    remote = fake_remote(remote_of, client, no_workers_seconds=0.3, refresh_seconds=0.05)
+    task = remote.submit(tasks.add, (5,), SharedData((1,)))
+    while not silent.taken:
+        time.sleep(0.01)
+    client.workers = 0
+    assert task.result(60) == 6
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_slow_scheduler_gets_few_requests(remote_of, gone):
+    client = FakeClient(Immediate(), seconds=0.1, gone=gone)
+    remote, began = fake_remote(remote_of, client, refresh_seconds=0.01), time.monotonic()
+    while time.monotonic() - began < 1.0:
+        assert remote.submit(tasks.cube, (2,)).result(60) == 8
+    assert client.requests <= 2
+    assert (remote.n_sent == 0) == gone

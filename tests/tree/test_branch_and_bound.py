@@ -19,7 +19,6 @@ from certikmeans.bounds.sample import MAX_VERIFIED_CYCLIC_COMPONENT
 from certikmeans.certificate import check_coloring
 from certikmeans.errors import BoundError, InputError
 from certikmeans.events import NodeClosed, StageStarted, TreeProgress
-from certikmeans.parallel import TaskPool
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import CenterSplit, LeafProof
@@ -186,12 +185,6 @@ def hard(n=28, k=3, seed=5):
 OPTIONS = {"gap": 1e-3, "bound": "grouped", "node_limit": 40}
 
 
-@pytest.fixture
-def always_far(monkeypatch):
-    """Nodes go to the executor however soon they would be bounded here."""
-    monkeypatch.setattr(TaskPool, "pays", lambda self, remote, count: True)
-
-
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
 @pytest.mark.parametrize("bound", ["grouped", "sample", "cluster"])
 def test_same_answer_for_any_number_of_workers(branching, bound):
@@ -209,7 +202,7 @@ def test_same_answer_for_any_number_of_workers(branching, bound):
 
 
 @pytest.mark.parametrize("branching", ["pairs", pytest.param("centers", marks=pytest.mark.slow)])
-def test_processes_give_the_same_answer(always_far, branching):
+def test_processes_give_the_same_answer(branching):
     options = {**OPTIONS, "branching": branching, "bound": "cluster", "gap": 1e-7, "node_limit": 7}
     problem = entangled()
     alone = solve(problem, jobs=1, **options)
@@ -258,7 +251,7 @@ def honest_cost(bound):
 @pytest.mark.parametrize("after", [0, 3, 12, 40])
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
 @pytest.mark.parametrize("bound", ["cluster", "grouped"])
-def test_a_failed_worker_never_turns_into_a_proof(always_far, after, branching, bound):
+def test_a_failed_worker_never_turns_into_a_proof(after, branching, bound):
     problem = hard_for(bound)
     options = {**OPTIONS, "gap": 1e-9, "bound": bound, "branching": branching}
     result = solve(problem, executor=Failing(after), **options)

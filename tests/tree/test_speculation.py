@@ -1,4 +1,4 @@
-"""Parts bounded ahead of their turn: answers are those of one worker, whoever is done first."""
+"""Speculative evaluation: the tree does not depend on the order in which results arrive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from certikmeans.checkpoint.file import decode
 from certikmeans.checkpoint.resume import resume
 from certikmeans.events import CheckpointOpportunity, IncumbentFound, TreeProgress
 from certikmeans.options import Options
-from certikmeans.parallel import RemoteExecutor, TaskPool, resolve
+from certikmeans.parallel import RemoteExecutor
 from certikmeans.tree import node as node_module
 from certikmeans.tree import speculation as speculation_module
 from certikmeans.tree.node import Node
@@ -28,7 +28,7 @@ WORKERS = 6
 
 
 class Unsteady(Executor):
-    """Workers of which nobody knows who is done first; some tasks are tried in vain."""
+    """Workers that take random times; some tasks fail."""
 
     def __init__(self, seed=0, fails=0, workers=WORKERS):
         self._max_workers = workers
@@ -41,14 +41,12 @@ class Unsteady(Executor):
         self.tasks = 0
 
     def submit(self, function, /, *arguments, **named):
-        if function.__name__ != "run_batch":
-            return self._pool.submit(function, *arguments, **named)
         delay, fails = 0.01 * self._random.random(), self._random.random() < self._fails
 
         def work():
             with self._lock:
                 self._busy += 1
-                self.tasks += len(arguments[1])
+                self.tasks += 1
                 self.most_at_once = max(self.most_at_once, self._busy)
             time.sleep(delay)
             with self._lock:
@@ -64,18 +62,13 @@ class Unsteady(Executor):
 
 
 @pytest.fixture
-def always_far(monkeypatch):
-    monkeypatch.setattr(TaskPool, "pays", lambda self, remote, count: True)
-
-
-@pytest.fixture
 def poor_heuristics(monkeypatch):
-    """So that better labellings are found in the tree: that throws away what is ahead."""
+    """Let the tree find better labellings, which discards speculative results."""
 
-    def offer_the_witness(workshop, patient, starts):
+    def use_feasible_labels(workshop, patient, starts):
         workshop.incumbent.update_incumbent(workshop.feasible_labels, "witness")
 
-    monkeypatch.setattr("certikmeans.solver.run.run_heuristics", offer_the_witness)
+    monkeypatch.setattr("certikmeans.solver.run.run_heuristics", use_feasible_labels)
 
 
 # The bound alone would find good labellings at the root.
@@ -85,9 +78,7 @@ BOUND = {"bound": "sample", "node_limit": 71}
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
 @pytest.mark.parametrize("selection", ["best", "depth", "mixed"])
 @pytest.mark.parametrize("seed", range(2))
-def test_the_same_tree_whoever_is_done_first(
-    always_far, poor_heuristics, seed, selection, branching
-):
+def test_tree_is_independent_of_workers(poor_heuristics, seed, selection, branching):
     problem, better = clumps(seed=seed), []
     settings = {**BOUND, "selection": selection, "branching": branching}
 
@@ -103,11 +94,11 @@ def test_the_same_tree_whoever_is_done_first(
     executor.shutdown()
     assert executor.most_at_once > 2
     assert executor.tasks >= alone.nodes - 1
-    assert better, "nothing was thrown away"
+    assert better, "nothing was discarded"
 
 
 def evaluations(monkeypatch):
-    """Parts, as they are bounded."""
+    """Domains in the order of their evaluation."""
     done, compute = [], node_module.compute
 
     def watched(shared, task):
@@ -118,8 +109,8 @@ def evaluations(monkeypatch):
     return done
 
 
-def test_workers_are_busy_with_what_comes_next(always_far, monkeypatch):
-    """Nothing is bounded twice, and hardly anything in vain."""
+def test_workers_are_busy(monkeypatch):
+    """No domain is evaluated twice, and few that are not needed."""
     seen = evaluations(monkeypatch)
     settings = {"bound": "sample", "branching": "pairs", "node_limit": 201}
     executor = Unsteady()
@@ -127,25 +118,19 @@ def test_workers_are_busy_with_what_comes_next(always_far, monkeypatch):
     executor.shutdown()
     assert len(set(seen)) == len(seen)
     assert executor.most_at_once == WORKERS
-    # Beyond the last node: at most what waits for a turn.
+    # Beyond the last node: at most the results that are kept.
     assert result.nodes - 1 <= len(seen) <= result.nodes + 64 + 8 * 4 * WORKERS
 
 
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
-def test_data_are_sent_once_however_often_the_incumbent_changes(
-    always_far, poor_heuristics, monkeypatch, branching
-):
-    """A task takes along no more than what it is about."""
-    made, sizes, nodes, changes = [], [], [0], []
+def test_data_sent_once_per_tree(poor_heuristics, branching):
+    """Shared data once, and small tasks, also when the incumbent changes."""
+    sizes, nodes, changes = [], [0], []
 
-    class Counted(RemoteExecutor):  # type: ignore[misc]
-        def __init__(self, *given):
-            super().__init__(*given)
-            made.append(self)
-
-        def submit(self, function, items, shared=None, **named):
-            sizes.extend(len(pickle.dumps(item)) for item in items)
-            return super().submit(function, items, shared, **named)
+    class Measured(Unsteady):
+        def submit(self, function, /, *arguments, **named):
+            sizes.append(len(pickle.dumps(arguments[1])))
+            return super().submit(function, *arguments, **named)
 
     def listen(event):
         if isinstance(event, TreeProgress):
@@ -153,8 +138,8 @@ def test_data_are_sent_once_however_often_the_incumbent_changes(
         elif isinstance(event, IncumbentFound):
             changes.append(nodes[-1])
 
-    monkeypatch.setattr(resolve, "RemoteExecutor", Counted)
-    one = Unsteady(workers=1)
+    one = Measured(workers=1)
+    remote = RemoteExecutor(one)
     problem = clumps(seed=3)
     many = Problem.from_data(
         np.repeat(problem.points, 200, axis=0),
@@ -163,17 +148,17 @@ def test_data_are_sent_once_however_often_the_incumbent_changes(
         cannot_link=200 * problem.cannot_link,
     )
     settings = {**BOUND, "branching": branching}
-    solve(many, jobs=1, executor=one, callbacks=[listen], **settings)
+    solve(many, jobs=1, executor=remote, callbacks=[listen], **settings)
     one.shutdown()
-    assert max(changes) > 1, "it has not changed in the midst of the tree"
+    assert max(changes) > 1, "the incumbent has not changed within the tree"
     assert len(sizes) > 60
-    assert made[0].data_sent == 1
+    assert remote.n_data_sent == 1
     assert max(sizes) < 4_000  # 6,000 points
 
 
 @pytest.mark.parametrize("selection", ["best", "depth", "mixed"])
-def test_nodes_whose_turn_came_are_forgotten(selection):
-    """One thread never works ahead: what might have been worked on must not pile up."""
+def test_branched_nodes_are_released(selection):
+    """Candidates for speculation must not accumulate where nothing is speculative."""
     most = []
 
     def listen(event):
@@ -192,13 +177,13 @@ def test_nodes_whose_turn_came_are_forgotten(selection):
     )
     assert result.nodes > 1_500
     assert len(most) > 10
-    # Parts of the next node, and what may stay behind for a while.
+    # Children of the next node, and what is not compacted yet.
     assert all(alive <= 2 * open_nodes + 150 for alive, open_nodes in most), most
 
 
 @pytest.mark.parametrize("at", [12, 40, 90])
-def test_what_is_known_ahead_is_saved(always_far, monkeypatch, tmp_path, at):
-    """Killed with many workers, resumed with one: what was known is not worked out again."""
+def test_speculative_results_are_saved(monkeypatch, tmp_path, at):
+    """Killed with many workers, resumed with one: known results are not computed again."""
     settings, path = {**RUN_SETTINGS["sample, mixed"], "branching": "pairs"}, tmp_path / "state"
     whole, problem = solve(clumps(), jobs=1, **settings), clumps()
     done = evaluations(monkeypatch)
@@ -222,18 +207,16 @@ def test_what_is_known_ahead_is_saved(always_far, monkeypatch, tmp_path, at):
     if state is not None:
         assert cached_children + state.nodes > 3
         assert len(done) <= whole.nodes - state.nodes
-        # Only what was on its way when the run was killed is done again.
+        # Only what was running when the process was killed is computed again.
         assert len(before & set(done)) <= 2 * 2 * WORKERS
 
 
 @pytest.mark.parametrize("heuristics", ["good", "poor"])
-def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(
-    always_far, request, heuristics, tmp_path
-):
-    """Stopped by hand with many workers, gone on with few.
+def test_resume_after_interrupt(request, heuristics, tmp_path):
+    """Interrupted with many workers, resumed with few: as if it had not been interrupted.
 
-    Where better labellings are found in the tree, what was cut short may hold one: it is not lost,
-    but the tree must not know of it before its turn.
+    A result that was cut short may hold a better labelling: it is kept, but the tree must not use
+    it before its turn.
     """
     if heuristics == "poor":
         request.getfixturevalue("poor_heuristics")
@@ -260,15 +243,15 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(
         assert again.cost <= first.cost
 
 
-def test_what_was_known_ahead_is_told_at_the_end(always_far):
-    """Stopped with many parts known ahead of their turn: what they prove is in the result."""
+def test_speculative_results_count_at_the_stop():
+    """Interrupted with many speculative results: the bound includes them."""
     improved = 0
     for nodes in (9, 15, 21, 27):
-        stop, executor, told = StopSignal(), Unsteady(nodes), []
+        stop, executor, bounds = StopSignal(), Unsteady(nodes), []
 
-        def pull(event, stop=stop, nodes=nodes, told=told):
+        def pull(event, stop=stop, nodes=nodes, bounds=bounds):
             if isinstance(event, TreeProgress) and stop.reason() is None:
-                told.append(event.lower_bound)
+                bounds.append(event.lower_bound)
                 if event.nodes >= nodes:
                     stop.interrupt()
 
@@ -284,13 +267,13 @@ def test_what_was_known_ahead_is_told_at_the_end(always_far):
         )
         executor.shutdown()
         assert result.stop_reason is StopReason.INTERRUPTED
-        assert result.lower_bound == result.proof.lower_bound >= told[-1]
-        improved += result.lower_bound > told[-1]
-    assert improved, "nothing was known ahead"
+        assert result.lower_bound == result.proof.lower_bound >= bounds[-1]
+        improved += result.lower_bound > bounds[-1]
+    assert improved, "no result was speculative"
 
 
-def test_after_a_failure_the_rest_is_exact(always_far, tmp_path):
-    """A run that ends because workers fail goes on from there."""
+def test_resume_after_worker_failure(tmp_path):
+    """A run that ended by failing workers can be resumed."""
     settings, path = {"bound": "sample", "branching": "pairs", "node_limit": 99}, tmp_path / "state"
     problem = clumps()
     whole = solve(problem, jobs=1, **settings)
@@ -311,7 +294,7 @@ def test_after_a_failure_the_rest_is_exact(always_far, tmp_path):
 
 
 def slightly_worse(problem, labels):
-    """Another proper labelling: one point is somewhere else."""
+    """Another feasible labelling, with one point moved."""
     for point in range(problem.n_points):
         for cluster in range(problem.n_clusters):
             other = labels.copy()
@@ -322,8 +305,8 @@ def slightly_worse(problem, labels):
     raise AssertionError("there is none")
 
 
-def test_what_was_found_too_early_is_kept_for_the_end(tmp_path):
-    """A better labelling than the tree goes on with: always saved, and told in the end."""
+def test_early_incumbent_is_deferred(tmp_path):
+    """A labelling better than that of the tree is saved, and returned at the end."""
     settings, path, problem = {"bound": "sample", "branching": "pairs"}, tmp_path / "s", clumps()
     best = solve(problem, node_limit=3, checkpoint=path, **settings)
     saved = resume(path, problem, Options().changed(node_limit=9, **settings))

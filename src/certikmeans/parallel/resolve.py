@@ -9,20 +9,14 @@ from typing import Any, final
 from certikmeans.errors import InputError
 from certikmeans.parallel.remote import RemoteExecutor
 
-# By the package and the name of a class: what to say about it.
+# What to pass instead, by package and name of a class or of a base class.
 ADVICE = {
-    ("distributed", "LocalCluster"): "pass Client(cluster)",
-    ("distributed", "SpecCluster"): "pass Client(cluster)",
-    ("dask_jobqueue", ""): "pass Client(cluster), of dask.distributed",
-    ("dask_kubernetes", ""): "pass Client(cluster), of dask.distributed",
-    ("joblib", "Parallel"): "pass joblib.externals.loky.get_reusable_executor(max_workers=2)",
+    ("distributed", "Cluster"): "pass Client(cluster), of dask.distributed",
     ("joblib", ""): "pass joblib.externals.loky.get_reusable_executor(max_workers=2)",
     ("multiprocessing", ""): "pass concurrent.futures.ProcessPoolExecutor(2)",
     ("mpi4py", "Comm"): "pass mpi4py.futures.MPIPoolExecutor()",
-    ("mpi4py", "Intracomm"): "pass mpi4py.futures.MPIPoolExecutor()",
-    ("ray", ""): "pass ray.util.joblib's or any other concurrent.futures executor",
     ("ipyparallel", ""): "pass client.executor()",
-    ("builtins", "int"): "for threads, say jobs=2; for processes, pass ProcessPoolExecutor(2)",
+    ("builtins", "int"): "for threads, pass jobs=2; for processes, ProcessPoolExecutor(2)",
     ("builtins", "str"): "pass the executor itself, such as ProcessPoolExecutor(2)",
 }
 DEFAULT_ADVICE = (
@@ -34,14 +28,14 @@ DEFAULT_ADVICE = (
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ResolvedExecutor:
-    """Who runs tasks: threads that share memory, or workers elsewhere; or neither."""
+    """An executor argument: threads that share memory, a remote executor, or neither."""
 
     threads: Executor | None = None
     remote: RemoteExecutor | None = None
 
 
 def resolve_executor(executor: Any) -> ResolvedExecutor:
-    """Take what was passed as an executor, or say what to pass instead.
+    """Classify an executor argument, or raise with advice on what to pass instead.
 
     >>> resolve_executor(None).remote is None
     True
@@ -49,13 +43,12 @@ def resolve_executor(executor: Any) -> ResolvedExecutor:
     Traceback (most recent call last):
     ...
     certikmeans.errors.InputError: executor: a number of type int takes no tasks
-    hint: for threads, say jobs=2; for processes, pass ProcessPoolExecutor(2)
+    hint: for threads, pass jobs=2; for processes, ProcessPoolExecutor(2)
     """
     if executor is None:
         return ResolvedExecutor()
-    if isinstance(executor, ThreadPoolExecutor):
-        _reject_closed(executor)
-        return ResolvedExecutor(threads=executor)
+    if isinstance(executor, RemoteExecutor):
+        return ResolvedExecutor(remote=executor)
     client = _dask_client(executor)
     if client is not None:
         if client.status != "running":
@@ -64,19 +57,26 @@ def resolve_executor(executor: Any) -> ResolvedExecutor:
                 hint="pass a Client that is connected to a scheduler",
             )
         return ResolvedExecutor(remote=RemoteExecutor(client.get_executor(pure=False), client))
-    if isinstance(executor, Executor):
-        _reject_closed(executor)
-        return ResolvedExecutor(remote=RemoteExecutor(executor))
-    raise InputError(f"executor: {_described(executor)} takes no tasks", hint=_advice(executor))
+    if not isinstance(executor, Executor):
+        raise InputError(f"executor: {_described(executor)} takes no tasks", hint=_advice(executor))
+    closed = getattr(executor, "_shutdown", False) or getattr(executor, "_shutdown_thread", False)
+    if closed is True or getattr(executor, "_broken", False):
+        raise InputError(
+            "executor: it was shut down or is broken",
+            hint="call solve inside the with statement that opens it",
+        )
+    if isinstance(executor, ThreadPoolExecutor):
+        return ResolvedExecutor(threads=executor)
+    return ResolvedExecutor(remote=RemoteExecutor(executor))
 
 
 def _dask_client(executor: Any) -> Any:
-    """The client of Dask that an executor is, or belongs to; None: none."""
+    """Return the Dask client that an executor is, or belongs to; None for other executors."""
     kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(executor).__mro__}
     if ("distributed", "Client") in kinds:
         if executor.asynchronous:
             raise InputError(
-                "executor: an asynchronous Dask client cannot be waited for",
+                "executor: asynchronous Dask clients are not supported",
                 hint="pass Client(address), without asynchronous=True",
             )
         return executor
@@ -85,21 +85,11 @@ def _dask_client(executor: Any) -> Any:
     return None
 
 
-def _reject_closed(executor: Executor) -> None:
-    closed = getattr(executor, "_shutdown", False) or getattr(executor, "_shutdown_thread", False)
-    if closed is True or getattr(executor, "_broken", False):
-        raise InputError(
-            "executor: it was shut down or is broken",
-            hint="call solve inside the with statement that opens it",
-        )
-
-
 def _described(executor: Any) -> str:
     kind = type(executor)
     if kind.__module__ == "builtins":
-        return f"a {'number' if isinstance(executor, int | float) else 'value'} of type " + (
-            kind.__name__
-        )
+        word = "number" if isinstance(executor, int | float) else "value"
+        return f"a {word} of type {kind.__name__}"
     return f"a {kind.__module__.partition('.')[0]} {kind.__name__}"
 
 

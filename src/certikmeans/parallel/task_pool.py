@@ -1,46 +1,54 @@
-"""Task pool: runs tasks locally, or remotely where that is faster."""
+"""Task pool: runs tasks in the calling thread, in local threads, or on a remote executor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Executor, Future, wait
 from typing import Any, TypeVar, final
 
-from certikmeans.parallel.dispatch_policy import DispatchPolicy
-from certikmeans.parallel.remote import RemoteExecutor, wrap_worker_errors
-from certikmeans.parallel.task_queue import TaskQueue
-from certikmeans.parallel.worker import SharedData, TaskResult, run_timed
+from certikmeans.parallel.remote import (
+    RemoteExecutor,
+    RemoteTask,
+    run_now,
+    run_wrapped,
+    to_worker_error,
+)
+from certikmeans.parallel.worker import SharedData
 from certikmeans.stop import StopSignal
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-
-def ignore_result(number: int, answer: Any) -> None:
-    """Tell nobody."""
+TASKS_PER_WORKER = 2  # one that runs, and one that the worker starts next
+STOP_POLL_SECONDS = 0.2  # between two looks at a stop signal while waiting for a remote task
+# Remote tasks observe time limits, but not an interrupt; and a worker may hang.
+DRAIN_SECONDS = 2.0
 
 
 @final
 class TaskPool:
-    """Runs a function over items and returns the answers in the order of the items.
+    """Runs tasks on the remote executor if there is one, else on local threads.
 
-    Functions are defined at the top of a module and take and return plain data, so that threads,
-    processes and machines elsewhere can run them alike. Whatever goes wrong in a worker comes
-    out as a `WorkerError`; only our own errors (wrong input, a `BoundError`) come out as they are.
+    A task is a function defined at module level and plain data, so that threads, processes and
+    other machines can run it alike. Exceptions of tasks are raised as `WorkerError`; errors of
+    this package (wrong input, a `BoundError`) are raised unchanged.
 
     Parameters
     ----------
     executor : Executor, optional
-        Threads beside this one; without, tasks are done one after the other.
-    far : Far, optional
-        Workers elsewhere.
+        Local threads. Without it, local tasks run in the calling thread.
+    remote : RemoteExecutor, optional
+        Workers in other processes or on other machines.
     n_threads : int
-        How many tasks ``executor`` runs at a time.
+        Number of tasks that ``executor`` runs at a time.
 
     Examples
     --------
     >>> TaskPool().map(abs, [-1, 2])
     [1, 2]
+    >>> TaskPool().submit(pow, 2, 3).result()
+    8
     """
 
     def __init__(
@@ -49,89 +57,89 @@ class TaskPool:
         remote: RemoteExecutor | None = None,
         n_threads: int = 1,
     ) -> None:
-        self._executor = executor
-        self._remote = remote
-        self._n_threads = max(1, n_threads)
-        self._dispatch_policy = DispatchPolicy(max(1, n_threads))
-
-    @property
-    def executor(self) -> Executor | None:
-        """Local threads, or None if tasks run in the calling thread."""
-        return self._executor
-
-    @property
-    def remote(self) -> RemoteExecutor | None:
-        """Workers in other processes or on other machines, if any."""
-        return self._remote
+        self.executor = executor
+        self.remote = remote
+        self.n_threads = max(1, n_threads) if executor is not None else 1
 
     @property
     def n_workers(self) -> int:
-        """Number of local tasks that run at a time."""
-        return self._n_threads
+        """Number of tasks that run at a time; those of a Dask cluster come and go."""
+        return self.n_threads if self.remote is None else self.remote.n_workers
 
-    def pays(self, remote: RemoteExecutor, count: int) -> bool:
-        """Whether tasks go out, of which ``count`` are under way."""
-        return self._dispatch_policy.pays(remote, count)
+    @property
+    def capacity(self) -> int:
+        """Number of submitted tasks that keeps all workers busy; 1 in the calling thread."""
+        serial = self.remote is None and self.executor is None
+        return 1 if serial else TASKS_PER_WORKER * self.n_workers
 
-    def task_queue(
-        self,
-        function: Callable[..., Answer],
-        on_result: Callable[[int, Answer], None] = ignore_result,
-    ) -> TaskQueue[Any, Answer]:
-        """Tasks of a kind, to be put in and taken out one by one."""
-        return TaskQueue(
-            function, on_result, self._executor, self._remote, self._dispatch_policy, self.pays
-        )
+    def submit(
+        self, function: Callable[..., Answer], *arguments: Any, shared: SharedData | None = None
+    ) -> Future[Answer]:
+        """Run ``function(*arguments)``, or ``function(shared.value, *arguments)``.
+
+        Without threads and remote executor, the future is done when this returns.
+        """
+        if self.remote is not None:
+            return self.remote.submit(function, arguments, shared, self.executor)
+        if self.executor is None:
+            return run_now(function, arguments, shared)
+        try:
+            return self.executor.submit(run_wrapped, function, arguments, shared)
+        except RuntimeError as error:  # the executor was shut down meanwhile
+            raise to_worker_error(error) from error
 
     def map(
         self,
         function: Callable[..., Answer],
         items: Sequence[Item],
-        on_result: Callable[[int, Answer], None] = ignore_result,
         shared: SharedData | None = None,
         stop: StopSignal | None = None,
     ) -> list[Answer]:
-        """Return ``[function(item) for item in items]``; tell every answer as it comes.
+        """Return ``[function(item) for item in items]``, the results in order.
 
-        With ``shared``, ``function(shared.value, item)``: what all tasks need, sent once. When
-        ``stop`` is pulled, tasks know that by themselves, but those elsewhere may not: they are
-        done here, where they end at once.
+        With ``shared``, the calls are ``function(shared.value, item)``. Remote workers do not see
+        an interrupt of ``stop``: what is still out then runs here, where it ends at once.
         """
-        if self._remote is None or len(items) < 2:
-            return self._map_locally(function, items, on_result, shared)
-        task_queue = self.task_queue(function, on_result)
-        task_queue.expected = len(items)
-        try:
-            for item in items:
-                task_queue.put(item, shared)
-            while len(task_queue.results) < len(items):
-                if stop is not None and stop.reason() is not None:
-                    task_queue.run_locally()
-                task_queue.advance()
-        finally:
-            task_queue.cancel_all()
-        return [task_queue.results[number] for number in range(len(items))]
-
-    def _map_locally(
-        self,
-        function: Callable[..., Answer],
-        items: Sequence[Item],
-        on_result: Callable[[int, Answer], None],
-        shared: SharedData | None,
-    ) -> list[Answer]:
-        """The same without a line: boxes of a bound come by the thousand."""
-        running: list[Future[TaskResult]] = []
+        if len(items) < 2 or (self.remote is None and self.executor is None):
+            return [run_wrapped(function, (item,), shared) for item in items]
+        futures = [self.submit(function, item, shared=shared) for item in items]
         results: list[Answer] = []
         try:
-            with wrap_worker_errors():
-                if self._executor is not None and len(items) > 1:
-                    submit = self._executor.submit
-                    running += [submit(run_timed, function, shared, item) for item in items]
-                for place, item in enumerate(items):
-                    one = running[place].result() if running else run_timed(function, shared, item)
-                    results.append(one.answer)
-                    on_result(place, one.answer)
+            for future, item in zip(futures, items, strict=True):
+                if self.remote is None or _finished_before(stop, future):
+                    results.append(future.result())
+                else:
+                    results.append(run_wrapped(function, (item,), shared))
             return results
         finally:
-            for task in running:
-                task.cancel()  # those that wait behind one that failed
+            _cancel(futures)
+
+    def drain(self, futures: Collection[Future[Any]], timeout: float = DRAIN_SECONDS) -> None:
+        """Cancel tasks that have not begun, and wait for the others.
+
+        Local tasks are waited for to their end, which a stop signal makes soon. Remote ones that
+        are not back after ``timeout`` seconds are cancelled.
+        """
+        deadline = time.monotonic() + timeout
+        remote = [one for one in futures if isinstance(one, RemoteTask) and not one.cancelled()]
+        wait([one for one in futures if not isinstance(one, RemoteTask) and not one.cancel()])
+        wait(remote, max(0.0, deadline - time.monotonic()))
+        _cancel(remote)
+
+    def close(self) -> None:
+        """Release what was made for the remote executor; the executors belong to the caller."""
+        if self.remote is not None:
+            self.remote.close()
+
+
+def _finished_before(stop: StopSignal | None, future: Future[Any]) -> bool:
+    """Wait until the future is done or the signal asks to stop."""
+    while stop is None or stop.reason() is None:
+        if wait([future], STOP_POLL_SECONDS).done:
+            return True
+    return future.done()
+
+
+def _cancel(futures: Collection[Future[Any]]) -> None:
+    for future in futures:
+        future.cancel()

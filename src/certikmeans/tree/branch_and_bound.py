@@ -122,7 +122,7 @@ class BranchAndBound(Generic[DomainT]):
                 self._close(self._node_queue.pop(), NodeOutcome.PRUNED)
             elif node.split is None:
                 self._close(self._node_queue.pop(), NodeOutcome.UNSPLITTABLE)
-            elif stop.reason() is None and speculation.results(node):
+            elif stop.reason() is None and speculation.wait_for(node):
                 self._branch(self._node_queue.pop(), speculation.pop(node))
                 if self._state.labels is not self._labels:
                     self._reset_speculation(speculation)

@@ -1,63 +1,64 @@
-"""Parts bounded before their turn, so that nobody is idle.
+"""Speculative evaluation of child nodes.
 
-The tree is grown one node after the other, in an order that has nothing to do with workers. But
-nodes that are open have to be split sooner or later, unless the incumbent becomes better. So while
-the parts of the next node are being bounded, workers that are free bound the parts of others, the
-most promising first, and parts of parts: as many as keep everybody busy. When their turn comes,
-the answers are there. They are the same as if they had been asked for only then, since target and
-labelling are the same; when these change, what was found ahead of its turn is thrown away.
+The tree branches on one node after the other, in an order that does not depend on workers. Open
+nodes have to be branched on sooner or later unless the incumbent improves, so free workers evaluate
+the children of the most promising ones, and children of children, before their turn. A result
+depends on domain, cutoff and incumbent only: it is the one that would be computed later. When
+cutoff or incumbent change, speculative results are discarded.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.parallel import SharedData, TaskPool
-from certikmeans.parallel.task_queue import DRAIN_SECONDS
-from certikmeans.stop import StopCause, StopSignal
+from certikmeans.stop import StopSignal
 from certikmeans.tree.node import BranchingScheme, Node, NodeResult, NodeTask, compute
 from certikmeans.tree.state import CachedChild
 
 DomainT = TypeVar("DomainT")
 
-# Answers that wait for their turn take memory, and may be thrown away: at most so many times what
-# keeps everybody busy, and at least a few.
+# Unused results take memory and may be discarded: at most this multiple of the tasks that keep all
+# workers busy, plus a constant.
 MAX_SPECULATIVE_FACTOR, MIN_SPECULATIVE = 8, 64
+WAIT_SECONDS = 0.2  # between two looks at the stop signal
 
 
 @final
 @dataclass(slots=True, eq=False)
 class ChildResults(Generic[DomainT]):
-    """What is known about the two parts of a node."""
+    """Results of the two children of a node, as far as they are known."""
 
-    requested: bool = True  # somebody works on what is not known
+    requested: bool = True  # the missing ones are being computed
     results: dict[int, NodeResult[DomainT]] = field(default_factory=dict)
-    nodes: dict[int, Node[DomainT]] = field(default_factory=dict)  # these parts, not yet numbered
+    nodes: dict[int, Node[DomainT]] = field(default_factory=dict)  # not numbered yet
 
 
 @final
 class SpeculativeEvaluator(Generic[DomainT]):
-    """Answers about parts, worked out before they are asked for.
+    """Evaluates children of open nodes, on all workers, and keeps the results until needed.
 
     Parameters
     ----------
-    worker : BranchingScheme
-        Bounds and splits.
-    crew : TaskPool
-        Who does the tasks.
+    scheme : BranchingScheme
+        Evaluates and splits domains.
+    task_pool : TaskPool
     stop : StopSignal
         Ends all waiting.
-    mark : callable
-        Called when an answer has come.
+    save_point : callable
+        Called after each new result.
     priority : callable
-        Of a node: those with the least come first.
+        Sort key of a node: the least goes first.
     """
 
     def __init__(
@@ -69,25 +70,27 @@ class SpeculativeEvaluator(Generic[DomainT]):
         priority: Callable[[Node[DomainT]], tuple[float, ...]],
     ) -> None:
         self._scheme = scheme
+        self._pool = task_pool
         self._stop = stop
         self._save_point = save_point
         self._priority = priority
-        self._task_queue = task_pool.task_queue(compute, self._on_result)
         self._child_results: dict[Node[DomainT], ChildResults[DomainT]] = {}
-        self._requested: dict[int, tuple[Node[DomainT], int]] = {}  # by task: whose part, and which
+        self._running: dict[Future[NodeResult[DomainT]], tuple[Node[DomainT], int]] = {}
+        self._completed: SimpleQueue[Future[NodeResult[DomainT]]] = SimpleQueue()
+        # Results that came after the stop: possibly cut short, so not for a run that is resumed.
+        self._late: list[tuple[Node[DomainT], int, NodeResult[DomainT]]] = []
         self._frontier: list[tuple[tuple[float, ...], int, Node[DomainT]]] = []
-        self._unrequested: set[Node[DomainT]] = set()  # of the frontier, those that nobody works on
+        self._unrequested: set[Node[DomainT]] = set()  # of the frontier; others were taken already
         self._ties = count()
         self._cutoff = self._cost = np.inf
         self._labels: NDArray[np.integer[Any]] = np.empty(0, dtype=np.int64)
-        self._shared = SharedData(scheme)  # sent once; what changes travels with the tasks
+        self._shared = SharedData(scheme)  # sent once; what changes is part of the tasks
 
     def reset(
         self, cutoff: float, cost: float, labels: NDArray[np.int64], nodes: Iterable[Node[DomainT]]
     ) -> None:
-        """Begin anew with a target and a labelling; what is known of others is thrown away."""
-        self._task_queue.cancel_all()
-        self._requested.clear()
+        """Restart with a cutoff and an incumbent; discard the results for other ones."""
+        self.close()
         self._child_results.clear()
         self._frontier.clear()
         self._unrequested.clear()
@@ -97,134 +100,131 @@ class SpeculativeEvaluator(Generic[DomainT]):
             self._add_to_frontier(node)
 
     def cached_children(self, open_nodes: Iterable[Node[DomainT]]) -> tuple[CachedChild, ...]:
-        """Everything that is known about parts of open nodes, and of these parts."""
+        """Return all results for children of open nodes, and for children of these."""
         found: list[CachedChild] = []
         nodes = list(open_nodes)
         for number, node in enumerate(nodes):  # grows on the way
-            child_results = self._child_results.get(node)
-            for child_index, result in (
-                () if child_results is None else sorted(child_results.results.items())
-            ):
-                assert child_results is not None
-                found.append(CachedChild(number, child_index, result))
-                nodes.append(child_results.nodes[child_index])
+            known = self._child_results.get(node)
+            if known is not None:
+                for child_index, result in sorted(known.results.items()):
+                    found.append(CachedChild(number, child_index, result))
+                    nodes.append(known.nodes[child_index])
         return tuple(found)
 
     def restore(
         self, cached_children: Iterable[CachedChild], open_nodes: Iterable[Node[DomainT]]
     ) -> None:
-        """Go on with what was known at an earlier time."""
+        """Continue with results of `cached_children`."""
         nodes = list(open_nodes)
-        for one in cached_children:
-            node = nodes[one.parent_index]
-            child_results = self._child_results.setdefault(node, ChildResults(requested=False))
-            nodes.append(self._add_child(node, child_results, one.child_index, one.result))
+        for child in cached_children:
+            node = nodes[child.parent_index]
+            nodes.append(self._add_child(node, child.child_index, child.result))
 
-    def results(self, node: Node[DomainT]) -> bool:
-        """Wait for the answers about the parts of a node; whether they come before the stop."""
+    def wait_for(self, node: Node[DomainT]) -> bool:
+        """Wait for the children of a node; returns whether they are known before the stop."""
         while len(self._request_children(node).results) < 2:
             if self._stop.reason() is not None:
                 return False
-            self._fill_task_queue()
-            self._task_queue.advance()
+            self._request_speculative()
+            with suppress(Empty):
+                self._receive(self._completed.get(timeout=WAIT_SECONDS))
+                while True:
+                    self._receive(self._completed.get_nowait())
         return True
 
     def pop(self, node: Node[DomainT]) -> ChildResults[DomainT]:
-        """The answers about the parts of a node, whose turn it is."""
+        """Remove and return the results for the children of a node."""
         return self._child_results.pop(node)
 
     def drain(self) -> dict[Node[DomainT], ChildResults[DomainT]]:
-        """End, with what can still be known about the parts of nodes.
-
-        Answers may have been cut short; they are kept apart from those that were not.
-        """
-        may_wait = self._stop.reason() is not StopCause.INTERRUPTED
-        self._task_queue.drain(DRAIN_SECONDS if may_wait else 0.0)
+        """End all tasks and return the results for children, including those cut short."""
+        self._pool.drain(self._running)
+        for future, (node, child_index) in self._running.items():
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._late.append((node, child_index, future.result()))
         found = {
-            node: ChildResults(True, dict(child_results.results), dict(child_results.nodes))
-            for node, child_results in self._child_results.items()
+            node: ChildResults(True, dict(known.results), dict(known.nodes))
+            for node, known in self._child_results.items()
         }
-        for number, result in self._task_queue.results.items():
-            node, child_index = self._requested[number]
+        for node, child_index, result in self._late:
             found[node].results[child_index] = result
             found[node].nodes[child_index] = child_node(node, result)
         return found
 
     def close(self) -> None:
-        """Drop everything that is under way."""
-        self._task_queue.cancel_all()
+        """Cancel all tasks."""
+        running = list(self._running)
+        self._running.clear()
+        for future in running:
+            future.cancel()
 
-    def _fill_task_queue(self) -> None:
-        """Keep everybody busy, with what will be asked for next."""
-        self._task_queue.expected = 2 * len(self._unrequested)
-        self._compact_frontier()
-        while self._unrequested:
-            room = self._task_queue.room()
-            n_running = len(self._requested)
-            if (
-                room <= 0
-                or 2 * len(self._child_results)
-                > MAX_SPECULATIVE_FACTOR * (room + n_running) + MIN_SPECULATIVE
-            ):
-                break
+    def _request_speculative(self) -> None:
+        """Submit tasks for the children that are needed next, until all workers are busy."""
+        capacity = self._pool.capacity
+        most_results = MAX_SPECULATIVE_FACTOR * capacity + MIN_SPECULATIVE
+        # Nodes whose turn came before a worker was free; there may be very many.
+        if len(self._frontier) > 2 * len(self._unrequested) + MIN_SPECULATIVE:
+            self._frontier = [entry for entry in self._frontier if entry[-1] in self._unrequested]
+            heapq.heapify(self._frontier)
+        while (
+            self._unrequested
+            and len(self._running) < capacity
+            and 2 * len(self._child_results) <= most_results
+        ):
             node = heapq.heappop(self._frontier)[-1]
             if node in self._unrequested:
                 self._request_children(node)
 
-    def _compact_frontier(self) -> None:
-        """Let go of nodes whose turn came before anybody was free: there may be very many."""
-        if len(self._frontier) > 2 * len(self._unrequested) + MIN_SPECULATIVE:
-            self._frontier = [one for one in self._frontier if one[-1] in self._unrequested]
-            heapq.heapify(self._frontier)
-
-    def _needs_branching(self, node: Node[DomainT]) -> bool:
-        return node.bound < self._cutoff and node.split is not None
-
     def _request_children(self, node: Node[DomainT]) -> ChildResults[DomainT]:
-        """Have the parts of a node bounded, as far as that has not been done."""
-        child_results = self._child_results.setdefault(node, ChildResults(requested=False))
-        if not child_results.requested:
-            child_results.requested = True
+        """Submit tasks for the children of a node that have neither task nor result."""
+        known = self._child_results.setdefault(node, ChildResults(requested=False))
+        if not known.requested:
+            known.requested = True
             self._unrequested.discard(node)
             assert node.split is not None
             for child_index, domain in enumerate(self._scheme.children(node.domain, node.split)):
-                if child_index not in child_results.results:
-                    number = self._task_queue.put(self._task(node, domain), self._shared)
-                    self._requested[number] = node, child_index
-        return child_results
+                if child_index not in known.results:
+                    future = self._pool.submit(
+                        compute, self._task(node, domain), shared=self._shared
+                    )
+                    self._running[future] = node, child_index
+                    future.add_done_callback(self._completed.put)
+        return known
 
     def _task(self, node: Node[DomainT], domain: DomainT) -> NodeTask[DomainT]:
-        what = domain, node.depth + 1, node.warm_start
-        return NodeTask(*what, self._cutoff, self._labels, self._stop, self._cost)
+        depth, warm_start = node.depth + 1, node.warm_start
+        return NodeTask(
+            domain, depth, warm_start, self._cutoff, self._labels, self._stop, self._cost
+        )
 
-    def _on_result(self, number: int, result: NodeResult[DomainT]) -> None:
-        if self._stop.reason() is not None:
-            return  # what was cut short may be done better another time
-        node, child_index = self._requested.pop(number)
-        del self._task_queue.results[number]
-        self._add_child(node, self._child_results[node], child_index, result)
-        self._save_point()
+    def _receive(self, future: Future[NodeResult[DomainT]]) -> None:
+        if future not in self._running:  # cancelled
+            return
+        node, child_index = self._running.pop(future)
+        result = future.result()
+        if self._stop.reason() is None:
+            self._add_child(node, child_index, result)
+            self._save_point()
+        else:
+            self._late.append((node, child_index, result))
 
     def _add_child(
-        self,
-        node: Node[DomainT],
-        child_results: ChildResults[DomainT],
-        child_index: int,
-        result: NodeResult[DomainT],
+        self, node: Node[DomainT], child_index: int, result: NodeResult[DomainT]
     ) -> Node[DomainT]:
-        child_results.results[child_index] = result
-        child = child_results.nodes[child_index] = child_node(node, result)
+        known = self._child_results.setdefault(node, ChildResults(requested=False))
+        known.results[child_index] = result
+        child = known.nodes[child_index] = child_node(node, result)
         self._add_to_frontier(child)
         return child
 
     def _add_to_frontier(self, node: Node[DomainT]) -> None:
-        if self._needs_branching(node):
+        if node.bound < self._cutoff and node.split is not None:
             self._unrequested.add(node)
             heapq.heappush(self._frontier, (self._priority(node), next(self._ties), node))
 
 
 def child_node(node: Node[Any], result: NodeResult[Any]) -> Node[Any]:
-    """The node that a part will be when its turn comes; then it gets its number."""
+    """Return the child of a node with this result; it gets its number in its turn."""
     return Node(
         number=-1,
         parent=node.number,

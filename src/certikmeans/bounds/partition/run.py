@@ -149,9 +149,7 @@ class _Partitioner:
     ) -> None:
         self._problem, self._labels, self._cutoff, self._ctx = problem, labels, cutoff, ctx
         self._seed = seed
-        self._scheduler: PartScheduler[_PartState] = PartScheduler(
-            ctx.pool.executor, ctx.pool.n_workers, ctx.pool.remote, problem.points
-        )
+        self._scheduler: PartScheduler[_PartState] = PartScheduler(ctx.pool, problem.points)
 
     def with_fixed_size(self, state: PartitionState) -> PartitionResult:
         """Bound with parts of one size."""
@@ -162,13 +160,13 @@ class _Partitioner:
     def with_growing_size(self, state: PartitionState | None) -> PartitionResult:
         """Bound with parts of growing size: coarser parts lose less."""
         problem, stop, cutoff = self._problem, self._ctx.stop, self._cutoff
-        n_workers, n_groups = self._ctx.pool.n_workers, problem.n_groups
+        n_threads, n_groups = self._ctx.pool.n_threads, problem.n_groups
         cost = float(group_costs(problem, self._labels).sum())
         if state is None:
             speed = seconds_per_iteration(problem, self._labels, stop)
-            size = first_size(n_groups, problem.n_clusters, stop.remaining, n_workers, speed)
+            size = first_size(n_groups, problem.n_clusters, stop.remaining, n_threads, speed)
             first_iterations = rough_iterations(
-                n_groups, size, stop.remaining, n_workers, speed, FIRST_ITERATIONS
+                n_groups, size, stop.remaining, n_threads, speed, FIRST_ITERATIONS
             )
             state = PartitionState(self._labels, size, first_iterations, speed)
         while True:
@@ -181,7 +179,7 @@ class _Partitioner:
                 n_groups,
                 problem.n_clusters,
                 stop.remaining,
-                n_workers,
+                n_threads,
                 state.speed,
                 MAX_LATER_PART_SIZE,
             )
@@ -297,7 +295,7 @@ class _PartitionRun:
         try:
             while not self._finished():
                 waiting = self._queue(scheduler.busy, until_converged)
-                for state in waiting[: scheduler.free_slots(len(waiting))]:
+                for state in waiting[: scheduler.free_slots()]:
                     scheduler.start(state, self._task(state))
                 if not scheduler.busy:
                     break
@@ -357,8 +355,8 @@ class _PartitionRun:
     def _record_failure(self, state: _PartState) -> None:
         """What was proven before stays; without the part the sum is only smaller."""
         state.failures += 1
-        state.ended = state.failures >= self._scheduler.max_attempts
-        self._failures += int(state.ended)
+        state.ended = True  # the pool has tried it several times
+        self._failures += 1
 
     def _report_bound(self) -> None:
         if self.value > self._best:
