@@ -1,7 +1,6 @@
-"""Programs in processes of their own, forked from one that has loaded the libraries already.
+"""Programs in processes forked from a server that has loaded the libraries.
 
-Loading them takes most of the time of a short run. Where a test is about what a fresh interpreter
-does, it starts one.
+Loading them takes most of the time of a short run. Tests of a fresh interpreter start their own.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ def run_in_forkserver(
 ) -> subprocess.CompletedProcess[str]:
     """Run a module (``python -m program``), or a file with warnings as errors, to its end."""
     if not CAN_FORK:
-        how = ["-W", "error::RuntimeWarning"] if program.endswith(".py") else ["-m"]
+        flags = ["-W", "error::RuntimeWarning"] if program.endswith(".py") else ["-m"]
         return subprocess.run(
-            [sys.executable, *how, program, *arguments],
+            [sys.executable, *flags, program, *arguments],
             cwd=cwd,
             env=environment,
             capture_output=True,
@@ -41,8 +40,8 @@ def run_in_forkserver(
     context.set_forkserver_preload(["tests.forkserver_preload"])
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        there = (program, arguments, cwd, environment, out, err)
-        process = context.Process(target=_be, args=there)
+        given = (program, arguments, cwd, environment, out, err)
+        process = context.Process(target=_run, args=given)
         process.start()
         process.join(TIMEOUT_SECONDS)
         if process.is_alive():
@@ -53,7 +52,7 @@ def run_in_forkserver(
     return subprocess.CompletedProcess([program, *arguments], process.exitcode, *texts)
 
 
-def _be(
+def _run(
     program: str,
     arguments: tuple[str, ...],
     cwd: Path,
@@ -61,7 +60,7 @@ def _be(
     out: Path,
     err: Path,
 ) -> None:
-    """Be that program, with its own streams, directory and environment."""
+    """Run the program with its own streams, directory and environment."""
     for number, path in ((1, out), (2, err)):
         target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(target, number)

@@ -1,4 +1,4 @@
-"""Imported by the process that others are forked from: what most commands and examples need."""
+"""Modules that the fork server loads: what most commands and examples need."""
 
 from __future__ import annotations
 

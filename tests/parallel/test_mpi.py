@@ -47,7 +47,7 @@ def launcher():
 
 
 def library(launched_by, folder):
-    """Provide the name of the library that wheels of mpi4py look for; Debian's mpich has another."""
+    """Provide the name of the library that mpi4py wheels look for; Debian's mpich has another."""
     if Path(launched_by).parent == Path(sys.executable).parent:
         return {}  # of the wheel, as it has to be
     found = find_library("mpi") or find_library("mpich") or ""

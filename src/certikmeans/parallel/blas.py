@@ -1,4 +1,4 @@
-"""Products of matrices on one thread: ours are small, and more threads only get in the way."""
+"""Limit of BLAS to one thread: matrices are small, and tasks use the cores."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from typing import Any
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 _lock = threading.Lock()
-_uses = 0  # of `one_blas_thread`, one inside the other or side by side
-_limits: list[Any] = []  # that are in force, in the order in which they were set
-_known: tuple[int, Any] = (-1, None)  # modules loaded when libraries were last looked for, and they
+_uses = 0  # active contexts, nested or in several threads
+_limits: list[Any] = []  # in force, in the order in which they were set
+_search: tuple[int, Any] = (
+    -1,
+    None,
+)  # number of loaded modules at the last search for libraries, and its result
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit every library of linear algebra to one thread, until nobody needs that any more.
+    """Limit all BLAS libraries to one thread until the last context ends.
 
-    To look for the libraries takes milliseconds, as long as a small run: it is done again only
-    when modules were loaded meanwhile, which may have brought another one.
+    Finding the libraries takes milliseconds, as long as a small run: it is repeated only if modules
+    were loaded since, which may have brought another library.
 
-    >>> with one_blas_thread(), one_blas_thread():  # the inner one has nothing to do
+    >>> with one_blas_thread(), one_blas_thread():
     ...     pass
     """
     global _uses
     with _lock:
-        limited, libraries = _known[1], _libraries()
+        limited, libraries = _search[1], _libraries()
         if libraries is not limited or not _uses:
             _limits.append(libraries.limit(limits=1))
         _uses += 1
@@ -42,7 +45,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _libraries() -> Any:
-    global _known
-    if _known[0] != len(sys.modules):
-        _known = (len(sys.modules), ThreadpoolController())
-    return _known[1]
+    global _search
+    if _search[0] != len(sys.modules):
+        _search = (len(sys.modules), ThreadpoolController())
+    return _search[1]

@@ -1,4 +1,4 @@
-"""Nodes of the tree, tasks and results of their evaluation, and the interface of a branching scheme."""
+"""Nodes of the tree, their evaluation, and the interface of a branching scheme."""
 
 from __future__ import annotations
 
@@ -19,86 +19,86 @@ DomainT = TypeVar("DomainT")
 
 
 class NodeOutcome(StrEnum):
-    """How a node leaves the tree. Each leaves by one door, once."""
+    """Reason why a node was removed from the queue."""
 
-    BRANCHED = "split"  # replaced by its two parts
-    PRUNED = "bound"  # no labelling in it beats the incumbent by more than the gap
-    INFEASIBLE = "infeasible"  # no labelling in it
-    UNSPLITTABLE = "unsplittable"  # too small to split; its bound counts to the end
+    BRANCHED = "split"  # replaced by its two children
+    PRUNED = "bound"  # its labellings improve the incumbent by at most the gap
+    INFEASIBLE = "infeasible"  # its domain has no feasible labelling
+    UNSPLITTABLE = "unsplittable"  # too small to split; its bound stays part of the lower bound
 
 
 @final
 @dataclass(slots=True, eq=False)
 class Node(Generic[DomainT]):
-    """A part of the solution set with the best bound known for it."""
+    """A domain with the best lower bound known for it."""
 
     number: int
     parent: int
     depth: int
     domain: DomainT
-    bound: float  # at most the cost, as stated, of every labelling in the part
-    leaf: LeafProof  # what proves the bound: for this part, or for a larger one
+    bound: float  # at most the original cost of every labelling in the domain
+    leaf: LeafProof  # evidence of the bound, for this domain or one that contains it
     warm_start: Any = None
-    split: Split | None = None  # how to split it, chosen when it was bounded
+    split: Split | None = None  # chosen at its evaluation
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeTask(Generic[DomainT]):
-    """What a worker needs to bound a part: plain data."""
+    """Input of the evaluation of a node: plain data."""
 
     domain: DomainT
     depth: int
     warm_start: Any
-    cutoff: float  # a bound of this much, as stated, closes the part
-    labels: NDArray[np.integer[Any]]  # `BranchingScheme.incumbent_payload` of the best labelling
+    cutoff: float  # a bound of the original cost that prunes the node
+    labels: NDArray[np.integer[Any]]  # `BranchingScheme.incumbent_payload` of the incumbent
     stop: StopSignal
-    cost: float = np.inf  # of the best labelling, as stated: whatever costs more is of no use
+    cost: float = np.inf  # original cost of the incumbent; labellings above it are useless
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeResult(Generic[DomainT]):
-    """What a worker found: a bound in terms of the problem as stated, and what helps to go on."""
+    """Result of the evaluation of a node; costs are those of the original problem."""
 
-    bound: float  # infinite: the part is empty
+    bound: float  # infinite if the domain is empty
     leaf: LeafProof
     warm_start: Any
     split: Split | None
-    labels: tuple[NDArray[np.int64], ...]  # of the original points: candidates for the incumbent
-    domain: DomainT  # perhaps tightened
+    labels: tuple[NDArray[np.int64], ...]  # of original points: candidates for the incumbent
+    domain: DomainT  # possibly tightened
 
 
 class BranchingScheme(ABC, Generic[DomainT]):
-    """Bounds parts and splits them. Workers are plain data and may be sent elsewhere."""
+    """Evaluates and splits domains. Schemes are plain data and can be pickled for workers."""
 
     name: str  # of the bound
 
     @abstractmethod
     def root(self, found: BoundResult, stop: StopSignal) -> NodeResult[DomainT]:
-        """Answer for the whole, given what the bound has found about it."""
+        """Return the result of the root, given that of its bound."""
 
     @abstractmethod
     def compute(self, task: NodeTask[DomainT]) -> NodeResult[DomainT]:
-        """Bound a part, suggest labellings, choose how to split it."""
+        """Compute a bound, propose labellings, choose a split."""
 
     @abstractmethod
     def incumbent_payload(self, labels: NDArray[np.int64]) -> NDArray[np.integer[Any]]:
-        """What tasks have to know of the best labelling; small, since it travels with each."""
+        """Return what tasks need of the incumbent; small, since every task contains it."""
 
     @abstractmethod
     def children(self, domain: DomainT, split: Split) -> tuple[DomainT, DomainT]:
-        """Split; together the two hold every labelling of the part."""
+        """Split a domain; every labelling of it is in one of the two."""
 
     @abstractmethod
     def to_original(self, domain: DomainT) -> object:
-        """The part for the eyes of others: without numbers of groups."""
+        """Return the domain as published in events: without group indices."""
 
     @abstractmethod
     def restrict_proof(self, leaf: LeafProof, domain: DomainT, child: DomainT) -> LeafProof:
-        """What proved the bound of a part, in terms of one of its parts."""
+        """Return the evidence of a bound in terms of a child domain."""
 
 
 def compute(scheme: BranchingScheme[DomainT], task: NodeTask[DomainT]) -> NodeResult[DomainT]:
-    """Bound a part, wherever this is; the worker, with all the data, is there already."""
+    """Evaluate a node; the task function, with the scheme as shared data."""
     return scheme.compute(task)
