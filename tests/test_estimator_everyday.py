@@ -50,7 +50,7 @@ def test_a_gap_that_was_missed_is_said_with_advice():
     caught = [one for one in heard if issubclass(one.category, ConvergenceWarning)]
     text = str(caught[0].message)
     assert estimator.status_ is Status.FEASIBLE
-    assert "not 0.25 % as asked for" in text
+    assert "not 0.25 % as required" in text
     assert estimator.result_.stop_reason.sentence in text
     advice = estimator.result_.advice
     assert advice is not None

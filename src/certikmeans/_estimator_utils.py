@@ -180,12 +180,12 @@ def warn_about_labels(y: Any) -> None:
         )
 
 
-def warn_about_gap(result: Result, asked: float) -> None:
+def warn_about_gap(result: Result, target: float) -> None:
     """Warn where the gap was missed, with the reason and what would help."""
     if result.status is not Status.FEASIBLE:
         return
     text = (
-        f"The gap is {percent(result.gap)}, not {100 * asked:g} % as asked for: cost "
+        f"The gap is {percent(result.gap)}, not {100 * target:g} % as required: cost "
         f"{rounded_up(result.cost)}, lower bound {rounded_down(result.lower_bound)}; "
         f"{result.stop_reason.sentence}."
     )

@@ -1,7 +1,7 @@
-"""`certikmeans.solve`: the solve, and on request the terminal's progress beside it.
+"""`certikmeans.solve`: the solver, with progress on a terminal on request.
 
-The solver never prints and knows no report; whoever joins the two stands above both. This is
-that place, for Python; for the command line it is `cli.run`.
+The solver never prints. Solver and progress are joined here for Python, and in `cli.run` for the
+command line.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def solve(
         Seconds for the whole run. What is known by then is returned. Compilation, where kernels
         were never compiled on this machine, does not count.
     bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "spectral"}
-        Which lower bound to compute. ``auto`` asks one after the other, by what it sees: the
-        spectral floor, then with few axes ``cluster``, with many ``spectral``, ``sdp`` or
-        ``partition`` (`certikmeans.solver.bound_schedule`). Where centres are split, the sample bound comes with
-        each of them.
+        Which lower bound to compute. ``auto`` runs several of them, depending on the problem: the
+        eigenvalue bound, then with few axes ``cluster``, with many ``spectral``, ``sdp`` or
+        ``partition`` (`certikmeans.solver.bound_schedule`). Branching on centres adds the sample
+        bound to each of them.
     branching : {"auto", "centers", "pairs"}
         How to split the solution set when the bound alone does not close the gap: on the box of
         a centre, or on a pair of points, together or apart. ``auto``: pairs for the cluster bound
@@ -73,8 +73,8 @@ def solve(
     keep_proof : bool
         Keep what a certificate needs (``Result.proof``).
     executor : concurrent.futures.Executor or Dask Client, optional
-        Runs nodes of the tree, parts and groups where they are worth the journey: processes,
-        machines, MPI. By default, and for all else, the threads.
+        Runs nodes of the tree, parts and groups in other processes, on other machines or through
+        MPI. By default, and for all else, threads are used.
     callbacks : iterable of callable
         Each is called with every `certikmeans.events.Event`, in this thread.
     start_labels, initial_centers : array-like, optional
@@ -88,7 +88,7 @@ def solve(
     checkpoint_interval : float
         Seconds between two saved states; 0: as often as possible.
     resume : path-like, optional
-        Go on from such a file, or from a certificate. Points, pairs, weights and number of
+        Continue from such a file, or from a certificate. Points, pairs, weights and number of
         clusters must be the same. Settings that decide on the course (gap, bound, branching,
         selection, seed, keep_proof) are taken from the file unless they are given; where one
         differs, only labelling and bound are kept. Limits are those of this call.
@@ -142,7 +142,8 @@ class _WarningOnce:
         # Where warnings are errors, a run must not depend on what was compiled before.
         with contextlib.suppress(CompilingWarning):
             warn_caller(
-                f"{FIRST_RUN_MESSAGE}; certikmeans.warm_up() does it ahead, verbose=1 shows how far it is",
+                f"{FIRST_RUN_MESSAGE}; certikmeans.warm_up() does it ahead, verbose=1 shows "
+                "how far it is",
                 CompilingWarning,
             )
 

@@ -99,7 +99,7 @@ class BoundImproved(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class BoundStatistics(Event):
-    """A bound has done what it could; ``numbers`` says how much work that was."""
+    """A bound has ended; ``numbers`` are its statistics."""
 
     source: str
     numbers: dict[str, float]
@@ -108,7 +108,7 @@ class BoundStatistics(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class BoundProgress(Event):
-    """A bound is at work: ``done`` says how much of what it did so far."""
+    """Progress of a bound: counts by name so far."""
 
     source: str
     done: dict[str, int]
@@ -117,7 +117,7 @@ class BoundProgress(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class HeuristicProgress(Event):
-    """The heuristics tried another batch of starts."""
+    """The heuristics have tried another batch of starts."""
 
     trials: int
     budget: int
@@ -154,10 +154,10 @@ class NodeClosed(Event):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckpointOpportunity(Event):
-    """The state of the run fits together: it could be saved, and another run go on from it.
+    """The state of the run is consistent: it could be saved, and another run continue from it.
 
-    ``essence`` and ``state`` return it, as `certikmeans.solver.snapshot` says, while the event is told.
-    ``last`` where nothing more will come: the run is over.
+    ``essence`` returns incumbent and bound, ``state`` the rest (`certikmeans.solver.state`); both
+    are valid while the event is handled. ``last`` is True at the end of the run.
     """
 
     essence: Callable[[], object] = field(repr=False)
@@ -174,7 +174,7 @@ class Finished(Event):
 
 
 Listener = Callable[[Event], None]
-_SECONDS_BETWEEN_NEWS = 0.25
+_PROGRESS_INTERVAL = 0.25
 
 
 @final
@@ -207,26 +207,26 @@ class EventBus:
 
 @final
 class ProgressCounter:
-    """Adds up what a bound does, and tells it a few times a second."""
+    """Adds up progress of a bound and emits it a few times a second."""
 
     def __init__(self, emitter: EventBus, source: str) -> None:
         self._emitter, self._source = emitter, source
         self._done: dict[str, int] = {}
-        self._told = emitter.seconds
+        self._last_emitted = emitter.seconds
 
     def __call__(self, **done: int) -> None:
         """Count what was done, by its name."""
         for name, count in done.items():
             self._done[name] = self._done.get(name, 0) + count
         now = self._emitter.seconds
-        if now - self._told >= _SECONDS_BETWEEN_NEWS:
-            self._told = now
+        if now - self._last_emitted >= _PROGRESS_INTERVAL:
+            self._last_emitted = now
             self._emitter.emit(BoundProgress(now, self._source, dict(self._done)))
 
 
 @final
 class Timer:
-    """Tells when stages begin and end, and adds up their times."""
+    """Emits begin and end of stages, and adds up their times."""
 
     def __init__(self, emitter: EventBus) -> None:
         self._emitter = emitter
@@ -248,7 +248,7 @@ class Timer:
 
     @contextmanager
     def counted(self, name: str) -> Iterator[None]:
-        """Add time to a stage without telling: for what is done before its turn."""
+        """Add time to a stage without events, for work done before its turn."""
         began = self._emitter.seconds
         try:
             yield

@@ -40,7 +40,7 @@ class PairSplit:
 
 
 class AbstractEvidence(ABC):
-    """What a bound hands to a sceptic: numbers about the groups of a part. Concrete ones are final.
+    """Dual information from which the verifier re-derives a bound. Concrete classes are final.
 
     A bound without any (because the checker finds out by itself, or cannot) has none.
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A bound that was asked at the root: what it reached, and when."""
+    """A bound that was computed at the root: its value, and when."""
 
     bound: str
     lower_bound: float  # what it proved itself
@@ -88,9 +88,9 @@ class Result:
     failure : str or None
         What went wrong where a worker failed.
     proof : Proof or None
-        What a certificate needs, where it was asked for.
+        What a certificate needs, if ``keep_proof`` was set.
     attempts : tuple of Attempt
-        The bounds that were asked at the root, in order.
+        The bounds that were computed at the root, in order.
     version : str
         Of certikmeans.
     basis : Basis or None
@@ -115,8 +115,8 @@ class Result:
     bound: str  # the method that proved ``lower_bound``
     infeasibility: InfeasibilityProof | None = None
     failure: str | None = None  # what went wrong where a worker failed
-    proof: Proof | None = None  # what a certificate needs, where it was asked for
-    attempts: tuple[Attempt, ...] = ()  # the bounds that were asked at the root, in order
+    proof: Proof | None = None  # what a certificate needs, if kept
+    attempts: tuple[Attempt, ...] = ()  # bounds computed at the root, in order
     version: str = field(default=__version__)
     basis: SolveArtifacts | None = None  # what certainty begins from; never written to files
 
@@ -134,7 +134,7 @@ class Result:
         match self.stop_reason:
             case StopReason.TIME_LIMIT:
                 if best is None:
-                    return "time was up before a bound was asked: give it more"
+                    return "the time limit was reached before a bound was computed: increase it"
                 return (
                     f"more time may help: the best bound at the root is the {best.bound} bound, "
                     f"and {best.outcome}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +13,15 @@ import pytest
 from certikmeans import Problem, solve
 from certikmeans.checkpoint import file as form
 from certikmeans.checkpoint.codec import Decoder, Encoder, UnsupportedTypeError
+from certikmeans.checkpoint.file import BestKnown
+from certikmeans.checkpoint.resume import resume
+from certikmeans.checkpoint.writer import CheckpointWriter
 from certikmeans.errors import InputError
+from certikmeans.events import CheckpointOpportunity
+from certikmeans.options import Options
 from certikmeans.problem.domain import Domain
+from certikmeans.solver.bound_schedule import TurnState
+from certikmeans.solver.state import SolverSnapshot
 from certikmeans.tree.node import NodeOutcome
 from tests.checkpoint.cases import clumps
 
@@ -170,3 +178,29 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run(tmp_path):
 def test_intervals_are_checked(interval, tmp_path):
     with pytest.raises(InputError, match="checkpoint interval"):
         solve(clumps(must=2), checkpoint=tmp_path / "state", checkpoint_interval=interval)
+
+
+def test_version_1_keeps_labelling_and_bound():
+    """The file was written by certikmeans 0.2.0 (format version 1)."""
+    path = Path(__file__).parent / "data" / "version1.checkpoint"
+    points = np.random.default_rng(0).uniform(size=(12, 2))
+    problem = Problem.from_data(points, 3, cannot_link=[(0, 1), (2, 3)])
+    found = form.decode(path.read_bytes(), path)
+    assert (found.state, found.essence.lower_bound) == (None, 0.004390512605381953)
+    read = resume(path, problem, Options())
+    assert "another version of the program" in read.describe()
+    again = solve(problem, resume=path, node_limit=1)
+    assert again.cost <= 0.7036284628338854
+    assert again.lower_bound >= found.essence.lower_bound
+
+
+def test_unencodable_bound_state_is_reported(tmp_path):
+    """A warm start of another package's class is not dropped silently."""
+    state = SolverSnapshot(True, None, (), (), (TurnState("mine", False, object()),), None)
+    best = BestKnown(None, 0, 0.0, "trivial", 1)
+    writer = CheckpointWriter(tmp_path / "state", clumps(), Options(), 0.0)
+    event = CheckpointOpportunity(0.0, lambda: best, lambda: state)
+    with pytest.warns(RuntimeWarning, match="state of a bound cannot be saved"):
+        writer(event)
+    saved = form.decode((tmp_path / "state").read_bytes(), tmp_path / "state")
+    assert saved.state.schedule[0].warm_start is None

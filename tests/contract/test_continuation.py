@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from certikmeans.bounds.base import BoundContext
 from certikmeans.bounds.registry import make_bound
+from certikmeans.checkpoint.codec import Decoder, Encoder
 from certikmeans.heuristics.local_search import means_of
 from certikmeans.incumbent import NullIncumbent
 from certikmeans.presolve.pipeline import presolve
@@ -47,6 +50,13 @@ def instance():
     return done, labels
 
 
+def encoded_and_decoded(warm_start):
+    """The warm start as it comes back from a checkpoint: nothing of it may be lost."""
+    encoder = Encoder()
+    text = json.loads(json.dumps([encoder.encode(warm_start), encoder.objects]))
+    return Decoder(text[1], encoder.arrays).decode(text[0])
+
+
 @pytest.mark.parametrize("name", list(SETTINGS))
 def test_stopped_and_continued_equals_uninterrupted(name):
     done, labels = instance()
@@ -77,7 +87,7 @@ def test_stopped_and_continued_equals_uninterrupted(name):
             if found.finished:
                 break
             assert found.value <= full.value
-            warm_start = found.warm_start
+            warm_start = encoded_and_decoded(found.warm_start)
         assert turns > 1 or counted.work <= units
         assert found.value == full.value
         assert stop.work == counted.work

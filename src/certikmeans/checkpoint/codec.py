@@ -1,8 +1,8 @@
-"""Objects of this package as text and arrays, and back. No code is ever read from a file.
+"""Encode objects of this package as text and arrays, and decode them. No code is ever loaded.
 
 What is written is structure: numbers, texts, containers, arrays, random generators, and instances
 of classes of this package, each with its fields. Reading makes instances without calling anything
-but ``__new__`` and puts the fields in; classes of anybody else are refused. Objects and arrays
+but ``__new__`` and sets the fields; classes of other packages are rejected. Objects and arrays
 that are shared stay shared.
 """
 
@@ -23,12 +23,12 @@ _SMALLER_DTYPES = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
 
 
 class UnsupportedTypeError(Exception):
-    """Something that cannot be written, or that is no part of a state."""
+    """An object that cannot be encoded, or that cannot be part of a state."""
 
 
 @final
 class Encoder:
-    """Turns objects into text and arrays; one for every file."""
+    """Encodes objects as text and arrays; one encoder per file."""
 
     def __init__(self) -> None:
         self.objects: list[Any] = []
@@ -83,7 +83,7 @@ class Encoder:
 
 @final
 class Decoder:
-    """The way back; raises `UnsupportedTypeError` or another error for what no encoder has written."""
+    """Decodes objects; raises `UnsupportedTypeError` or another error for invalid input."""
 
     def __init__(self, objects: list[Any], arrays: list[NDArray[Any]]) -> None:
         self._objects = objects
@@ -150,7 +150,7 @@ class Decoder:
 
 
 def fields_of(obj: Any) -> dict[str, Any]:
-    """What an instance holds, by name: of its ``__slots__`` and its ``__dict__``."""
+    """Fields of an instance by name, of its ``__slots__`` and its ``__dict__``."""
     found: dict[str, Any] = {}
     for kind in reversed(type(obj).__mro__):
         slots = kind.__dict__.get("__slots__", ())
@@ -162,7 +162,7 @@ def fields_of(obj: Any) -> dict[str, Any]:
 
 
 def smallest_dtype(array: NDArray[Any]) -> NDArray[Any]:
-    """The same whole numbers in fewer bytes; other arrays as they are."""
+    """Return integers in the smallest type that holds them; other arrays unchanged."""
     if array.dtype.kind in "iu" and array.dtype.itemsize > 1 and array.size:
         least, most = int(array.min()), int(array.max())
         for kind in _SMALLER_DTYPES:

@@ -1,9 +1,9 @@
-"""The checkpoint file: facts about the problem, the settings, and the state of the run.
+"""The checkpoint file: fingerprint of the problem, options, and state of the run.
 
 A prefix (magic, version, lengths, SHA-256 of the rest), then one compressed stream: JSON, and the
 arrays one after the other. A checkpoint is written by a run for itself: what it says about pairs
-and data is compared with the problem at hand, its labels are checked and their cost is computed
-anew, its bounds are taken as proven. Who does not trust a file asks for a certificate instead.
+and data is compared with the problem, its labels are checked and their cost is computed again,
+its bounds are taken as proven. A file that is not trusted is no substitute for a certificate.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from certikmeans.problem import Problem
 
 MAGIC = b"certikc\n"
-VERSION = 1
+VERSION = 2
+READABLE_VERSIONS = (1, 2)  # of version 1, labelling and bound are used
 _PREFIX = struct.Struct("<8sIQQ32s")  # magic, version, lengths of text and arrays, SHA-256
 FILE_HINT = "name a file that --checkpoint or --certificate has written"
 COMPRESSION_LEVEL = 1  # level of compression: a run waits for it
@@ -41,7 +42,7 @@ COMPRESSION_LEVEL = 1  # level of compression: a run waits for it
 @final
 @dataclass(frozen=True, slots=True)
 class ProblemFingerprint:
-    """What a checkpoint is about."""
+    """Identification of the problem of a checkpoint."""
 
     n_points: int
     n_features: int
@@ -54,7 +55,7 @@ class ProblemFingerprint:
 
     @classmethod
     def of(cls, problem: Problem) -> ProblemFingerprint:
-        """About a problem, by this program."""
+        """Return the fingerprint of a problem, for this program."""
         return cls(
             problem.n_points,
             problem.n_features,
@@ -67,7 +68,7 @@ class ProblemFingerprint:
         )
 
     def difference(self, other: ProblemFingerprint) -> str | None:
-        """In a clause, why ``other`` is about another problem; None: it is not."""
+        """Return a clause that says how ``other`` differs, or None if it is the same problem."""
         shape, theirs = (self.n_points, self.n_features), (other.n_points, other.n_features)
         if shape != theirs:
             return f"it is about {shape[0]} points of {shape[1]} features, not {theirs[0]} of " + (
@@ -86,13 +87,49 @@ class ProblemFingerprint:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class BestKnown:
+    """Best labelling and best bound: valid for every version of the program and all options."""
+
+    labels: NDArray[np.int64] | None
+    iterations: int
+    lower_bound: float
+    bound_source: str
+    nodes: int
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return {
+            "labels": self.labels,
+            "iterations": self.iterations,
+            "lower_bound": self.lower_bound,
+            "bound_source": self.bound_source,
+            "nodes": self.nodes,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> BestKnown:
+        """Return the object of these fields; raises if they are not of the right kind."""
+        labels = state["labels"]
+        if labels is not None and not isinstance(labels, np.ndarray):
+            raise TypeError("labels are not an array")
+        return cls(
+            labels,
+            int(state["iterations"]),
+            float(state["lower_bound"]),
+            str(state["bound_source"]),
+            int(state["nodes"]),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """What stands in a file."""
+    """Content of a checkpoint file."""
 
     fingerprint: ProblemFingerprint
     options: dict[str, Any]
-    essence: Any  # what any version of the program understands
-    state: Any  # what only the program that wrote it does; None: not readable here
+    essence: BestKnown  # for every version of the program
+    state: Any  # SolverSnapshot; None if another version of the program wrote it
 
     @property
     def same_code(self) -> bool:
@@ -100,13 +137,15 @@ class Checkpoint:
         return self.fingerprint.code_sha256 == code_sha256()
 
 
-def encode(fingerprint: ProblemFingerprint, options: Options, essence: Any, state: Any) -> bytes:
+def encode(
+    fingerprint: ProblemFingerprint, options: Options, essence: BestKnown, state: Any
+) -> bytes:
     """Return the content of the file."""
     encoder = Encoder()
     document: dict[str, Any] = {
         "facts": {name: getattr(fingerprint, name) for name in ProblemFingerprint.__slots__},
         "options": options.to_dict(),
-        "essence": encoder.encode(essence),
+        "essence": encoder.encode(essence.to_state()),
         "state": encoder.encode(state),
     }
     document["objects"] = encoder.objects
@@ -125,7 +164,7 @@ def encode(fingerprint: ProblemFingerprint, options: Options, essence: Any, stat
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
-    """The whole file; an `InputError` where it cannot be read."""
+    """Return the content of a file; raises `InputError` if it cannot be read."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -133,7 +172,7 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
 
 def check_magic(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that is no checkpoint and no certificate, from its first bytes."""
+    """Raise `InputError` if the first bytes are not of a checkpoint or a certificate."""
     try:
         with open(path, "rb") as file:
             start = file.read(len(MAGIC))
@@ -149,13 +188,13 @@ def is_certificate(content: bytes) -> bool:
 
 
 def decode(content: bytes, path: str | os.PathLike[str]) -> Checkpoint:
-    """Read a checkpoint; raises `InputError` for anything but a whole one."""
+    """Read a checkpoint; raises `InputError` if it is damaged."""
     if len(content) < _PREFIX.size or not content.startswith(MAGIC):
         raise _neither(path)
     _, version, text_size, size, digest = _PREFIX.unpack_from(content)
-    if version != VERSION:
+    if version not in READABLE_VERSIONS:
         raise InputError(
-            f"{path}: is a checkpoint of version {version}; this program reads version {VERSION}",
+            f"{path}: is a checkpoint of version {version}; this program reads up to version {VERSION}",
             hint="resume with the program that wrote it",
         )
     body = memoryview(content)[_PREFIX.size :]
@@ -169,7 +208,7 @@ def decode(content: bytes, path: str | os.PathLike[str]) -> Checkpoint:
         arrays = _arrays(document["arrays"], memoryview(raw)[text_size:])
         fingerprint = ProblemFingerprint(**document["facts"])
         decoder = Decoder(document["objects"], arrays)
-        essence = decoder.decode(document["essence"])
+        essence = _decode_best(decoder, document, version)
         readable = fingerprint.code_sha256 == code_sha256()
         state = decoder.decode(document["state"]) if readable else None
         return Checkpoint(fingerprint, dict(document["options"]), essence, state)
@@ -178,6 +217,18 @@ def decode(content: bytes, path: str | os.PathLike[str]) -> Checkpoint:
     except (zlib.error, UnsupportedTypeError, ValueError, TypeError, LookupError, AttributeError,
             RecursionError) as error:  # fmt: skip
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
+
+
+def _decode_best(decoder: Decoder, document: dict[str, Any], version: int) -> BestKnown:
+    """Incumbent and bound. Version 1 has them as fields of a class that is no longer there."""
+    if version > 1:
+        return BestKnown.from_state(decoder.decode(document["essence"]))
+    fields = document["objects"][document["essence"]["r"]]["v"]
+    values = {name: decoder.decode(value) for name, value in fields.items()}
+    for old, new in (("lower", "lower_bound"), ("source", "bound_source")):
+        if old in values:
+            values[new] = values.pop(old)
+    return BestKnown.from_state(values)
 
 
 def _arrays(layout: list[Any], payload: memoryview) -> list[NDArray[Any]]:

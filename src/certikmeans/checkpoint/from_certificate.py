@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from certikmeans.certificate import Reason, check_certificate
 from certikmeans.certificate import format as form
 from certikmeans.certificate.leaves import KINDS
-from certikmeans.checkpoint.resume import BestKnown, ResumeState
+from certikmeans.checkpoint.file import BestKnown
+from certikmeans.checkpoint.resume import ResumeState
 from certikmeans.errors import InputError
 from certikmeans.proof import AbstractEvidence, CenterSplit, LeafProof, PairSplit, Proof
 

@@ -6,11 +6,9 @@ import os
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from certikmeans._numbers import count, rounded_down
 from certikmeans.checkpoint.file import (
+    BestKnown,
     Checkpoint,
     ProblemFingerprint,
     decode,
@@ -24,39 +22,27 @@ from certikmeans.proof import Proof
 if TYPE_CHECKING:
     from certikmeans.problem import Problem
 
-# Settings that decide on the course of a run. Limits and the number of threads do not.
+# Options that decide on the course of a run. Limits and the number of threads do not.
 TRAJECTORY_OPTIONS = ("gap", "bound", "branching", "selection", "seed", "keep_proof")
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class BestKnown:
-    """The best labelling and the best bound: they hold whoever goes on, and however."""
-
-    labels: NDArray[np.int64] | None
-    iterations: int
-    lower_bound: float
-    bound_source: str
-    nodes: int
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
 class ResumeState:
-    """What a run begins with.
+    """Checkpoint from which a run continues.
 
     Attributes
     ----------
     options : Options
-        Those of the call; what it left at its default is as it was in the run before.
-    essence : Essence
-        Labelling and bound.
+        Those of the call; options left at their default are those of the earlier run.
+    essence : BestKnown
+        Incumbent and bound.
     state : SolverSnapshot or None
-        Everything else; None: it begins anew.
+        Everything else; None if the run starts anew from incumbent and bound.
     restart_reason : str or None
-        Why, in a clause.
+        Clause that says why it starts anew.
     proof : Proof or None
-        Of the bound, where a checker has accepted one.
+        Proof of the bound, if it comes from a certificate that was accepted.
     """
 
     options: Options
@@ -66,7 +52,7 @@ class ResumeState:
     proof: Proof | None = None
 
     def describe(self) -> str:
-        """What the run goes on from, in a line."""
+        """Describe in a line what the run continues from."""
         nodes = count(self.essence.nodes, "node")
         lower = rounded_down(self.essence.lower_bound)
         if self.state is not None:
@@ -77,7 +63,7 @@ class ResumeState:
 
 
 def resume(path: str | os.PathLike[str], problem: Problem, options: Options) -> ResumeState:
-    """Read a checkpoint of the same problem, and say what of it holds with these options."""
+    """Read a checkpoint of the same problem; keep what is valid with these options."""
     content = read_file(path)
     if is_certificate(content):
         from certikmeans.checkpoint.from_certificate import from_certificate
@@ -104,7 +90,7 @@ def resume(path: str | os.PathLike[str], problem: Problem, options: Options) -> 
 
 
 def _with_saved_options(options: Options, found: Checkpoint) -> Options:
-    """Options, with the course of the run before where they are at their defaults."""
+    """Return options, those at their default replaced by those of the earlier run."""
     usual = {field.name: field.default for field in fields(Options)}
     before = {
         name: found.options[name]

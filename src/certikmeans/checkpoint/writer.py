@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from certikmeans._atomic import write_atomically
 from certikmeans.checkpoint.codec import UnsupportedTypeError
-from certikmeans.checkpoint.file import ProblemFingerprint, encode
+from certikmeans.checkpoint.file import BestKnown, ProblemFingerprint, encode
 from certikmeans.errors import InputError
 from certikmeans.events import CheckpointOpportunity, Event
 
@@ -24,9 +24,9 @@ DEFAULT_INTERVAL = 60.0
 
 @final
 class CheckpointWriter:
-    """Listener that writes the state to a file: at the first safe point after every interval.
+    """Listener that writes the state to a file, at the first event after every interval.
 
-    The file is replaced in one piece: killed at any moment, a run leaves the last whole one.
+    The file is replaced atomically: a run that is killed leaves the last complete one.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ class CheckpointWriter:
     options : Options
         Written beside the state.
     interval_seconds : float
-        0: at every safe point.
+        0 writes at every `CheckpointOpportunity`.
     clock : callable
-        Seconds, from anywhere.
+        Returns seconds.
     """
 
     def __init__(
@@ -63,13 +63,14 @@ class CheckpointWriter:
         self.written = 0
 
     def __call__(self, event: Event) -> None:
-        """Save the state, if it is time."""
+        """Save the state if the interval has passed."""
         if isinstance(event, CheckpointOpportunity) and (event.last or self._clock() >= self._next):
             self.write(event)
 
     def write(self, event: CheckpointOpportunity) -> None:
         """Save the state now."""
         best, state = event.essence(), event.state()
+        assert isinstance(best, BestKnown)
         try:
             content = encode(self._fingerprint, self._options, best, state)
         except UnsupportedTypeError as error:

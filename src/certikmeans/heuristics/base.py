@@ -1,4 +1,4 @@
-"""What a heuristic is given and what it promises."""
+"""Contract of heuristics, and the context they run in."""
 
 from __future__ import annotations
 
@@ -23,43 +23,43 @@ Done = TypeVar("Done")
 
 
 def _no_op(*_: Any) -> None:
-    """Report to nobody."""
+    """Ignore it."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class StageState:
-    """Where a search was that has several stages."""
+    """State of a search that has several stages."""
 
     name: str
-    results: tuple[NDArray[Any], ...]  # what the stages before have found
-    state: Any  # where this one was; None: at its beginning
+    results: tuple[NDArray[Any], ...]  # of the stages before
+    state: Any  # of this stage; None at its beginning
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class HeuristicContext:
-    """Everything a heuristic may use. Cheap to copy with other settings.
+    """Problem, incumbent and resources of a heuristic. Cheap to copy with other settings.
 
     Attributes
     ----------
     assigner : AbstractAssigner
         Exact assignment for fixed centres, prepared for ``problem``.
-    witness : ndarray of shape (n_groups,)
-        Some proper labelling: the answer when there is no time to find a better one.
+    feasible_labels : ndarray of shape (n_groups,)
+        Some feasible labelling: the answer when there is no time to find a better one.
     seed : int
         Every random choice follows from it, and from nothing else.
     starts : tuple of ndarray of shape (n_clusters, n_axes)
-        Centres worth trying first: a warm start, columns of a bound.
-    news : News
-        Told of every improvement as it is found; says when more search is pointless.
+        Centres to try first: a warm start, columns of a bound.
+    incumbent : IncumbentView
+        Receives every improvement as it is found; knows whether the gap is closed.
     on_progress : callable
-        Told ``(trials, budget)`` after every batch.
-    kept : object
-        Where a run before has left this search: the last that it told to ``checkpoint``. None: nowhere.
-    keep : callable
-        Told, between two trials, what the search needs to go on from there: plain data and
-        objects of this package, that do not change afterwards. A search of a second need not care.
+        Called with ``(trials, budget)`` after every batch.
+    saved : object, optional
+        State of this search in an earlier run, as passed to ``checkpoint``.
+    checkpoint : callable
+        Called between two trials with the state from which the search can continue: plain data
+        and objects of this package that do not change afterwards. Short searches need not.
     """
 
     problem: ReducedProblem
@@ -75,7 +75,7 @@ class HeuristicContext:
     checkpoint: Callable[[Any], None] = field(default=_no_op)
 
     def finished(self) -> bool:
-        """Whether to wind up now."""
+        """Whether to stop now."""
         return self.stop.reason() is not None or self.incumbent.gap_reached()
 
     def replace(self, **changes: Any) -> HeuristicContext:
@@ -83,7 +83,7 @@ class HeuristicContext:
         return replace(self, **changes)
 
     def for_stage(self, stage: str, *results: NDArray[Any]) -> HeuristicContext:
-        """For one stage of a search that has several; ``results`` is what those before have found."""
+        """Return the context of one stage; ``results`` are those of the stages before."""
         saved = self.saved.state if self.saved_in(stage) else None
 
         def checkpoint(state: Any) -> None:
@@ -92,13 +92,13 @@ class HeuristicContext:
         return self.replace(saved=saved, checkpoint=checkpoint)
 
     def saved_in(self, stage: str) -> bool:
-        """Whether a run before was left in this stage."""
+        """Whether the earlier run ended in this stage."""
         return isinstance(self.saved, StageState) and self.saved.name == stage
 
     def until_deadline(self, starts: Iterable[Centers]) -> Iterator[Centers]:
-        """The first of ``starts``, and those that are asked for before the time is up.
+        """Yield the first of ``starts``, and the others until the time is up.
 
-        Whatever else ends a search is looked at between batches, whoever runs them.
+        Other stopping criteria are checked between batches.
         """
         for number, centers in enumerate(starts):
             if number and self.stop.reason() is not None:

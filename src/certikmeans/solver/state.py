@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.base import BoundResult
-from certikmeans.checkpoint.resume import BestKnown
+from certikmeans.checkpoint.file import BestKnown
 from certikmeans.errors import WorkerError
 from certikmeans.events import BoundImproved, CheckpointOpportunity, IncumbentFound
 from certikmeans.kernels.costs import labels_cost

@@ -47,7 +47,7 @@ def check_feasible(problem: ReducedProblem, labels: Labels) -> None:
 
 @final
 class _RecordingIncumbent(NullIncumbent):
-    """Remembers every labelling that it is told of."""
+    """Keeps every labelling that is offered."""
 
     def __init__(self) -> None:
         self.labellings: list[Labels] = []
@@ -88,9 +88,9 @@ def make_bound_input(
 
 
 def check_bound(bound: LowerBound[Any], problem: Problem) -> None:
-    """The value of the whole is below the exact cost of every feasible labelling.
+    """Check that the value at the root is at most the exact cost of every feasible labelling.
 
-    With the news of a run and without; the problem has to be feasible, or nothing is tested.
+    In the context of a node and of a run; the problem has to be feasible, or nothing is tested.
     """
     done, costs = _feasible_costs(problem)
     assert bound.unsupported_reason(done.reduced) is None, "nothing to test: draw another problem"

@@ -13,10 +13,10 @@ from certikmeans.tree.proof_tree import ProofTree
 
 
 class CachedChild(NamedTuple):
-    """An answer about a part whose turn has not come.
+    """Result of a child that was evaluated before its parent was branched.
 
-    ``parent_index`` numbers the open nodes from 0 on, and then the parts that answers are known about, in
-    the order of the answers: a part of a part comes after it.
+    ``parent_index`` counts the open nodes from 0, then the children with results, in the order of
+    the results: a child comes after its parent.
     """
 
     parent_index: int
@@ -27,7 +27,7 @@ class CachedChild(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeState:
-    """A tree between two answers."""
+    """State of a tree between two nodes."""
 
     open_nodes: tuple[Node[Any], ...]
     n_taken: int  # nodes taken out of the store so far

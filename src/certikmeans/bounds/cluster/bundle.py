@@ -34,13 +34,10 @@ STALL_ROUNDS = 80
 STALL_RATIO = 0.95
 
 
-# The bundle: move the multipliers until the bound reaches its goal, or can rise no more.
-#
 # Every round prices the current multipliers by local ascents, adds the clusters found as cuts and
-# has the multipliers moved to where the cuts promise more. The exact pricing, which is what proves a
-# bound, is called only when no ascent contradicts the goal. How multipliers move is the business of a
-# mover: with few clusters a projection on few cuts (`level.py`), with many a smooth climb over
-# thousands (`smooth.py`).
+# moves the multipliers to where the model of cuts is higher. Exact pricing, which proves a bound, is
+# called only when no ascent contradicts the target. The step rule decides how multipliers move
+# (`step_rule.py`): with few clusters by projection on few cuts, with many by smoothed ascent.
 
 Vector = NDArray[np.float64]
 

@@ -158,7 +158,7 @@ class _RootSolve:
             self._improve_incumbent()
             self._restart_bundle()
         if status is BundleStatus.EXHAUSTED and reduced.n_clusters > MAX_CLUSTERS_FOR_LEVEL:
-            self._improve_incumbent()  # by now the mixture is close to the relaxation's own solution
+            self._improve_incumbent()  # the weights are close to a solution of the relaxation
         found = _result(reduced, self._bundle, self._start, self._best, stop)
         if status is not BundleStatus.STOPPED or found.value >= self._start.target.bound:
             return found

@@ -7,8 +7,8 @@ For parts whose weights add up to at most the weights of the whole,
 because each part may choose centres and labels of its own (`shares`). A part that has not been
 looked at, failed or was interrupted counts with what was proven for it until then, 0 at first: no
 cost is negative. Every value is proven by itself (`safe_bound`), rounding included, and the sum is
-rounded down: `math.fsum` and a product err by a unit in the last place, ``CLAIMED_FRACTION`` takes off far
-more.
+rounded down: `math.fsum` and a product err by a unit in the last place, ``CLAIMED_FRACTION`` takes
+off far more.
 """
 
 from __future__ import annotations
