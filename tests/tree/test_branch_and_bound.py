@@ -76,9 +76,9 @@ class TestLedger:
         one = node(0, 1.0)
         proof_tree.open(one)
         proof_tree.close(one, NodeOutcome.PRUNED)
-        with pytest.raises(RuntimeError, match="not inside"):
+        with pytest.raises(RuntimeError, match="not open"):
             proof_tree.close(one, NodeOutcome.PRUNED)
-        with pytest.raises(RuntimeError, match="not inside"):
+        with pytest.raises(RuntimeError, match="not open"):
             proof_tree.close(node(5, 1.0), NodeOutcome.PRUNED)
 
     def test_least_closed_bound_ignores_empty_parts(self):

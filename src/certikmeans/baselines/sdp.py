@@ -42,7 +42,7 @@ class PengWeiSDP(Baseline):
     n_clusters : int, default=8
         Number of clusters. Some may end up empty.
     solver : {"admm", "clarabel"}, default="admm"
-        Our own first-order solver, for up to 1,000 must-link groups; or clarabel, from the extra
+        Our own first-order solver, for up to 2,500 must-link groups; or clarabel, from the extra
         ``certikmeans[sdp]``, for a few dozen.
     cuts : bool, default=True
         Whether to add pair and triangle cuts.
@@ -85,7 +85,7 @@ class PengWeiSDP(Baseline):
     InfeasibleError
         No labelling respects every pair; ``error.proof`` shows why.
     InputError
-        More than 1,000 must-link groups.
+        More than 2,500 must-link groups.
     MissingExtraError
         ``solver="clarabel"`` and clarabel is not installed.
 

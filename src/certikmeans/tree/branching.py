@@ -11,7 +11,7 @@ from certikmeans.tree.center_branching import CenterBranching
 from certikmeans.tree.node import BranchingScheme
 from certikmeans.tree.pair_branching import PairBranching
 
-# Up to this many groups, pairs; beyond, a problem of its own for every node costs too much.
+# Beyond this many groups, merging the problem in every node of a tree on pairs takes too long.
 MAX_GROUPS_FOR_PAIRS = 20_000
 
 BRANCHING_SCHEMES: dict[str, type[PairBranching] | type[CenterBranching]] = {
@@ -21,7 +21,7 @@ BRANCHING_SCHEMES: dict[str, type[PairBranching] | type[CenterBranching]] = {
 
 
 def choose_branching(requested: str, bound: LowerBound[Any], problem: ReducedProblem) -> str:
-    """Resolve ``auto``: pairs where the bound says which, and nodes are cheap; else centres."""
+    """Resolve ``auto``: pairs if the bound has a fractional solution and nodes are cheap."""
     if requested in BRANCHING_SCHEMES:
         return requested
     pairs_preferred = bound.has_fractional_solution and problem.n_groups <= MAX_GROUPS_FOR_PAIRS
@@ -35,5 +35,5 @@ def choose_branching(requested: str, bound: LowerBound[Any], problem: ReducedPro
 def make_branching_scheme(
     branching: str, presolved: PresolvedProblem, bound: LowerBound[Any], inputs: BoundInput
 ) -> BranchingScheme[Any]:
-    """Make who bounds and splits the nodes."""
+    """Make the branching scheme of a run."""
     return BRANCHING_SCHEMES[branching](presolved, bound, inputs)

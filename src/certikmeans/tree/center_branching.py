@@ -1,16 +1,16 @@
-"""Where to split a box of a centre, and what the order of the centres says about the parts.
+"""Branching on boxes of the centers.
 
 Clusters are numbered so that their means ascend along axis 0: every labelling can be numbered
-so, an empty cluster being put where another one is. With ``lower[k] <= lower[k+1]`` and
-``upper[k] <= upper[k+1]`` on that axis, a half that is cut off one centre is cut off all those
-beyond it, too.
+so, an empty cluster coinciding with another one. With ``lower[k] <= lower[k+1]`` and
+``upper[k] <= upper[k+1]`` on that axis, a half that is removed from one center is removed from all
+those beyond it, too.
 
-**The rule.** The relaxation mixes clusters. In the order of axis 0, the slice of weight from r-1
-to r of a family stands for its r-th centre. A slice that is spread out along an axis is what keeps
-the bound low: we split the centre whose slice has the largest variance between the two sides of a
-cut, times its weight, at that cut. Without a mixture, and at every fifth level, the longest side is
-halved, so that no side stays long for ever: the subdivision is exhaustive, which is what the
-convergence theorem asks for.
+**Split rule.** A fractional solution has weighted clusters. In the order of axis 0, the slice of
+weight from r-1 to r of a symmetry class stands for its r-th center. A slice with a large spread
+along an axis weakens the bound: the center whose slice has the largest variance between the two
+sides of a split, times its weight, is split there. Without a fractional solution, and at every
+fifth level, the longest side is halved, so that the subdivision is exhaustive, as the convergence
+theorem requires.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from certikmeans.stop import StopSignal
 from certikmeans.tree.node import BranchingScheme, NodeResult, NodeTask, Split
 from certikmeans.tree.primal import certificate_leaf, round_centers
 
-# Every so many levels the longest side is halved, whatever the mixture says.
+# Number of levels after which the longest side is halved, whatever the fractional solution.
 LONGEST_SIDE_PERIOD = 5
-# A cut leaves at least this part of a side on either side.
+# A split leaves at least this fraction of the side on either side.
 MIN_SIDE_FRACTION = 0.1
-# Only axis 0 tells the clusters of a family apart; on the others a cut says less.
+# Clusters of a symmetry class are ordered along axis 0 only; splits on others exclude less.
 UNORDERED_AXIS_WEIGHT = 0.1
 
 Vector = NDArray[np.float64]
@@ -50,7 +50,7 @@ Vector = NDArray[np.float64]
 
 @final
 class CenterSplitter:
-    """Chooses splits and makes the parts, for one reduced problem."""
+    """Chooses splits and makes the child domains, for one reduced problem."""
 
     def __init__(self, problem: ReducedProblem) -> None:
         self._min_width = 64.0 * EPS * np.abs(problem.points).max()
@@ -102,7 +102,7 @@ class CenterSplitter:
         return chosen
 
     def children(self, domain: Domain, split: CenterSplit) -> tuple[Domain, Domain]:
-        """Cut, and let the order of the centres tighten the other boxes."""
+        """Split, and tighten the other boxes by the order of the centers."""
         below, above = domain.upper.copy(), domain.lower.copy()
         below[split.cluster, split.axis] = split.value
         above[split.cluster, split.axis] = split.value
@@ -127,12 +127,12 @@ def tighten_by_order(domain: Domain) -> Domain:
 
 
 def is_empty(domain: Domain) -> bool:
-    """Whether a box has no inside: then no labelling is in the part."""
+    """Whether a box is empty: then the domain contains no labelling."""
     return bool((domain.lower > domain.upper).any())
 
 
 def _best_cut(coordinates: Vector, weights: Vector) -> tuple[float, float]:
-    """Cut of a weighted sample with the largest variance between the sides: ``(that, where)``."""
+    """Return the largest variance between the sides of a split, and the split point."""
     used = weights > 0.0
     order = np.argsort(coordinates[used], kind="stable")
     x, w = coordinates[used][order], weights[used][order]
@@ -152,24 +152,21 @@ def _best_cut(coordinates: Vector, weights: Vector) -> tuple[float, float]:
     return float(between[i]), float(midpoints[i])
 
 
-# The worker of the tree on the centres: a part is one box per centre.
-
-
 @final
 class CenterBranching(BranchingScheme[Domain]):
-    """Bounds boxes of centres: the sample bound, then the bound asked for.
+    """Branching scheme whose domains are one box per center.
 
-    The sample bound converges as boxes shrink, so the best of both keeps the convergence of the
-    paper's Theorem 2, whatever the other one is. It also says which groups can still be in which
-    clusters, and the other one starts from there.
+    A node computes the sample bound, then the selected bound. The sample bound converges as boxes
+    shrink, so the maximum of both keeps the convergence of the paper's Theorem 2 for any selected
+    bound. It also determines the allowed clusters of every group, which the other one starts from.
 
     Parameters
     ----------
-    presolved : Presolved
+    presolved : PresolvedProblem
     bound : LowerBound
         May be the sample bound itself.
-    setting : Setting
-        Of the reduced problem.
+    inputs : BoundInput
+        Input of the bound for the reduced problem.
     """
 
     def __init__(
@@ -177,7 +174,7 @@ class CenterBranching(BranchingScheme[Domain]):
     ) -> None:
         self.name = bound.name
         self._presolved = presolved
-        self._setting = inputs
+        self._inputs = inputs
         self._sample = BoxBound()
         self._sample_state = self._sample.setup(inputs)
         self._bound = None if isinstance(bound, BoxBound) else bound
@@ -185,20 +182,20 @@ class CenterBranching(BranchingScheme[Domain]):
         self._splitter = CenterSplitter(presolved.reduced)
 
     def root(self, found: BoundResult, stop: StopSignal) -> NodeResult[Domain]:
-        """Answer for all boxes at their largest."""
+        """Return the result for the root domain."""
         presolved, whole = self._presolved, Domain.root(self._presolved.reduced)
         return NodeResult(
             bound=presolved.postsolve_bound(found.value),
-            leaf=certificate_leaf(presolved, found.leaf, self._setting.keep_proof),
+            leaf=certificate_leaf(presolved, found.leaf, self._inputs.keep_proof),
             warm_start=found.warm_start,
             split=self._splitter.choose(whole, found.fractional, 0),
-            labels=round_centers(presolved, self._setting.assigner, found.centers, stop),
+            labels=round_centers(presolved, self._inputs.assigner, found.centers, stop),
             domain=whole,
         )
 
     def compute(self, task: NodeTask[Domain]) -> NodeResult[Domain]:
-        """Bound a part, suggest labellings, choose how to split it."""
-        domain, presolved, inputs = task.domain, self._presolved, self._setting
+        """Bound a domain, propose labels, choose a split."""
+        domain, presolved, inputs = task.domain, self._presolved, self._inputs
         if is_empty(domain):
             return NodeResult(np.inf, LeafProof("infeasible"), None, None, (), domain)
         cutoff = presolved.presolve_bound(task.cutoff)
@@ -211,8 +208,8 @@ class CenterBranching(BranchingScheme[Domain]):
             split = self._splitter.choose(domain, found.fractional, task.depth)
         bound = presolved.postsolve_bound(found.value)
         if not inputs.keep_proof:
-            # Pairs of group and cluster were removed here for a labelling that costs at least the
-            # target, and further up for one that costs at least a target that was no smaller.
+            # Assignments were excluded here for labellings that cost at least the cutoff, and in
+            # ancestors for a cutoff that was no smaller.
             bound = min(bound, task.cutoff)
         return NodeResult(
             bound=bound,
@@ -226,12 +223,12 @@ class CenterBranching(BranchingScheme[Domain]):
     def _compute_bound(
         self, domain: Domain, sample: BoundResult, cutoff: float, task: NodeTask[Domain]
     ) -> BoundResult:
-        """The better of the sample bound and the one asked for."""
+        """Return the better of the sample bound and the selected one."""
         if self._bound is None or sample.value >= cutoff:
             return replace(sample, warm_start=task.warm_start)
         ctx = BoundContext(task.stop)
         other = self._bound.compute(self._state, domain, cutoff, ctx, task.warm_start)
-        # An infinite value means that no viable labelling is left: none below the cutoff.
+        # An infinite value means that no allowed labelling is left: none below the cutoff.
         value = min(cutoff, other.value)
         centers = (*other.centers, *sample.centers)
         if value > sample.value:
@@ -239,18 +236,18 @@ class CenterBranching(BranchingScheme[Domain]):
         return replace(other, value=sample.value, leaf=sample.leaf, centers=centers)
 
     def incumbent_payload(self, labels: NDArray[np.int64]) -> NDArray[np.integer[Any]]:
-        """Nothing: labellings come from the centres that bounds suggest."""
+        """Return no labels: nodes round the centers of their bounds."""
         return labels[:0]
 
     def children(self, domain: Domain, split: Split) -> tuple[Domain, Domain]:
-        """Cut the box of one centre."""
+        """Split the box of one center."""
         assert isinstance(split, CenterSplit)
         return self._splitter.children(domain, split)
 
     def to_original(self, domain: Domain) -> Domain:
-        """The boxes alone: who is viable is said in numbers of groups."""
+        """Return the boxes alone: allowed clusters are in terms of groups."""
         return Domain(domain.lower, domain.upper)
 
     def restrict_proof(self, leaf: LeafProof, domain: Domain, child: Domain) -> LeafProof:
-        """The same: groups do not change, and boxes only shrink."""
+        """Return the same leaf: groups do not change, and boxes only shrink."""
         return leaf

@@ -8,7 +8,7 @@ from typing import Any, final
 
 from certikmeans.tree.node import Node
 
-# Mixed: of this many nodes, all but one are deep ones.
+# Mixed selection: one node of so many is the one with the least bound, the others are the deepest.
 MIXED_PERIOD = 4
 
 
@@ -41,7 +41,7 @@ class NodeQueue:
             heapq.heappush(self._by_depth, (-node.depth, node.bound, node.number))
 
     def first(self) -> Node[Any]:
-        """The next node; it stays."""
+        """Return the next node without removing it."""
         deep = self._selection == "depth" or (
             self._selection == "mixed" and (self._n_taken + 1) % MIXED_PERIOD != 0
         )
@@ -57,26 +57,26 @@ class NodeQueue:
         return self._nodes.pop(node.number)
 
     def remove(self, node: Node[Any]) -> None:
-        """Take out a node before its turn."""
+        """Remove a node that is not the next one."""
         del self._nodes[node.number]
 
     def priority(self, node: Node[Any]) -> tuple[float, ...]:
-        """What is worked on ahead of its turn: the nodes with the least."""
+        """Return the sort key of speculative evaluation, least first."""
         return (-node.depth, node.bound) if self._selection == "depth" else (node.bound,)
 
     @property
     def n_taken(self) -> int:
-        """How many nodes were taken."""
+        """Number of nodes taken."""
         return self._n_taken
 
     def restore(self, nodes: Iterable[Node[Any]], n_taken: int) -> None:
-        """Put nodes back as they were when so many had been taken."""
+        """Restore a saved queue."""
         for node in nodes:
             self.push(node)
         self._n_taken = n_taken
 
     def nodes(self) -> list[Node[Any]]:
-        """All open nodes, oldest first."""
+        """Return all open nodes, oldest first."""
         return sorted(self._nodes.values(), key=lambda node: node.number)
 
     @property

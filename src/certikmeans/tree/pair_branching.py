@@ -1,9 +1,9 @@
-"""Which pair to decide next: together or apart (Ryan and Foster's branching).
+"""Ryan-Foster branching: a pair of groups becomes a must-link or a cannot-link.
 
-**The rule.** A bound that has compared pairs says which. Otherwise it is a pair that its mixture
-neither joins nor separates (`bounds/ryan_foster.py`). Without a mixture (other bounds, or a mixture that
-is a labelling), groups are placed one after the other: the group that would cost most wherever it
-goes is compared with the cluster it fits best.
+**Selection of the pair.** A bound with strong branching returns one. Otherwise it is a pair that is
+fractional in the solution of the relaxation (`bounds/ryan_foster.py`). Without a fractional solution
+(other bounds, or an integral one), groups are placed one after the other: the group with the largest
+cost in its cheapest cluster is paired with the representative of that cluster.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from certikmeans.tree.primal import (
 
 
 def choose_branching_pair(problem: ReducedProblem, found: BoundResult) -> Pair | None:
-    """Pair of groups to split a part on; None if all are decided."""
+    """Return the pair of groups to branch on, or None if all are decided."""
     if found.pair is not None:
         return found.pair
     pairs = fractional_pairs(problem, found.fractional, 1)
@@ -42,10 +42,10 @@ def choose_branching_pair(problem: ReducedProblem, found: BoundResult) -> Pair |
 
 
 def undecided_pair(problem: ReducedProblem) -> Pair | None:
-    """Pair to place the groups one after the other; None when all are placed.
+    """Return a pair that places the groups one after the other, or None when all are placed.
 
-    Heavy groups that are all apart stand for the clusters. Any other group has at least one of
-    them it is not apart from yet, or it joins them.
+    Heavy groups with cannot-links to each other represent the clusters. Any other group has at
+    least one representative without a cannot-link to it, or becomes one.
     """
     chosen = _representatives(problem)
     forbidden = np.zeros((problem.n_groups, len(chosen)), dtype=bool)
@@ -65,9 +65,9 @@ def undecided_pair(problem: ReducedProblem) -> Pair | None:
 
 
 def _representatives(problem: ReducedProblem) -> list[int]:
-    """Groups that are pairwise apart, chosen greedily by weight; at least one, at most K."""
+    """Groups with pairwise cannot-links, chosen greedily by weight; at least one, at most K."""
     chosen: list[int] = []
-    candidates = np.ones(problem.n_groups, dtype=bool)  # apart from all so far
+    candidates = np.ones(problem.n_groups, dtype=bool)  # have a cannot-link to all so far
     for s in np.argsort(-problem.weights, kind="stable"):
         if candidates[s]:
             chosen.append(int(s))
@@ -79,28 +79,26 @@ def _representatives(problem: ReducedProblem) -> list[int]:
     return chosen
 
 
-# The worker of the tree on pairs: a part is the problem with more must-links and cannot-links.
-
-COLORING_SECONDS = 5.0
+COLORING_SECONDS = 5.0  # time limit of the coloring of a node
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class PairDomain:
-    """All labellings that also respect these pairs of original points."""
+    """All labellings that also satisfy these pairs of original points."""
 
     must_link: tuple[Pair, ...] = ()
     cannot_link: tuple[Pair, ...] = ()
 
     def apply_to(self, presolved: PresolvedProblem) -> PresolvedProblem | None:
-        """The problem with these pairs; None: they contradict each other."""
+        """Return the problem with these pairs, or None if they are contradictory."""
         return presolved.with_pairs(_pair_array(self.must_link), _pair_array(self.cannot_link))
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PairWarmStart:
-    """What a part of ``domain`` starts from: in terms of the groups of ``domain``."""
+    """Warm start of the children of ``domain``, in terms of the groups of ``domain``."""
 
     domain: PairDomain
     inner: Any
@@ -108,15 +106,17 @@ class PairWarmStart:
 
 @final
 class PairBranching(BranchingScheme[PairDomain]):
-    """Adds the pairs to the reduced problem and bounds it as any other problem.
+    """Branching scheme whose domains are must-link and cannot-link decisions.
+
+    The pairs are added to the reduced problem, which is bounded as any other problem.
 
     Parameters
     ----------
-    presolved : Presolved
-        The whole.
+    presolved : PresolvedProblem
+        The problem at the root.
     bound : LowerBound
-    setting : Setting
-        Of the whole; every part has its own.
+    inputs : BoundInput
+        Input of the bound at the root; every node has its own.
     """
 
     def __init__(
@@ -127,11 +127,11 @@ class PairBranching(BranchingScheme[PairDomain]):
         self.name = bound.name
         self._presolved = presolved
         self._bound = bound
-        self._setting = inputs
+        self._inputs = inputs
 
     def root(self, found: BoundResult, stop: StopSignal) -> NodeResult[PairDomain]:
-        """Answer for the problem without further pairs."""
-        presolved, inputs = self._presolved, self._setting
+        """Return the result for the problem without further pairs."""
+        presolved, inputs = self._presolved, self._inputs
         return NodeResult(
             bound=presolved.postsolve_bound(found.value),
             leaf=certificate_leaf(presolved, found.leaf, inputs.keep_proof),
@@ -142,7 +142,7 @@ class PairBranching(BranchingScheme[PairDomain]):
         )
 
     def compute(self, task: NodeTask[PairDomain]) -> NodeResult[PairDomain]:
-        """Bound a part, suggest labellings, choose how to split it."""
+        """Bound a domain, propose labels, choose a split."""
         domain = task.domain
         merged = domain.apply_to(self._presolved)
         presolved = (
@@ -150,9 +150,7 @@ class PairBranching(BranchingScheme[PairDomain]):
         )
         if presolved is None:
             return NodeResult(np.inf, LeafProof("infeasible"), None, None, (), domain)
-        if (
-            presolved.feasible_labels is None
-        ):  # time is up, or colouring is too hard: nothing is known
+        if presolved.feasible_labels is None:  # stopped, or coloring was too hard
             split = _original_split(presolved, undecided_pair(presolved.reduced))
             return NodeResult(0.0, LeafProof("trivial"), None, split, (), domain)
         assigner = make_assigner(presolved.reduced, presolved.feasible_labels)
@@ -162,7 +160,7 @@ class PairBranching(BranchingScheme[PairDomain]):
             MAX_LLOYD_STEPS,
             stop=task.stop,
         )
-        inputs = replace(self._setting, problem=presolved.reduced, assigner=assigner)
+        inputs = replace(self._inputs, problem=presolved.reduced, assigner=assigner)
         found = self._compute_bound(presolved, inputs, task, run.centers)
         bound = presolved.postsolve_bound(found.value)
         return NodeResult(
@@ -178,14 +176,14 @@ class PairBranching(BranchingScheme[PairDomain]):
         )
 
     def incumbent_payload(self, labels: NDArray[np.int64]) -> NDArray[np.integer[Any]]:
-        """Labels of the groups of the whole, in as few bytes as hold them."""
+        """Return the labels of the groups at the root, in the smallest integer type."""
         small = np.min_scalar_type(self._presolved.reduced.n_clusters)
         return self._presolved.presolve_labels(labels).astype(small)
 
     def _initial_centers(
         self, presolved: PresolvedProblem, labels: NDArray[np.integer[Any]]
     ) -> NDArray[np.float64]:
-        """Means of a labelling of the groups of the whole that may break the added pairs."""
+        """Return the means of labels of the root's groups, which may violate the added pairs."""
         own = labels.astype(np.int64)
         for step in presolved.steps[len(self._presolved.steps) :]:
             own = step.presolve_labels(own)
@@ -202,11 +200,11 @@ class PairBranching(BranchingScheme[PairDomain]):
         )
 
     def to_original(self, domain: PairDomain) -> PairDomain:
-        """The same: pairs are of original points."""
+        """Return the same domain: its pairs are pairs of original points."""
         return domain
 
     def restrict_proof(self, leaf: LeafProof, domain: PairDomain, child: PairDomain) -> LeafProof:
-        """What proved the bound of a part, in terms of the groups of one of its parts."""
+        """Return the leaf of a domain in terms of the groups of a child."""
         if leaf.evidence is None or domain.must_link == child.must_link:
             return leaf
         before, after = self._group_map(domain), self._group_map(child)
@@ -217,14 +215,14 @@ class PairBranching(BranchingScheme[PairDomain]):
         return LeafProof(leaf.kind, leaf.evidence.joined(joined, n_joined, inside))
 
     def _group_map(self, domain: PairDomain) -> NDArray[np.int64]:
-        """Group of the part for every group of the whole, both in the order of first points."""
+        """Return the group of the domain for every group of the root, ordered by first points."""
         rows = np.empty(self._presolved.reduced.n_groups, dtype=np.int64)
         rows[np.argsort(self._presolved.group_representatives)] = np.arange(len(rows))
         pairs = rows[self._presolved.group_of_point[_pair_array(domain.must_link)]]
         return must_link_groups(len(rows), pairs)
 
     def _within_group_costs(self, groups: NDArray[np.int64], count: int) -> NDArray[np.float64]:
-        """Sum of squares that every group of a part has between its groups of the whole."""
+        """Return the sum of squares of every group about its mean, over the groups of the root."""
         order = np.argsort(self._presolved.group_representatives)
         reduced = self._presolved.reduced
         weights = reduced.weights[order]
@@ -242,16 +240,16 @@ class PairBranching(BranchingScheme[PairDomain]):
         task: NodeTask[PairDomain],
         centers: NDArray[np.float64],
     ) -> BoundResult:
-        """The bound asked for."""
+        """Compute the selected bound."""
         reduced, bound = presolved.reduced, self._bound
         cutoff = presolved.presolve_bound(task.cutoff)
-        if cutoff <= 0.0:  # what groups cost inside is enough
+        if cutoff <= 0.0:  # the cost inside groups is enough
             return BoundResult(0.0, LeafProof("trivial"))
         inner = self._map_warm_start(task.warm_start, presolved, centers)
         whole = Domain.root(reduced)
         ctx = BoundContext(task.stop)
         found = bound.compute(bound.setup(inputs), whole, cutoff, ctx, inner)
-        # The witness is in the part: an infinite bound can only mean "nothing below the cutoff".
+        # There are feasible labels: an infinite bound can only mean "nothing below the cutoff".
         return replace(found, value=cutoff) if np.isposinf(found.value) else found
 
     def _map_warm_start(
@@ -260,7 +258,7 @@ class PairBranching(BranchingScheme[PairDomain]):
         after: PresolvedProblem,
         centers: NDArray[np.float64],
     ) -> Any:
-        """What the larger part left, in terms of the groups of this one."""
+        """Return the warm start of the parent in terms of the groups of this problem."""
         if warm_start is None or warm_start.inner is None:
             return None
         before = warm_start.domain.apply_to(self._presolved)
@@ -278,12 +276,12 @@ def _pair_array(pairs: tuple[Pair, ...]) -> NDArray[np.int64]:
 
 
 def _choose_split(presolved: PresolvedProblem, found: BoundResult) -> PairSplit | None:
-    """Choose a pair of points; None if all are decided."""
+    """Choose a pair of points, or None if all are decided."""
     return _original_split(presolved, choose_branching_pair(presolved.reduced, found))
 
 
 def _original_split(presolved: PresolvedProblem, pair: Pair | None) -> PairSplit | None:
-    """A pair of groups as a pair of original points, the first of each."""
+    """Return a pair of groups as a pair of original points, the first of each."""
     if pair is None:
         return None
     first, second = np.sort(presolved.group_representatives[list(pair)]).tolist()

@@ -13,13 +13,13 @@ from certikmeans.proof import LeafProof
 from certikmeans.stop import StopSignal
 
 MAX_LLOYD_STEPS = 30
-COST_TOLERANCE = 1e-6  # far more than costs are off by rounding
+COST_TOLERANCE = 1e-6  # much larger than rounding errors of costs
 
 
 def certificate_leaf(presolved: PresolvedProblem, leaf: LeafProof, keep_proof: bool) -> LeafProof:
-    """The leaf as a certificate states it: groups in the order of their first points.
+    """Return the leaf in the numbering of certificates: groups by their first points.
 
-    Evidence takes room: it is dropped where no proof is kept.
+    Evidence takes memory: it is dropped where no proof is stored.
     """
     if not keep_proof or leaf.evidence is None:
         return LeafProof(leaf.kind)
@@ -35,7 +35,7 @@ def round_centers(
     stop: StopSignal,
     incumbent_cost: float = np.inf,
 ) -> tuple[NDArray[np.int64], ...]:
-    """The paper's upper bound made exact: cheapest proper labels, then Lloyd from there."""
+    """Assign groups to given centers exactly, then run Lloyd (the paper's upper bound made exact)."""
     runs = []
     for initial in centers:
         if stop.reason() is not None:
@@ -48,9 +48,9 @@ def round_centers(
 def improving_labels(
     presolved: PresolvedProblem, runs: Iterable[LloydRun], incumbent_cost: float
 ) -> tuple[NDArray[np.int64], ...]:
-    """Labels of the original points, of those that may cost less than ``incumbent_cost``, as stated.
+    """Return labels of the original points, of runs that may cost less than ``incumbent_cost``.
 
-    Nobody has any use for the others: they need not travel. What labels cost is computed elsewhere.
+    Others are not sent back. The caller computes the cost of labels.
     """
     cost_limit = incumbent_cost * (1.0 + COST_TOLERANCE) - presolved.reduced.offset
     return tuple(presolved.postsolve_labels(run.labels) for run in runs if run.cost <= cost_limit)

@@ -12,12 +12,12 @@ from certikmeans.tree.node import Node, NodeOutcome, Split
 
 @final
 class ProofTree:
-    """Every node that was opened leaves once; the least bound of a closed one is remembered.
+    """Records how every node was closed, once, and the least bound of closed nodes.
 
     Parameters
     ----------
     keep_proof : bool
-        Keep what proves each leaf. Takes memory: multipliers for every leaf.
+        Store the evidence of each leaf. Takes memory: multipliers for every leaf.
     """
 
     def __init__(self, *, keep_proof: bool = False) -> None:
@@ -29,7 +29,7 @@ class ProofTree:
         self._leaves: dict[int, LeafProof] = {}
 
     def copy(self) -> ProofTree:
-        """The books as they are now."""
+        """Return an independent copy."""
         other = ProofTree(keep_proof=self._keep_proof)
         other.closed_bound = self.closed_bound
         other.outcomes = Counter(self.outcomes)
@@ -39,13 +39,13 @@ class ProofTree:
         return other
 
     def open(self, node: Node[Any]) -> None:
-        """Note that a node has come in."""
+        """Record an open node."""
         if node.number in self._open_numbers:
-            raise RuntimeError(f"node {node.number} came in twice")
+            raise RuntimeError(f"node {node.number} was opened twice")
         self._open_numbers.add(node.number)
 
     def close(self, node: Node[Any], outcome: NodeOutcome) -> None:
-        """Note that a node has left for good."""
+        """Record that a node was closed."""
         self._remove(node, outcome)
         if outcome is not NodeOutcome.INFEASIBLE:
             self.closed_bound = min(self.closed_bound, node.bound)
@@ -53,7 +53,7 @@ class ProofTree:
             self._leaves[node.number] = node.leaf
 
     def replace(self, node: Node[Any], split: Split, children: Sequence[Node[Any]]) -> None:
-        """Note that a node has been replaced by its two parts."""
+        """Record that a node was replaced by its two children."""
         self._remove(node, NodeOutcome.BRANCHED)
         first, second = children
         if self._keep_proof:
@@ -64,7 +64,7 @@ class ProofTree:
     def proof_nodes(
         self, root: int, still_open: Sequence[Node[Any]]
     ) -> tuple[CenterSplit | PairSplit | LeafProof, ...]:
-        """The tree in preorder; open nodes are leaves, too."""
+        """Return the tree in preorder; open nodes are leaves, too."""
         leaves = {**self._leaves, **{node.number: node.leaf for node in still_open}}
         nodes: list[CenterSplit | PairSplit | LeafProof] = []
         stack = [root]
@@ -80,6 +80,6 @@ class ProofTree:
 
     def _remove(self, node: Node[Any], outcome: NodeOutcome) -> None:
         if node.number not in self._open_numbers:
-            raise RuntimeError(f"node {node.number} leaves, but it is not inside")
+            raise RuntimeError(f"node {node.number} is closed, but it is not open")
         self._open_numbers.remove(node.number)
         self.outcomes[outcome] += 1
