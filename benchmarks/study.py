@@ -1,7 +1,7 @@
-"""A study is instances x solvers x page. This is the whole of what studies share.
+"""A study is instances x solvers x page; this module has what studies share.
 
 To add one: a file in ``benchmarks/studies`` with a `Study` (see ``studies/incumbents.py`` for
-the shortest), and a line in ``benchmarks/__main__.py``.
+the shortest). ``python -m benchmarks`` discovers it.
 """
 
 from __future__ import annotations

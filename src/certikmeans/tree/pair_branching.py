@@ -1,9 +1,9 @@
 """Ryan-Foster branching: a pair of groups becomes a must-link or a cannot-link.
 
 **Selection of the pair.** A bound with strong branching returns one. Otherwise it is a pair that is
-fractional in the solution of the relaxation (`bounds/ryan_foster.py`). Without a fractional solution
-(other bounds, or an integral one), groups are placed one after the other: the group with the largest
-cost in its cheapest cluster is paired with the representative of that cluster.
+fractional in the solution of the relaxation (`bounds/ryan_foster.py`). Without a fractional
+solution (other bounds, or an integral one), groups are placed one after the other: the group with
+the largest cost in its cheapest cluster is paired with the representative of that cluster.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def round_centers(
     stop: StopSignal,
     incumbent_cost: float = np.inf,
 ) -> tuple[NDArray[np.int64], ...]:
-    """Assign groups to given centers exactly, then run Lloyd (the paper's upper bound made exact)."""
+    """Assign groups to centers exactly, then run Lloyd (the paper's upper bound made exact)."""
     runs = []
     for initial in centers:
         if stop.reason() is not None:

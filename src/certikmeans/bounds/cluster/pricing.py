@@ -172,6 +172,10 @@ class PricingResult:
     boxes: int
 
 
+def _no_progress(**counts: int) -> None:
+    """Ignore progress. A function of the module, because pricers are pickled for workers."""
+
+
 @final
 class Pricer:
     """Prices clusters of one reduced problem. Immutable, so that threads may share it.
@@ -190,7 +194,7 @@ class Pricer:
         self,
         reduced: ReducedProblem,
         executor: Executor | None = None,
-        progress: Callable[..., None] = lambda **counts: None,
+        progress: Callable[..., None] = _no_progress,
         params: PricingParams = DEFAULT_PARAMS,
     ) -> None:
         self.reduced = reduced
