@@ -1,4 +1,4 @@
-"""Every statement of certainty, compared with every labelling in exact arithmetic."""
+"""Comparison of all claims of certainty with every labelling, in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -10,9 +10,21 @@ from itertools import permutations
 import numpy as np
 
 from certikmeans.certainty import Certainty
+from certikmeans.certainty.compute import compute_certainty
+from certikmeans.certainty.params import AggregationParams, AscentParams, CertaintyParams
 from certikmeans.problem import Problem
 from certikmeans.result import Result
 from certikmeans.testing.oracle import exact_cost, feasible_labellings
+
+
+def certainty_with_aggregation(
+    result: Result, slack: float, aggregation: AggregationParams
+) -> Certainty:
+    """Certainty with other parameters of the aggregation."""
+    assert result.basis is not None
+    assert result.labels is not None
+    params = CertaintyParams(ascent=AscentParams(aggregation=aggregation))
+    return compute_certainty(result.basis, result.labels, result.cost, slack, params=params)
 
 
 def exact_mean(problem: Problem, members: list[int]) -> list[Fraction] | None:
@@ -34,7 +46,7 @@ def exact_mean(problem: Problem, members: list[int]) -> list[Fraction] | None:
 
 
 def near_optimal_labellings(problem: Problem, most: Fraction) -> list[tuple[int, ...]]:
-    """All that cost at most ``most``; in floats first, which rules out nearly all the others."""
+    """All labellings that cost at most ``most``; approximate costs exclude most others first."""
     points = problem.points - problem.points.mean(axis=0)
     scatter = float(problem.weights @ np.sum(points * points, axis=1))
     limit = float(most) * (1.0 + 1e-6) + 1e-6 * scatter
@@ -47,12 +59,12 @@ def near_optimal_labellings(problem: Problem, most: Fraction) -> list[tuple[int,
 
 
 def sorted_costs(problem: Problem) -> list[float]:
-    """What the feasible labellings cost, about, the cheapest first."""
+    """Approximate costs of the feasible labellings, in ascending order."""
     return sorted(approximate_costs(problem, list(feasible_labellings(problem))).tolist())
 
 
 def approximate_costs(problem: Problem, labellings: list[tuple[int, ...]]) -> np.ndarray:
-    """In floats, all at once."""
+    """Costs in floating point, all at once."""
     points, table = problem.points - problem.points.mean(axis=0), np.array(labellings)
     total = np.zeros(len(table))
     for k in range(problem.n_clusters):
@@ -65,7 +77,7 @@ def approximate_costs(problem: Problem, labellings: list[tuple[int, ...]]) -> np
 
 
 def has_valid_relabelling(k: int, fits: Callable[[int, int], bool]) -> bool:
-    """Whether the clusters have a numbering with which every one fits: asked once for each pair."""
+    """Whether the clusters have a numbering with which every one fits."""
     table = [[fits(cluster, number) for number in range(k)] for cluster in range(k)]
     return bool(np.array(table)[np.arange(k), numberings(k)].all(axis=1).any())
 
@@ -76,7 +88,7 @@ def numberings(k: int) -> np.ndarray:
 
 
 def check_all_claims(problem: Problem, result: Result, certainty: Certainty) -> int:
-    """Assert all of them; returns how many labellings they are about."""
+    """Assert all claims; return the number of labellings that they are about."""
     most = Fraction(result.cost) * (1 + Fraction(certainty.slack))
     n, k, ours = problem.n_points, problem.n_clusters, result.labels
     boxes = [

@@ -1,9 +1,9 @@
-"""An attack on certainty: random small instances, every way there is to an answer, all labellings.
+"""Fuzzing of certainty: random small instances, every method, all labellings.
 
-`fuzz_instance(seed)` draws an instance, a way of proving, a slack, sometimes a labelling that is not the
-best, evidence that lies or a moment at which time is up, and compares everything that is said with
-every labelling in exact arithmetic; what certificates claim, too, and what they claim after a
-change. The tests run some seeds; as many as an afternoon has:
+`fuzz_instance(seed)` draws an instance, a method, a slack, sometimes a labelling that is not
+optimal, wrong evidence or an early stop, and compares every claim with every labelling in exact
+arithmetic; also the claims of certificates, and of certificates after a change. The tests run some
+seeds; for more:
 
     python -m tests.certainty.fuzz --minutes 30 --first 0
 """
@@ -18,15 +18,15 @@ from collections import Counter
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
 from unittest import mock
 
 import numpy as np
 
 from certikmeans import InputError, Problem, Result, check_certificate, solve
-from certikmeans.certainty import Certainty, compute, dual_ascent
+from certikmeans.certainty import Certainty, compute
 from certikmeans.certainty.artifacts import BoundArtifact
+from certikmeans.certainty.params import AggregationParams
 from certikmeans.certificate import Reason
 from certikmeans.certificate import format as form
 from certikmeans.certificate.format import CertaintyClaim
@@ -36,6 +36,7 @@ from certikmeans.proof import GroupMultipliers
 from certikmeans.stop import StopCause, StopSignal
 from certikmeans.testing.oracle import exact_cost, feasible_labellings
 from tests.certainty.enumeration import (
+    certainty_with_aggregation,
     check_all_claims,
     exact_mean,
     has_valid_relabelling,
@@ -44,12 +45,12 @@ from tests.certainty.enumeration import (
 )
 
 SLACKS = (0.0, 1e-12, 1e-6, 1e-3, 0.02, 0.1, 0.3, 1.0)
-METHODS = ("cluster", "core", "tree", "spectral", "sdp", "partition", "auto")
-MAX_DRAWS = 50  # draws until pairs leave a labelling
+METHODS = ("cluster", "aggregation", "tree", "spectral", "sdp", "partition", "auto")
+MAX_DRAWS = 50  # draws until the pairs are feasible
 
 
 def random_problem(seed: int) -> Problem:
-    """An instance with something to decide."""
+    """An instance with several feasible labellings."""
     for number in range(MAX_DRAWS):
         rng = np.random.default_rng([seed, number])
         problem = _problem(rng)
@@ -59,9 +60,8 @@ def random_problem(seed: int) -> Problem:
 
 
 def _problem(rng: np.random.Generator) -> Problem | None:
-    k = int(
-        rng.choice([2, 2, 2, 3, 3, 3, 4, 4, 6])
-    )  # beyond five, multipliers are found in another way
+    # With more than five clusters, multipliers come from the smoothed dual ascent.
+    k = int(rng.choice([2, 2, 2, 3, 3, 3, 4, 4, 6]))
     n = int(rng.integers(k + 1, 9))
     d = int(rng.choice([1, 1, 2, 2, 3, 5, 9]))
     points = _points(rng, n, d, k)
@@ -85,7 +85,7 @@ def _points(rng: np.random.Generator, n: int, d: int, k: int) -> np.ndarray:
     match int(rng.integers(5)):
         case 0:  # ties
             points = rng.integers(0, 4, size=(n, d)).astype(float)
-        case 1:  # nothing to find
+        case 1:  # no structure
             points = rng.normal(size=(n, d))
         case 2:  # on a line, at equal distances
             points = np.outer(np.arange(n), np.ones(d)) * 1.0
@@ -135,13 +135,13 @@ def _pairs(rng: np.random.Generator, n: int) -> tuple[list, list]:
 
 
 def _solved(problem: Problem, method: str, rng: np.random.Generator) -> Result:
-    """By one way of proving; with a gap that may be far from closed."""
+    """Solve with one method, and with a gap that may be large."""
     gap = float(rng.choice([1e-6, 1e-3, 1e-3, 0.2]))
     options = {"gap": gap, "jobs": int(rng.choice([1, 2])), "keep_proof": True}
     match method:
         case "tree":
             return solve(problem, bound="sample", node_limit=int(rng.choice([1, 40])), **options)
-        case "cluster" | "core":
+        case "cluster" | "aggregation":
             return solve(problem, bound="cluster", **options)
         case "auto":
             return solve(problem, **options)
@@ -150,7 +150,7 @@ def _solved(problem: Problem, method: str, rng: np.random.Generator) -> Result:
 
 
 def _perturb_result(result: Result, problem: Problem, rng: np.random.Generator) -> Result:
-    """Now and then another labelling than the best, or a basis that lies or has less."""
+    """Sometimes another labelling than the optimum, or wrong or missing artifacts."""
     if rng.random() < 0.15:
         every = list(feasible_labellings(problem))
         labels = np.array(every[int(rng.integers(len(every)))])
@@ -171,21 +171,21 @@ def _perturb_result(result: Result, problem: Problem, rng: np.random.Generator) 
     return replace(result, basis=basis)
 
 
-def _perturb_artifact(bound_artifacts: BoundArtifact, rng: np.random.Generator) -> BoundArtifact:
-    """Other multipliers, worth what somebody says."""
-    evidence = bound_artifacts.evidence
+def _perturb_artifact(artifact: BoundArtifact, rng: np.random.Generator) -> BoundArtifact:
+    """Other multipliers, with a wrong bound."""
+    evidence = artifact.evidence
     if isinstance(evidence, GroupMultipliers):
         noise = rng.normal(size=len(evidence.values)) * np.abs(evidence.values).max()
         evidence = GroupMultipliers(evidence.values + noise)
     return replace(
-        bound_artifacts,
+        artifact,
         evidence=evidence,
-        value=bound_artifacts.value * rng.choice([0.5, 1.0, 1.5]),
+        value=artifact.value * rng.choice([0.5, 1.0, 1.5]),
     )
 
 
 def _slack(problem: Problem, result: Result, rng: np.random.Generator) -> float:
-    """A usual one, or one that just lets another labelling in."""
+    """A usual slack, or one that just admits another labelling."""
     costs = sorted_costs(problem)
     if rng.random() < 0.5 or result.cost <= 0.0:
         return float(rng.choice(SLACKS))
@@ -196,35 +196,34 @@ def _slack(problem: Problem, result: Result, rng: np.random.Generator) -> float:
 def _compute_certainty(
     result: Result, slack: float, method: str, rng: np.random.Generator
 ) -> Certainty:
-    """Certainty, by a certain way where there is a choice."""
+    """Certainty, with one method where there is a choice."""
     with ExitStack() as changed:
-        if method == "core":
-            any_size = partial(dual_ascent.aggregate_problem, least_groups=0)
-            changed.enter_context(mock.patch.object(dual_ascent, "aggregate_problem", any_size))
-            changed.enter_context(mock.patch.object(dual_ascent, "MAX_REMAINING_FRACTION", 1.0))
+        params = AggregationParams()
+        if method == "aggregation":
+            params = AggregationParams(min_groups=0, max_remaining_fraction=1.0)
         if method in ("spectral", "sdp", "partition") and rng.random() < 0.7:
             nothing = mock.patch.object(compute, "strengthened_multipliers", return_value=())
             changed.enter_context(nothing)
             if method != "spectral" and rng.random() < 0.5:
-                blind = mock.patch.object(compute, "spectral_overlap", return_value=np.inf)
-                changed.enter_context(blind)
+                no_overlap = mock.patch.object(compute, "spectral_overlap", return_value=np.inf)
+                changed.enter_context(no_overlap)
         if rng.random() < 0.2:
             changed.enter_context(_stopped_after(int(rng.integers(60))))
-        return result.certainty(slack)
+        return certainty_with_aggregation(result, slack, params)
 
 
 def _stopped_after(n_polls: int) -> AbstractContextManager[object]:
-    """A clock that says stop from some look at it on."""
+    """Stop signal that reports a stop after some polls."""
     left = iter(range(n_polls))
 
     def reason(signal: StopSignal) -> StopCause | None:
         return None if next(left, None) is not None else StopCause.TIME_LIMIT
 
-    return mock.patch.object(StopSignal, "cause", reason)
+    return mock.patch.object(StopSignal, "reason", reason)
 
 
 def _check_prices(problem: Problem, certainty: Certainty, result: Result) -> None:
-    """No labelling that has a point somewhere is cheaper than the price of that."""
+    """Check that no labelling with a point in a cluster costs less than its price."""
     most = Fraction(result.cost) * (1 + Fraction(certainty.slack))
     prices = np.where(np.isfinite(certainty.prices), certainty.prices, 0.0)
     for labels in near_optimal_labellings(problem, most):
@@ -238,10 +237,10 @@ def _check_prices(problem: Problem, certainty: Certainty, result: Result) -> Non
 
 
 def _claim_holds(problem: Problem, labels, claim: CertaintyClaim, cost: float, axes) -> bool:
-    """Whether what a certificate claims is true of every labelling that is good enough."""
+    """Whether the claim of a certificate holds for every labelling within the slack."""
     n, k = problem.n_points, problem.n_clusters
     certain = np.flatnonzero(claim.certain == 1)
-    center, turned = axes
+    center, rotation = axes
     for other in near_optimal_labellings(problem, Fraction(cost) * (1 + Fraction(claim.slack))):
         means = [exact_mean(problem, [i for i in range(n) if other[i] == c]) for c in range(k)]
         if any(mean is None for mean in means):
@@ -249,7 +248,7 @@ def _claim_holds(problem: Problem, labels, claim: CertaintyClaim, cost: float, a
         places = np.array(
             [[float(v - Fraction(float(o))) for v, o in zip(mean, center, strict=True)]
             for mean in means]
-        ) @ turned  # fmt: skip
+        ) @ rotation  # fmt: skip
         size = 1e-9 * (1.0 + float(np.abs(places).max()))
 
         def fits(cluster, number, other=other, places=places, size=size) -> bool:
@@ -264,7 +263,7 @@ def _claim_holds(problem: Problem, labels, claim: CertaintyClaim, cost: float, a
 
 
 def _mutate_claim(claim: CertaintyClaim, rng: np.random.Generator) -> CertaintyClaim:
-    """The claim with one thing changed."""
+    """The claim with one change."""
     wide = claim.high - claim.low
     match int(rng.integers(8)):
         case 0:
@@ -290,13 +289,13 @@ def _mutate_claim(claim: CertaintyClaim, rng: np.random.Generator) -> CertaintyC
 
 
 def _check_certificate(problem: Problem, result: Result, certainty: Certainty, rng) -> Counter[str]:
-    """What is written is accepted and true; what is changed is refused, or true as well."""
+    """Certificates are accepted and true; changed ones are rejected, or true as well."""
     counts: Counter[str] = Counter()
     if certainty.claim is None or result.proof is None:
         return counts
     try:
         content = certificate_bytes(problem, result, certainty)
-    except InputError as error:  # said beforehand: rounding leaves nothing to claim
+    except InputError as error:  # rounding leaves nothing to claim
         if "cannot be certified" not in str(error):
             raise
         counts["certificates not written"] += 1
@@ -311,7 +310,7 @@ def _check_certificate(problem: Problem, result: Result, certainty: Certainty, r
     }
     axes = certificate.center, certificate.axes
     verdict = check_certificate(problem.points, form.encode(certificate), **given)
-    if verdict.reason is Reason.LIMIT:  # the writer tries it out for two seconds
+    if verdict.reason is Reason.LIMIT:  # the self-check of the writer takes two seconds at most
         counts["certificates that take too long to check"] += 1
         return counts
     assert verdict.accepted, verdict
@@ -325,14 +324,14 @@ def _check_certificate(problem: Problem, result: Result, certainty: Certainty, r
             assert _claim_holds(problem, certificate.labels, claim, result.cost, axes)
             counts["changed claims that are true"] += 1
         else:
-            counts["changed claims refused"] += 1
+            counts["changed claims rejected"] += 1
     return counts
 
 
 def fuzz_instance(seed: int) -> Counter[str]:
-    """One instance; returns what was compared. Raises AssertionError at a false statement."""
+    """Check one instance; return counts. Raises AssertionError at a false claim."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)  # what is no number should not come about
+        warnings.simplefilter("error", RuntimeWarning)  # NaN must not occur
         return _fuzz_instance(seed)
 
 
@@ -344,14 +343,14 @@ def _fuzz_instance(seed: int) -> Counter[str]:
     slack = _slack(problem, result, rng)
     certainty = _compute_certainty(result, slack, method, rng)
     counts: Counter[str] = Counter(
-        {"instances": 1, f"way {method}": 1, f"by {certainty.method}": 1}
+        {"instances": 1, f"method {method}": 1, f"by {certainty.method}": 1}
     )
     counts["labellings"] += check_all_claims(problem, result, certainty)
     _check_prices(problem, certainty, result)
-    counts["points called certain"] += int(certainty.certain.sum())
+    counts["certain points"] += int(certainty.certain.sum())
     counts["clusters ruled out"] += int((~certainty.possible).sum())
-    counts["something said"] += bool(certainty.agreement > 0.0)
-    counts["something in doubt"] += bool(0.0 < certainty.agreement < 1.0)
+    counts["with claims"] += bool(certainty.agreement > 0.0)
+    counts["with uncertain points"] += bool(0.0 < certainty.agreement < 1.0)
     counts += _check_certificate(problem, result, certainty, rng)
     for question in result.questions(5, slack=slack):
         assert 0 <= question.point < problem.n_points
@@ -361,7 +360,7 @@ def _fuzz_instance(seed: int) -> Counter[str]:
 
 
 def main() -> None:
-    """Attack for some minutes of processor time; print what was compared."""
+    """Run for some minutes of processor time; print counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--first", type=int, default=0)

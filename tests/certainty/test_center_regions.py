@@ -1,4 +1,4 @@
-"""Boxes of centres: nothing outside them is worth the cut, whoever guessed them; the core."""
+"""Boxes of centers: no center outside of them reaches the threshold; the aggregated problem."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
-from certikmeans.bounds.cluster.pricing import Pricer
-from certikmeans.certainty import center_regions
+from certikmeans.bounds.cluster.lagrangian_dual import LagrangianDual
+from certikmeans.certainty import center_regions, dual_ascent
 from certikmeans.certainty.artifacts import CertaintyProblem
 from certikmeans.certainty.dual_ascent import (
     aggregate_problem,
     max_reduced_cost,
     strengthened_multipliers,
 )
+from certikmeans.certainty.params import AggregationParams, RegionParams
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
+from tests.certainty.enumeration import certainty_with_aggregation
 from tests.certainty.test_compute import clumps
 
 
@@ -61,14 +63,15 @@ def enclosed(seed: int, slack: float) -> tuple[ReducedProblem, center_regions.En
     stop = StopSignal()
     case = CertaintyProblem.of(result.basis, result.labels, result.cost, slack, stop)
     reduced = case.presolved.reduced
-    pricer = Pricer(reduced)
+    dual = LagrangianDual(reduced)
     most = max_reduced_cost(case.presolved, case.cost, slack)
     sums, masses = reduced.cluster_sums(case.groups)
-    raised = next(strengthened_multipliers(case, pricer, None, stop), None)
-    if raised is None:
+    found = next(strengthened_multipliers(case, dual, None, stop), None)
+    if found is None:
         return None
-    found = center_regions.enclose(pricer, raised, most, sums / masses[:, None], stop)
-    return (reduced, found) if found.failure is None else None
+    centers = sums / masses[:, None]
+    enclosure = center_regions.enclose(dual, found, most, centers, stop, RegionParams())
+    return (reduced, enclosure) if enclosure.failure is None else None
 
 
 def in_a_region(enclosure, place) -> bool:
@@ -88,18 +91,18 @@ def approximate_value(reduced: ReducedProblem, lam, members) -> float:
 
 
 @pytest.mark.parametrize("shrunk", [False, True])
-def test_every_set_that_is_good_enough_has_its_mean_in_a_box(monkeypatch, shrunk):
-    """Also where boxes are guessed too small: then they are grown."""
-    show, grown = center_regions.prove_exclusion, 0
+def test_means_of_good_sets_in_regions(monkeypatch, shrunk):
+    """Also with candidate boxes that are too small: they have to grow."""
+    prove, grown = center_regions.prove_exclusion, 0
 
-    def prove_exclusion(pricer, level, candidates, stop):
+    def prove_exclusion(dual, level, candidates, stop, params):
         nonlocal grown
         if shrunk:
             candidates.boxes = [
                 (0.8 * low + 0.2 * high, 0.2 * low + 0.8 * high) for low, high in candidates.boxes
             ]
         before = candidates.boxes
-        failure = show(pricer, level, candidates, stop)
+        failure = prove(dual, level, candidates, stop, params)
         grown += candidates.boxes is not before
         return failure
 
@@ -112,7 +115,7 @@ def test_every_set_that_is_good_enough_has_its_mean_in_a_box(monkeypatch, shrunk
 
 
 def good_sets_in_regions(reduced: ReducedProblem, enclosure: center_regions.Enclosure) -> int:
-    """How many sets are worth the cut, each with its mean in a region."""
+    """Count sets of value at least the threshold; each must have its mean in a region."""
     level = enclosure.level
     good = 0
     for members in independent_sets(reduced):
@@ -129,7 +132,7 @@ def good_sets_in_regions(reduced: ReducedProblem, enclosure: center_regions.Encl
 def points_near(
     reduced: ReducedProblem, enclosure: center_regions.Enclosure, rng
 ) -> list[np.ndarray]:
-    """Places at corners of the center_regions, outside of them, but among the points."""
+    """Points near corners of the regions, outside of them, within the box of all points."""
     low, high = reduced.points.min(axis=0), reduced.points.max(axis=0)
     corners = [end for one in enclosure.regions for end in (one.low, one.high)]
     wide = 0.05 * (high - low) + 1e-9
@@ -143,8 +146,8 @@ def points_near(
     ]
 
 
-def test_nothing_outside_the_boxes_is_worth_the_cut():
-    """Not only means: no place at all."""
+def test_value_outside_regions_below_threshold():
+    """At any point, not only at means."""
     outside = 0
     rng = np.random.default_rng(0)
     found = [enclosed(seed, 0.02) for seed in range(0, 12, 2)]
@@ -171,22 +174,25 @@ def gaussians(n: int, cannot: int) -> Problem:
     return Problem.from_data(points, 3, cannot_link=pairs)
 
 
-def test_a_core_is_worth_what_all_groups_are_worth():
+def test_aggregated_values():
     result = solve(gaussians(600, 100), jobs=1)
-    presolved, (bound_artifacts,) = result.basis.presolved, result.basis.bound_artifacts
+    presolved, (artifact,) = result.basis.presolved, result.basis.bound_artifacts
     reduced, labels = presolved.reduced, presolved.presolve_labels(result.labels)
-    lam = bound_artifacts.evidence.values
-    core = aggregate_problem(Pricer(reduced), labels, lam, 2e-3 * result.cost, least_groups=0)
-    assert core.problem.n_groups < 0.3 * reduced.n_groups
-    assert core.problem.weights.sum() == pytest.approx(reduced.weights.sum())
-    np.testing.assert_allclose(core.disaggregate(core.multipliers), lam)
-    inner, others = core.warm_start(bound_artifacts.warm_start)
+    lam = artifact.evidence.values
+    params, budget = AggregationParams(min_groups=0), 2e-3 * result.cost
+    aggregated = aggregate_problem(LagrangianDual(reduced), labels, lam, budget, params)
+    assert aggregated.problem.n_groups < 0.3 * reduced.n_groups
+    assert aggregated.problem.weights.sum() == pytest.approx(reduced.weights.sum())
+    np.testing.assert_allclose(aggregated.disaggregate(aggregated.multipliers), lam)
+    inner, others = aggregated.warm_start(artifact.warm_start, params.partial_column_tolerance)
     assert len(inner.columns) >= 3
-    assert len(inner.columns) + len(others) <= len(bound_artifacts.warm_start.columns)
-    moved = core.multipliers + np.random.default_rng(0).normal(size=core.problem.n_groups)
-    apart = core.disaggregate(moved)
+    assert len(inner.columns) + len(others) <= len(artifact.warm_start.columns)
+    moved = aggregated.multipliers + np.random.default_rng(0).normal(
+        size=aggregated.problem.n_groups
+    )
+    apart = aggregated.disaggregate(moved)
     for column in inner.columns:
-        members = column.members[core.group_of].astype(bool)
+        members = column.members[aggregated.group_of].astype(bool)
         about = reduced.weights[members] @ reduced.points[members] / reduced.weights[members].sum()
         cost = reduced.weights[members] @ np.sum((reduced.points[members] - about) ** 2, axis=1)
         value = moved @ column.members - column.cost
@@ -194,32 +200,29 @@ def test_a_core_is_worth_what_all_groups_are_worth():
 
 
 @pytest.mark.parametrize("cannot", [0, 800])
-def test_with_a_core_as_much_is_said_as_without(monkeypatch, cannot):
+def test_aggregation_loses_little(cannot):
     result = solve(gaussians(5_000, cannot), jobs=1)
-    with_core = result.certainty(1e-3)
-    monkeypatch.setattr("certikmeans.certainty.dual_ascent.aggregate_problem", lambda *given: None)
-    without = result.certainty(1e-3)
-    assert with_core.method == without.method == "regions of centres"
-    assert with_core.most_elsewhere <= 1.1 * without.most_elsewhere + 1
-    assert with_core.certain.sum() >= 0.95 * without.certain.sum()
+    with_aggregation = result.certainty(1e-3)
+    without = certainty_with_aggregation(result, 1e-3, AggregationParams(min_groups=10**9))
+    assert with_aggregation.method == without.method == "regions of centres"
+    assert with_aggregation.most_elsewhere <= 1.1 * without.most_elsewhere + 1
+    assert with_aggregation.certain.sum() >= 0.95 * without.certain.sum()
 
 
-def test_a_core_that_leaves_something_out_is_found_out(monkeypatch):
-    """Multipliers that a core makes look better than they are."""
-    from certikmeans.certainty import dual_ascent
-
+def test_overstated_bound_of_aggregation_detected(monkeypatch):
+    """Multipliers from the aggregated problem with a bound that they do not prove."""
     result = solve(gaussians(5_000, 0), jobs=1)
     plain = result.certainty(1e-3)
     honest = dual_ascent._DualAscent.on_aggregate
     tried = []
 
-    def boasting(self, warm_start, value):
-        found = honest(self, warm_start, value)
+    def overstated(self, warm_start, bound):
+        found = honest(self, warm_start, bound)
         tried.append(found)
         lam = found.multipliers * np.where(np.arange(len(found.multipliers)) % 7, 1.0, 1.5)
-        return dual_ascent.StrengthenedDual(lam, found.value, found.target_gain, found.guide)
+        return dual_ascent.StrengthenedDual(lam, found.bound, found.target_gain, found.guide)
 
-    monkeypatch.setattr(dual_ascent._DualAscent, "on_aggregate", boasting)
+    monkeypatch.setattr(dual_ascent._DualAscent, "on_aggregate", overstated)
     certainty = result.certainty(1e-3)
     assert len(tried) == 1
     assert tried[0] is not None

@@ -1,4 +1,4 @@
-"""Certainty against enumeration: one false statement is a bug of the worst kind."""
+"""Certainty compared with enumeration: no claim may be false."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ SLACKS = (0.0, 1e-3, 0.02, 0.1, 0.5)
 
 
 @pytest.mark.parametrize("first", range(0, 120, 20))
-def test_every_statement_holds_for_every_good_labelling(first):
-    telling = labellings = 0
+def test_claims_by_enumeration(first):
+    n_certain = n_labellings = 0
     for seed in range(first, first + 20):
         problem = feasible_problem(seed, weightless=seed % 4 == 3, min_clusters=1 + (seed % 5 > 0))
         result = solve(problem, jobs=1)
         certainty = result.certainty(SLACKS[seed % len(SLACKS)])
-        labellings += check_all_claims(problem, result, certainty)
-        telling += bool(certainty.certain.any())
-    assert labellings >= 20
-    assert telling >= 6  # or nothing was tested
+        n_labellings += check_all_claims(problem, result, certainty)
+        n_certain += bool(certainty.certain.any())
+    assert n_labellings >= 20
+    assert n_certain >= 6  # otherwise nothing was tested
 
 
 def clumps(seed: int) -> Problem:
-    """Two to four clumps, a point between them, pairs that cut through: something is uncertain."""
+    """Two to four clumps, a point between them, pairs across them: something is uncertain."""
     rng = np.random.default_rng(seed)
     k, d = int(rng.integers(2, 4)), int(rng.integers(1, 4))
     n = int(rng.integers(k + 3, 9))
@@ -50,63 +50,63 @@ def clumps(seed: int) -> Problem:
 
 
 @pytest.mark.parametrize("first", range(0, 120, 20))
-def test_points_between_clumps(first):
-    telling = uncertain = labellings = 0
+def test_claims_for_points_between_clumps(first):
+    n_certain = n_uncertain = n_labellings = 0
     for seed in range(first, first + 20):
         problem = clumps(seed)
         result = solve(problem, jobs=1)
         certainty = result.certainty((0.002, 0.05, 0.2, 0.4)[seed % 4])
-        labellings += check_all_claims(problem, result, certainty)
-        telling += bool(certainty.certain.any())
-        uncertain += bool(not certainty.certain.all())
-    assert labellings >= 20
-    assert telling >= 10
-    assert uncertain >= 3
+        n_labellings += check_all_claims(problem, result, certainty)
+        n_certain += bool(certainty.certain.any())
+        n_uncertain += bool(not certainty.certain.all())
+    assert n_labellings >= 20
+    assert n_certain >= 10
+    assert n_uncertain >= 3
 
 
 @pytest.mark.parametrize("first", range(0, 20, 10))
-def test_slack_that_just_lets_another_labelling_in(first):
-    telling = labellings = 0
+def test_slack_at_cost_of_another_labelling(first):
+    n_certain = n_labellings = 0
     for seed in range(first, first + 10):
         problem = clumps(seed)
         result = solve(problem, jobs=1)
         costs = sorted_costs(problem)
         for cost in costs[1:4:2]:
             slack = (cost / result.cost - 1.0) * (1.0 + 1e-9) + 1e-15
-            # Through the back door: it may be more than the whole cost.
+            # Not by `Result.certainty`: the slack may be more than the whole cost.
             certainty = compute.compute_certainty(
                 result.basis, result.labels, result.cost, max(0.0, slack)
             )
-            labellings += check_all_claims(problem, result, certainty)
-            telling += bool(certainty.agreement > 0.0)
-    assert telling >= 8
-    assert labellings >= 40
+            n_labellings += check_all_claims(problem, result, certainty)
+            n_certain += bool(certainty.agreement > 0.0)
+    assert n_certain >= 8
+    assert n_labellings >= 40
 
 
-def test_neither_multipliers_nor_their_value_nor_the_labelling_are_trusted(monkeypatch):
-    """Other multipliers, worth what somebody says; and a labelling that is not the best."""
+def test_perturbed_inputs_are_not_trusted(monkeypatch):
+    """Other multipliers, a wrong bound, and a labelling that is not optimal."""
     rng = np.random.default_rng(5)
     found = compute.strengthened_multipliers
 
-    def claimed(*given):
+    def perturbed(*given):
         for known in found(*given):
             noise = rng.normal(size=len(known.multipliers)) * np.abs(known.multipliers).max()
             values = known.multipliers + noise * rng.choice([0.0, 1e-6, 1e-3, 0.05])
-            value = known.value * rng.choice([0.9, 0.999, 1.0, 1.001, 1.1])
+            bound = known.bound * rng.choice([0.9, 0.999, 1.0, 1.001, 1.1])
             columns = known.guide.columns if rng.integers(2) else ()
             guide = replace(known.guide, multipliers=values, columns=columns)
-            yield replace(known, multipliers=values, value=value, guide=guide)
+            yield replace(known, multipliers=values, bound=bound, guide=guide)
 
     enclose, failures = compute.enclose, []
 
-    def noted(*given):
+    def recorded(*given):
         enclosure = enclose(*given)
         failures.append(enclosure.failure)
         return enclosure
 
-    monkeypatch.setattr(compute, "strengthened_multipliers", claimed)
-    monkeypatch.setattr(compute, "enclose", noted)
-    telling = 0
+    monkeypatch.setattr(compute, "strengthened_multipliers", perturbed)
+    monkeypatch.setattr(compute, "enclose", recorded)
+    n_certain = 0
     for seed in range(20):
         problem = clumps(seed)
         result = solve(problem, jobs=1)
@@ -117,6 +117,6 @@ def test_neither_multipliers_nor_their_value_nor_the_labelling_are_trusted(monke
             result = replace(result, labels=labels, cost=cost)
         certainty = result.certainty((0.0, 0.01, 0.1)[seed % 3])
         check_all_claims(problem, result, certainty)
-        telling += bool(certainty.agreement > 0.0)
-    assert telling >= 4
+        n_certain += bool(certainty.agreement > 0.0)
+    assert n_certain >= 4
     assert failures.count(OVERSTATED_BOUND) >= 3

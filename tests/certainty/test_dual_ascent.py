@@ -1,18 +1,21 @@
-"""More than five clusters: a run keeps places instead of clusters, and certainty goes on from them.
+"""Certainty with more than five clusters, where a run keeps centers of columns instead of columns.
 
-Against enumeration where there are few points, with and without a core where there are many.
+Compared with enumeration for few points, with and without aggregation for many.
 """
 
 from __future__ import annotations
-
-from functools import partial
 
 import numpy as np
 import pytest
 
 from certikmeans import Problem, Result, solve
 from certikmeans.certainty import dual_ascent
-from tests.certainty.enumeration import check_all_claims, sorted_costs
+from certikmeans.certainty.params import AggregationParams
+from tests.certainty.enumeration import (
+    certainty_with_aggregation,
+    check_all_claims,
+    sorted_costs,
+)
 
 
 def few_points(seed: int) -> Problem:
@@ -29,33 +32,32 @@ def few_points(seed: int) -> Problem:
 
 
 def only_centers_saved(result: Result) -> bool:
-    """Whether the run has left places of clusters, but no clusters."""
+    """Whether the run has kept centers of columns, but no columns."""
     assert result.basis is not None
-    (bound_artifacts,) = result.basis.bound_artifacts
-    return bound_artifacts.warm_start.places is not None and not bound_artifacts.warm_start.columns
+    (artifact,) = result.basis.bound_artifacts
+    return artifact.warm_start.column_centers is not None and not artifact.warm_start.columns
 
 
 @pytest.mark.parametrize("with_aggregation", [False, True])
-def test_every_statement_holds_for_every_good_labelling(monkeypatch, with_aggregation):
+def test_claims_by_enumeration(with_aggregation):
+    params = AggregationParams()
     if with_aggregation:
-        monkeypatch.setattr(
-            dual_ascent, "aggregate_problem", partial(dual_ascent.aggregate_problem, least_groups=0)
-        )
-        monkeypatch.setattr(dual_ascent, "MAX_REMAINING_FRACTION", 1.0)
-    labellings = telling = uncertain = began_at_places = 0
+        params = AggregationParams(min_groups=0, max_remaining_fraction=1.0)
+    n_labellings = n_certain = n_uncertain = n_from_centers = 0
     for seed in range(12):
         problem = few_points(seed)
         result = solve(problem, bound="cluster", jobs=1)
-        began_at_places += only_centers_saved(result)
+        n_from_centers += only_centers_saved(result)
         next_best = sorted_costs(problem)[1 + seed % 3] / result.cost - 1.0
-        certainty = result.certainty(min(1.0, 1.001 * next_best) if seed % 4 else 1e-3)
-        labellings += check_all_claims(problem, result, certainty)
-        telling += bool(certainty.certain.any())
-        uncertain += not certainty.certain.all()
-    assert began_at_places >= 6
-    assert labellings >= 20
-    assert telling >= 6
-    assert uncertain >= 6
+        slack = min(1.0, 1.001 * next_best) if seed % 4 else 1e-3
+        certainty = certainty_with_aggregation(result, slack, params)
+        n_labellings += check_all_claims(problem, result, certainty)
+        n_certain += bool(certainty.certain.any())
+        n_uncertain += not certainty.certain.all()
+    assert n_from_centers >= 6
+    assert n_labellings >= 20
+    assert n_certain >= 6
+    assert n_uncertain >= 6
 
 
 def many_points(n: int, k: int, cannot: int) -> Problem:
@@ -69,23 +71,22 @@ def many_points(n: int, k: int, cannot: int) -> Problem:
 
 
 @pytest.mark.parametrize(("k", "cannot"), [(6, 400), (12, 0), (20, 400)])
-def test_many_groups_are_raised_in_a_core(monkeypatch, k, cannot):
+def test_aggregation_with_many_groups(monkeypatch, k, cannot):
     result = solve(many_points(5_000, k, cannot), jobs=1)
     assert only_centers_saved(result)
-    on_aggregate, raised = dual_ascent._DualAscent.on_aggregate, []
+    on_aggregate, found = dual_ascent._DualAscent.on_aggregate, []
 
-    def noted(self, warm_start, value):
-        assert len(warm_start.columns) >= k  # found again, where only places were kept
-        raised.append(on_aggregate(self, warm_start, value))
-        return raised[-1]
+    def recorded(self, warm_start, bound):
+        assert len(warm_start.columns) >= k  # priced again at the saved centers
+        found.append(on_aggregate(self, warm_start, bound))
+        return found[-1]
 
-    monkeypatch.setattr(dual_ascent._DualAscent, "on_aggregate", noted)
+    monkeypatch.setattr(dual_ascent._DualAscent, "on_aggregate", recorded)
     certainty = result.certainty(1e-3)
-    assert len(raised) == 1
-    assert raised[0] is not None
+    assert len(found) == 1
+    assert found[0] is not None
     assert certainty.method == "regions of centres"
     assert certainty.agreement > 0.97
     assert all(len(family) == 1 for family in certainty.families)
-    monkeypatch.setattr(dual_ascent, "aggregate_problem", lambda *given: None)
-    without = result.certainty(1e-3)
+    without = certainty_with_aggregation(result, 1e-3, AggregationParams(min_groups=10**9))
     assert certainty.most_elsewhere <= 1.1 * without.most_elsewhere + 1

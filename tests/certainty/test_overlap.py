@@ -1,4 +1,4 @@
-"""For many axes, the spectral and the semidefinite way: overlap and points elsewhere, exactly."""
+"""Spectral and semidefinite bounds on the overlap and on reassigned points, compared exactly."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from certikmeans.certainty.overlap import (
     semidefinite_overlap,
     spectral_overlap,
 )
+from certikmeans.certainty.params import OverlapParams
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem.domain import Domain
 from certikmeans.stop import StopSignal
@@ -56,23 +57,23 @@ def overlap(weights, ours, theirs) -> Fraction:
 
 
 def by_spectrum(reduced, ours, most, slack):
-    return spectral_overlap(reduced, ours, most, None, StopSignal())
+    return spectral_overlap(reduced, ours, most, None, StopSignal(), OverlapParams())
 
 
 def by_matrix(reduced, ours, most, slack):
-    return semidefinite_overlap(reduced, ours, most, slack, None, StopSignal())
+    return semidefinite_overlap(reduced, ours, most, slack, None, StopSignal(), OverlapParams())
 
 
 def compared_labellings(problem: Problem, slack: float, bounded) -> int:
-    """Compare every good labelling with what is said of them; 0: nothing is said."""
+    """Compare every labelling within the slack with the bounds; 0 if there are no bounds."""
     result = solve(problem, jobs=1)
     done = presolve(problem, StopSignal())
     ours, k = done.presolve_labels(result.labels), problem.n_clusters
     most = max_reduced_cost(done, result.cost, slack)
     eta = bounded(done.reduced, ours, most, slack * result.cost)
     sizes = np.ones(done.reduced.n_groups, dtype=np.int64)
-    elsewhere = max_reassigned_points(done.reduced, ours, sizes, eta)
-    if elsewhere is None:
+    reassigned = max_reassigned_points(done.reduced, ours, sizes, eta)
+    if reassigned is None:
         return 0
     compared = 0
     for labels in near_optimal_labellings(problem, Fraction(result.cost) * (1 + Fraction(slack))):
@@ -84,14 +85,14 @@ def compared_labellings(problem: Problem, slack: float, bounded) -> int:
         same = max(
             sum(table[a, b] for a, b in enumerate(order)) for order in permutations(range(k))
         )
-        assert problem.n_points - same <= elsewhere
+        assert problem.n_points - same <= reassigned
         compared += 1
     return compared
 
 
 @pytest.mark.parametrize("bounded", [by_spectrum, by_matrix])
 @pytest.mark.parametrize("first", range(0, 24, 12))
-def test_overlap_of_every_good_labelling(first, bounded):
+def test_overlap_by_enumeration(first, bounded):
     slacks = (0.01, 0.1, 0.5)
     compared = [
         compared_labellings(blobs(i), slacks[i % 3], bounded) for i in range(first, first + 12)
@@ -99,18 +100,18 @@ def test_overlap_of_every_good_labelling(first, bounded):
     assert np.count_nonzero(compared) >= 6
 
 
-def test_matrices_say_more_where_clusters_overlap():
-    said, others = [0, 0], 0
+def test_semidefinite_stronger_on_overlapping_clusters():
+    bounded_runs, others = [0, 0], 0
     for seed in range(16):
         rng = np.random.default_rng(seed)
         points = rng.normal(size=(9, 4)) + 2.0 * np.eye(4)[np.arange(9) % 2]
         problem = Problem.from_data(points, 2)
         for i, bounded in enumerate((by_spectrum, by_matrix)):
             compared = compared_labellings(problem, (0.02, 0.1)[seed % 2], bounded)
-            said[i] += compared > 0
+            bounded_runs[i] += compared > 0
             others += compared > 1
-    assert said[1] >= said[0] + 3
-    assert others >= 3  # where ours is not the only one
+    assert bounded_runs[1] >= bounded_runs[0] + 3
+    assert others >= 3  # with more than one labelling
 
 
 def labels_at_random(rng, n, k):
@@ -118,10 +119,10 @@ def labels_at_random(rng, n, k):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_no_more_weight_is_elsewhere_than_the_overlap_leaves_room_for(seed):
-    """Of any two labellings, whatever they cost: the lemma by itself."""
+def test_reassigned_weight_from_overlap(seed):
+    """The lemma alone, for any two labellings of any cost."""
     rng = np.random.default_rng(seed)
-    told = [0, 0]
+    counts = [0, 0]
     for _ in range(200):
         k, n = int(rng.integers(2, 5)), int(rng.integers(6, 25))
         weights = rng.integers(1, 6, n).astype(float) if rng.integers(2) else np.ones(n)
@@ -130,20 +131,20 @@ def test_no_more_weight_is_elsewhere_than_the_overlap_leaves_room_for(seed):
         moved = rng.permutation(n)[: rng.integers(n)]
         theirs[moved] = rng.integers(k, size=len(moved))
         eta = k - overlap(weights, ours.tolist(), theirs.tolist())
-        # What the bound is given is at least eta.
-        room = max_reassigned_weight(np.bincount(ours, weights, k), float(eta) * (1.0 + 1e-15))
+        # The bound is evaluated at no less than eta.
+        bound = max_reassigned_weight(np.bincount(ours, weights, k), float(eta) * (1.0 + 1e-15))
         table = np.zeros((k, k))
         np.add.at(table, (ours, theirs), weights)
         same = max(
             sum(table[a, b] for a, b in enumerate(order)) for order in permutations(range(k))
         )
-        assert weights.sum() - same <= room
-        if room < weights.sum():
-            told[int(eta >= 0.5)] += 1
-    assert min(told) >= 10
+        assert weights.sum() - same <= bound
+        if bound < weights.sum():
+            counts[int(eta >= 0.5)] += 1
+    assert min(counts) >= 10
 
 
-def test_certainty_falls_back_to_it_with_many_axes():
+def test_certainty_with_many_axes():
     rng = np.random.default_rng(0)
     middles = rng.normal(size=(3, 20)) * 6.0
     points = middles[np.arange(9) % 3] + 0.3 * rng.normal(size=(9, 20))
@@ -155,18 +156,18 @@ def test_certainty_falls_back_to_it_with_many_axes():
     assert certainty.agreement > 0.5
 
 
-def test_semidefinite_evidence_is_gone_on_from():
+def test_semidefinite_warm_start():
     rng = np.random.default_rng(4)
     points = rng.normal(size=(40, 12)) + 2.5 * np.eye(12)[np.arange(40) % 2]
     result = solve(Problem.from_data(points, 2), bound="sdp", jobs=1)
     assert result.basis is not None
-    (bound_artifacts,) = result.basis.bound_artifacts
-    assert bound_artifacts.warm_start is not None
+    (artifact,) = result.basis.bound_artifacts
+    assert artifact.warm_start is not None
     certainty = result.certainty(1e-3)
     assert certainty.method == "semidefinite overlap"
     assert 0.5 < certainty.agreement <= 1.0
     assert certainty.most_elsewhere < 20
-    assert result.certainty(1e-3).most_elsewhere == certainty.most_elsewhere  # twice the same
+    assert result.certainty(1e-3).most_elsewhere == certainty.most_elsewhere  # deterministic
 
 
 def real_set(name: str) -> tuple[np.ndarray, int]:
@@ -183,8 +184,8 @@ def real_set(name: str) -> tuple[np.ndarray, int]:
 @pytest.mark.parametrize(
     ("name", "before", "after"), [("iris", 1.0, 0.07), ("wine", 2.0, 0.1), ("breast", 1.0, 0.13)]
 )
-def test_multipliers_of_the_cost_alone_leave_no_room(name, before, after):
-    """What docs/concepts/certainty.md says of overlapping data."""
+def test_multipliers_of_the_cost_alone_are_weak(name, before, after):
+    """Figures of docs/concepts/certainty.md about overlapping data."""
     points, k = real_set(name)
     problem = Problem.from_data(points, k)
     result = solve(problem, jobs=1)
@@ -197,9 +198,10 @@ def test_multipliers_of_the_cost_alone_leave_no_room(name, before, after):
     etas = []
     for share in (0.01, 0.03, 0.1, 0.3):
         theta = share * min_merge_cost(reduced, ours)
-        turned = replace(model, costs=model.costs + theta * _incumbent_matrix(reduced, ours))
-        etas.append(overlap_deficit(most, safe_bound(turned, proof.leaf.evidence), theta, k))
+        shifted = replace(model, costs=model.costs + theta * _incumbent_matrix(reduced, ours))
+        etas.append(overlap_deficit(most, safe_bound(shifted, proof.leaf.evidence), theta, k))
     assert min(etas) == pytest.approx(before, abs=0.05)
-    last = proof.warm_start.last
-    eta = semidefinite_overlap(reduced, ours, most, 1e-3 * result.cost, last, StopSignal())
+    last = proof.warm_start.admm_state
+    slack, params = 1e-3 * result.cost, OverlapParams()
+    eta = semidefinite_overlap(reduced, ours, most, slack, last, StopSignal(), params)
     assert eta <= after

@@ -1,4 +1,4 @@
-"""Questions decide something; answers are taken, and the next round starts from there."""
+"""Pair queries: selection, answers, and the next round from the previous state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from certikmeans.solver.run import solve as solve_from
 LINE = [[0.0], [1.0], [2.0], [5.6], [9.0], [10.0], [11.0]]
 
 
-def test_the_point_between_is_asked_about_once():
+def test_single_query_for_point_between():
     (question,) = solve(Problem.from_data(LINE, 2), jobs=1).questions(slack=0.05)
     assert question.point == 3
     assert question.example in (0, 1, 2, 4, 5, 6)
@@ -22,7 +22,7 @@ def test_the_point_between_is_asked_about_once():
     assert question.pair == (question.point, question.example)
 
 
-def test_points_that_must_link_are_one_question():
+def test_one_query_per_must_link_group():
     points = [*LINE[:3], [5.52], *LINE[4:], [5.52]]
     (question,) = solve(Problem.from_data(points, 2, must_link=[(3, 7)]), jobs=1).questions(
         slack=0.05
@@ -30,12 +30,12 @@ def test_points_that_must_link_are_one_question():
     assert (question.point, question.points) == (3, 2)
 
 
-def test_nothing_is_asked_where_all_is_certain():
+def test_no_queries_if_all_certain():
     points = [[0.0], [1.0], [2.0], [90.0], [91.0], [92.0]]
     assert solve(Problem.from_data(points, 2), jobs=1).questions(slack=0.01) == ()
 
 
-def test_questions_are_not_answered_already():
+def test_queries_not_implied_by_pairs():
     rng = np.random.default_rng(1)
     points = np.concatenate([rng.normal(c, 1.2, size=(30, 2)) for c in (0.0, 3.0, 6.0)])
     pairs = [(0, 45), (10, 70), (31, 80)]
@@ -46,12 +46,12 @@ def test_questions_are_not_answered_already():
     group = {2: 1, 41: 40}
     for question in questions:
         assert tuple(sorted(question.pair)) not in pairs
-        assert question.point not in group  # the smallest of its group speaks
+        assert question.point not in group  # the smallest point represents its group
         assert group.get(question.point, question.point) != group.get(question.example)
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_answers_are_respected(together):
+def test_answers_satisfied(together):
     session = ActiveSession(Problem.from_data(LINE, 2), slack=0.05, jobs=1)
     (question,) = session.questions()
     result = session.answer([(*question.pair, together)])
@@ -63,7 +63,7 @@ def test_answers_are_respected(together):
     assert again.cost == pytest.approx(result.cost)
 
 
-def test_contradicting_answers_are_refused_and_forgotten():
+def test_invalid_answers_rejected():
     session = ActiveSession(Problem.from_data(LINE, 2), jobs=1)
     with pytest.raises(InfeasibleError):
         session.answer([(0, 1, True), (0, 1, False)])
@@ -75,7 +75,7 @@ def test_contradicting_answers_are_refused_and_forgotten():
     assert len(session.problem.must_link) == len(session.problem.cannot_link) == 0
 
 
-def test_what_cannot_be_asked_says_why():
+def test_invalid_arguments():
     result = solve(Problem.from_data(LINE, 2), jobs=1)
     for slack in (-1.0, float("nan"), 5.0, "0.1", True, None):
         with pytest.raises(InputError, match="slack"):
@@ -95,12 +95,12 @@ def test_what_cannot_be_asked_says_why():
         infeasible.certainty()
 
 
-def test_multipliers_are_carried_over_to_larger_groups():
+def test_transfer_multipliers():
     problem = Problem.from_data(LINE, 2)
     basis = solve(problem, jobs=1).basis
-    (bound_artifacts,) = basis.bound_artifacts
+    (artifact,) = basis.bound_artifacts
     by_point = np.zeros(problem.n_points)
-    by_point[basis.group_representatives] = bound_artifacts.evidence.values
+    by_point[basis.group_representatives] = artifact.evidence.values
     np.testing.assert_allclose(transfer_multipliers(basis, problem), by_point, atol=1e-12)
     joined = replace(problem, must_link=[(0, 2)])
     carried = transfer_multipliers(basis, joined)
@@ -110,7 +110,7 @@ def test_multipliers_are_carried_over_to_larger_groups():
     np.testing.assert_allclose(carried[[1, 3, 4, 5, 6]], by_point[[1, 3, 4, 5, 6]], atol=1e-12)
 
 
-def test_a_run_may_begin_with_any_multipliers():
+def test_any_start_multipliers():
     problem = Problem.from_data(LINE, 2)
     plain = solve(problem, jobs=1)
     rng = np.random.default_rng(0)
@@ -125,7 +125,7 @@ def test_a_run_may_begin_with_any_multipliers():
         assert again.gap <= 1e-3
 
 
-def test_two_that_exclude_each_other_are_one_question():
+def test_one_query_for_cannot_linked_pair():
     points = [*LINE[:3], [5.5], [5.6], *LINE[4:]]
     free = solve(Problem.from_data(points, 2), jobs=1).questions(slack=0.2)
     assert {3, 4} == {question.point for question in free}
@@ -137,19 +137,19 @@ def test_two_that_exclude_each_other_are_one_question():
     assert question.settles
 
 
-def test_who_stands_for_a_cluster_is_asked_about_the_others():
-    # The last is alone in its cluster, so it stands for it, and it is in doubt.
+def test_uncertain_representative():
+    # The last point is alone in its cluster, so it represents it, and it is uncertain.
     result = solve(Problem.from_data([[0.0], [1.0], [2.0], [3.9]], 2), jobs=1)
     certainty = result.certainty(0.5)
-    doubt = np.flatnonzero(~certainty.certain)
-    asked = {point for question in result.questions(slack=0.5) for point in question.pair}
-    assert len(doubt) >= 2
-    assert set(doubt.tolist()) <= asked
+    uncertain = np.flatnonzero(~certainty.certain)
+    queried = {point for question in result.questions(slack=0.5) for point in question.pair}
+    assert len(uncertain) >= 2
+    assert set(uncertain.tolist()) <= queried
     pairs = [frozenset(question.pair) for question in result.questions(slack=0.5)]
     assert len(set(pairs)) == len(pairs)
 
 
-def test_no_more_questions_than_wanted():
+def test_query_limit():
     rng = np.random.default_rng(2)
     points = np.concatenate([rng.normal(c, 1.2, size=(30, 2)) for c in (0.0, 3.0, 6.0)])
     result = solve(Problem.from_data(points, 3), jobs=1)
@@ -159,7 +159,7 @@ def test_no_more_questions_than_wanted():
     assert result.questions(0) == ()
 
 
-def test_nothing_is_asked_where_all_is_certain_without_places_of_centres():
+def test_no_queries_if_overlap_fixes_all():
     rng = np.random.default_rng(0)
     middles = rng.normal(size=(3, 20)) * 9.0
     points = middles[np.arange(30) % 3] + rng.normal(size=(30, 20))
@@ -171,7 +171,7 @@ def test_nothing_is_asked_where_all_is_certain_without_places_of_centres():
     assert result.questions(slack=1e-4) == ()
 
 
-def test_a_time_limit_ends_it():
+def test_time_limit():
     rng = np.random.default_rng(1)
     result = solve(Problem.from_data(rng.normal(size=(400, 3)), 6), jobs=1, time_limit=0.5)
     certainty = result.certainty(time_limit=1e-6)

@@ -1,4 +1,4 @@
-"""What is true of every labelling that is nearly as good as the one found."""
+"""Statements that hold for every labelling within a relative slack of the incumbent cost."""
 
 from certikmeans.certainty.artifacts import SolveArtifacts
 from certikmeans.certainty.report import Certainty

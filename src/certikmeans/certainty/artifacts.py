@@ -1,13 +1,14 @@
-"""What a solve keeps for `Result.certainty`, and the problem that certainty is computed for."""
+"""Data that a solve keeps for `Result.certainty`, and the input of the certainty computation."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.certainty.params import CertaintyParams
 from certikmeans.presolve.infeasibility_search import InfeasibilityProof
 from certikmeans.presolve.pipeline import PresolvedProblem, presolve
 from certikmeans.presolve.reductions import must_link_groups
@@ -15,41 +16,54 @@ from certikmeans.problem import Problem
 from certikmeans.proof import AbstractEvidence, GroupMultipliers
 from certikmeans.stop import StopSignal
 
+Labels = NDArray[np.int64]
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundArtifact:
-    """What a bound has left behind: evidence, what it proves of the reduced cost, where it was."""
+    """Result of a bound at the root: evidence, bound on the reduced cost, and warm start."""
 
     evidence: AbstractEvidence
     value: float
-    warm_start: Any = None  # what the bound could go on from
+    warm_start: Any = None  # state from which the bound can continue
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class SolveArtifacts:
-    """The problem as stated, and where to begin. What it says of bounds is not trusted."""
+    """Original problem and artifacts of its bounds; the latter are not trusted.
+
+    Attributes
+    ----------
+    problem : Problem
+    bound_artifacts : tuple of BoundArtifact
+        Of the root node; groups are numbered by presolve.
+    group_representatives : ndarray, optional
+        First point of each of those groups, to recognize the numbering.
+    seed, n_threads : int
+    seconds : float
+        Time that the bounds took; by default certainty may take as long again.
+    presolved : PresolvedProblem, optional
+        Of this problem; None if it was too large to keep.
+    """
 
     problem: Problem
-    bound_artifacts: tuple[BoundArtifact, ...] = ()  # about the whole; groups numbered by presolve
-    group_representatives: NDArray[np.int64] | None = (
-        None  # of those groups: whether they are the same
-    )
+    bound_artifacts: tuple[BoundArtifact, ...] = ()
+    group_representatives: Labels | None = None
     seed: int = 0
     n_threads: int = 1
-    seconds: float = 0.0  # what the bounds took: certainty may take as long again
-    presolved: PresolvedProblem | None = (
-        None  # of this very problem; None: it was too large to keep
-    )
+    seconds: float = 0.0
+    presolved: PresolvedProblem | None = None
 
 
 def transfer_multipliers(basis: SolveArtifacts, problem: Problem) -> NDArray[np.float64] | None:
-    """The multipliers of a run, for the same points with more pairs; None: there are none.
+    """Map the multipliers of a run to the same points with more pairs.
 
-    One number per point: that of its group at the first point of the group, else 0. A group that
-    has grown is worth to every centre what its parts were: their multipliers add up, less the sum
-    of squares that joining puts inside. Any numbers are valid multipliers.
+    Returns one number per point, that of its group at the first point of the group and 0
+    elsewhere, or None if the run left no multipliers. The value of a merged group for any center
+    is the sum of those of its parts: their multipliers add up, less the sum of squares that the
+    merge moves into the group. Any numbers are valid multipliers.
     """
     every = (one.evidence for one in basis.bound_artifacts)
     evidence = next((one for one in every if isinstance(one, GroupMultipliers)), None)
@@ -72,29 +86,22 @@ def transfer_multipliers(basis: SolveArtifacts, problem: Problem) -> NDArray[np.
     return multipliers
 
 
-def _within_group_costs(problem: Problem, group: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sums of squares inside the groups, about."""
+def _within_group_costs(problem: Problem, group: Labels) -> NDArray[np.float64]:
+    """Sums of squares within the groups, approximately."""
     mass = np.bincount(group, problem.weights)
     total = np.zeros(len(mass))
     for column in problem.points.T:
-        away = column - column.mean()
-        sums = np.bincount(group, problem.weights * away)
-        total += np.bincount(group, problem.weights * away * away)
+        deviation = column - column.mean()
+        sums = np.bincount(group, problem.weights * deviation)
+        total += np.bincount(group, problem.weights * deviation * deviation)
         total -= sums * sums / np.where(mass > 0.0, mass, 1.0)
     return total
-
-
-# What is asked: a labelling, the problem it is about in both forms, and how much time there is.
-
-Labels = NDArray[np.int64]
-
-MIN_TIME_LIMIT = 8.0  # whatever the proof took: nobody minds, and half an answer is none
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CertaintyProblem:
-    """A labelling, and the problem it is about in both forms."""
+    """A labelling, its problem in original and presolved form, the slack and the time limit."""
 
     basis: SolveArtifacts
     presolved: PresolvedProblem
@@ -103,6 +110,7 @@ class CertaintyProblem:
     cost: float
     slack: float
     time_limit: float | None = None
+    params: CertaintyParams = field(default_factory=CertaintyParams)
 
     @classmethod
     def of(
@@ -113,23 +121,27 @@ class CertaintyProblem:
         slack: float,
         stop: StopSignal,
         time_limit: float | None = None,
+        params: CertaintyParams | None = None,
     ) -> CertaintyProblem:
-        """Presolve, unless the run has left that behind."""
+        """Build the input; presolve the problem unless the run has kept the result."""
         presolved = basis.presolved
         if presolved is None:
             found = presolve(basis.problem, stop, feasibility_seconds=0.0)
-            if isinstance(found, InfeasibilityProof):  # there are labels: it cannot be
+            if isinstance(found, InfeasibilityProof):  # impossible: `labels` is feasible
                 raise AssertionError("a problem with a labelling was called infeasible")
             presolved = found
         groups = presolved.presolve_labels(labels)
-        return cls(basis, presolved, labels, groups, cost, slack, time_limit)
+        params = CertaintyParams() if params is None else params
+        return cls(basis, presolved, labels, groups, cost, slack, time_limit, params)
 
-    def seconds(self, least: float = MIN_TIME_LIMIT) -> float:
-        """How long it may take: as long as the proof, and ``least`` at least."""
-        return max(least, self.basis.seconds) if self.time_limit is None else self.time_limit
+    def seconds(self, least: float | None = None) -> float:
+        """Time allowed: the limit, or else the time of the proof and at least ``least``."""
+        if self.time_limit is not None:
+            return self.time_limit
+        return max(self.params.min_seconds if least is None else least, self.basis.seconds)
 
     def bound_artifacts(self) -> tuple[BoundArtifact, ...]:
-        """What the run has left behind, if groups are numbered as they were."""
+        """Artifacts of the run if its groups are numbered as in `presolved`, else nothing."""
         basis, known = self.basis, self.basis.group_representatives
         if basis.presolved is None and (
             known is None or not np.array_equal(known, self.presolved.group_representatives)

@@ -1,7 +1,7 @@
-"""What of certainty goes into a certificate: numbers from which a checker derives it again.
+"""Certainty of a finished solve: multipliers, regions of centers, families, assignments.
 
-The checker works with boxes alone, and asks of every group once; so it is told of the points that
-this much shows to be certain. It rounds in its own way: `level.CHECKER_MARGIN` leaves room for that.
+If regions of centers cannot be proven, a bound on the overlap of two labellings still limits the
+number of reassigned points.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans._numbers import percent, percent_in_full
-from certikmeans.bounds.cluster.pricing import DEFAULT_PARAMS, Pricer
+from certikmeans.bounds.cluster.lagrangian_dual import LagrangianDual, benefits_from_threads
 from certikmeans.bounds.cluster.pricing_error import mean_rounding_error
 from certikmeans.bounds.sdp.bound import SdpWarmStart
 from certikmeans.bounds.spectral.bound import SpectralEvidence
@@ -51,6 +51,7 @@ from certikmeans.certainty.overlap import (
     semidefinite_overlap,
     spectral_overlap,
 )
+from certikmeans.certainty.params import CertaintyParams
 from certikmeans.certainty.report import (
     FROM_REGIONS,
     FROM_SDP,
@@ -65,77 +66,10 @@ from certikmeans.presolve.pipeline import PresolvedProblem
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
 
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class CertificateClaim:
-    """Multipliers and boxes; see ``docs/certificate-format.md``."""
-
-    slack: float
-    sigma: float
-    multipliers: NDArray[np.float64]  # (n_groups,): by smallest row
-    low: NDArray[np.float64]  # (n_boxes, n_axes), in the coordinates of presolve
-    high: NDArray[np.float64]
-    cluster: NDArray[np.int64]  # (n_boxes,): of ours
-    certain: NDArray[np.bool_]  # (n_points,)
-    center: NDArray[np.float64]  # (n_features,): the coordinates
-    axes: NDArray[np.float64]  # (n_features, n_axes)
-
-
-def make_claim(
-    presolved: PresolvedProblem,
-    slack: float,
-    level: DualLevel,
-    regions: tuple[CenterRegion, ...],
-    families: tuple[ClusterFamily, ...],
-) -> CertificateClaim | None:
-    """What a checker can be told; None where it could not tell clusters apart."""
-    if any(len(family.clusters) > 1 for family in families):
-        return None
-    reduced = presolved.reduced
-    boxes = tuple(replace(region, radius=np.inf) for region in regions)
-    ranges = family_value_ranges(value_ranges(reduced, level.multipliers, boxes), families)
-    if not has_one_center_each(level, ranges.high):
-        return None
-    assignments = allowed_assignments(reduced, ranges, families, level.budget, rounds=1)
-    cluster = np.empty(len(regions), dtype=np.int64)
-    for family in families:
-        cluster[list(family.regions)] = family.clusters[0]
-    # A box that ends where the points end goes on beyond: the checker's points end elsewhere, by a
-    # rounding, and no centre is out there.
-    least, most = reduced.points.min(axis=0), reduced.points.max(axis=0)
-    wide = most - least
-    fixed = assignments.possible.sum(axis=1) == 1
-    rows = presolved.group_of_point
-    kept = rows < reduced.n_groups
-    certain = np.zeros(len(rows), dtype=bool)
-    certain[kept] = fixed[rows[kept]]
-    return CertificateClaim(
-        slack=slack,
-        sigma=level.sigma + 16.0 * level.error,
-        multipliers=level.multipliers[np.argsort(presolved.group_representatives)],
-        low=np.stack(
-            [np.where(region.low <= least, least - wide, region.low) for region in regions]
-        ),
-        high=np.stack(
-            [np.where(region.high >= most, most + wide, region.high) for region in regions]
-        ),
-        cluster=cluster,
-        certain=certain,
-        center=presolved.center,
-        axes=presolved.axes,
-    )
-
-
-# From a finished run to what is certain: multipliers, regions, families, statements.
-
 Labels = NDArray[np.int64]
+Centers = NDArray[np.float64]  # (n_clusters, n_dims): NaN for an empty cluster
 
-# Of the time there is, after this much regions are given up. To count overlaps instead may take as
-# long as the proof, or so many seconds.
-REGION_TIME_FRACTION, MIN_OVERLAP_TIME = 0.75, 2.0
-CLAIM_MARGIN = 0.1  # of what it is worth while to gain
-SUFFICIENT_ETA = 0.3  # an eta that is not worth while to improve with matrices of all groups
+ALL_FIXED = "every assignment is fixed"
 
 
 def compute_certainty(
@@ -145,16 +79,16 @@ def compute_certainty(
     slack: float,
     stop: StopSignal | None = None,
     time_limit: float | None = None,
+    params: CertaintyParams | None = None,
 ) -> Certainty:
-    """Say what is true of every labelling that costs at most ``(1 + slack) cost``."""
+    """Return what holds for every labelling of cost at most ``(1 + slack) cost``."""
     stop = StopSignal(time_limit) if stop is None else stop
     if time_limit is not None:
         stop = stop.with_time_limit(time_limit)
-    case = CertaintyProblem.of(basis, labels, cost, slack, stop, time_limit)
+    case = CertaintyProblem.of(basis, labels, cost, slack, stop, time_limit, params)
     if basis.problem.n_clusters == 1:
         return _one_cluster(case)
-    small = case.presolved.reduced.points.size < DEFAULT_PARAMS.min_parallel_size
-    if basis.n_threads == 1 or small:
+    if basis.n_threads == 1 or not benefits_from_threads(case.presolved.reduced):
         with one_blas_thread():
             return _certainty_from_dual(case, None, stop)
     with ThreadPoolExecutor(basis.n_threads, "certikmeans") as pool, one_blas_thread():
@@ -162,22 +96,23 @@ def compute_certainty(
 
 
 def _certainty_from_dual(
-    case: CertaintyProblem, threads: Executor | None, stop: StopSignal
+    case: CertaintyProblem, executor: Executor | None, stop: StopSignal
 ) -> Certainty:
-    presolved = case.presolved
+    presolved, params = case.presolved, case.params
     reduced = presolved.reduced
     most = max_reduced_cost(presolved, case.cost, case.slack)
-    limited = stop.with_time_limit(REGION_TIME_FRACTION * case.seconds())
+    limited = stop.with_time_limit(params.region_time_fraction * case.seconds())
     sums, masses = reduced.cluster_sums(case.groups)
     with np.errstate(invalid="ignore", divide="ignore"):
-        centers = sums / masses[:, None]  # NaN: empty
-    pricer = Pricer(reduced, threads)
-    failure = "what was proven of the cost does not say where centres and points can be"
-    for dual in strengthened_multipliers(case, pricer, threads, stop):
-        enclosure = enclose(pricer, dual, most, centers[masses > 0.0], limited)
+        centers = sums / masses[:, None]
+    dual = LagrangianDual(reduced, executor)
+    failure = "the bounds of this run do not locate centres or points"
+    for found in strengthened_multipliers(case, dual, executor, stop):
+        enclosure = enclose(dual, found, most, centers[masses > 0.0], limited, params.regions)
         level = enclosure.level
         if enclosure.failure is None:
-            claim = partial(_certificate_claim, case, dual.without_threads(), level, most, centers)
+            own = found.without_executor()
+            claim = partial(_certificate_claim, case, own, level, most, centers)
             return _certainty_from_regions(case, level, enclosure.regions, centers, claim)
         failure = f"{enclosure.failure}; {_budget_text(case, level)}"
         if enclosure.failure != OVERSTATED_BOUND:
@@ -189,95 +124,79 @@ def _certainty_from_regions(
     case: CertaintyProblem,
     level: DualLevel,
     regions: tuple[CenterRegion, ...],
-    centers: NDArray[np.float64],
+    centers: Centers,
     claim: Callable[[], CertificateClaim | None],
 ) -> Certainty:
-    """What follows where it is known in which places all centres are."""
+    """Derive assignments from regions that hold all centers."""
     reduced = case.presolved.reduced
     ranges = value_ranges(reduced, level.multipliers, regions)
     families = match_families(level, ranges, regions, centers, mean_rounding_error(reduced.points))
     if families is None:
-        return _no_certainty(case, "regions are too close to tell them apart in floating point")
-    held = family_value_ranges(ranges, families)
-    statements = allowed_assignments(reduced, held, families, level.budget)
-    certainty = _certainty_of_points(case, level, regions, families, statements)
+        return _no_certainty(case, "regions of centres cannot be separated in floating point")
+    family_ranges = family_value_ranges(ranges, families)
+    assignments = allowed_assignments(reduced, family_ranges, families, level.budget)
+    certainty = _certainty_of_points(case, level, regions, families, assignments)
     return dataclasses.replace(certainty, claim_of=claim)
-
-
-def _certificate_claim(
-    case: CertaintyProblem,
-    dual: StrengthenedDual,
-    level: DualLevel,
-    most: float,
-    centers: NDArray[np.float64],
-) -> CertificateClaim | None:
-    """The same with a sigma that a checker, who works with boxes alone, can show in a moment."""
-    reduced = case.presolved.reduced
-    sigma = level.sigma + CLAIM_MARGIN * dual.target_gain / reduced.n_clusters
-    pricer, ours = Pricer(reduced), centers[~np.isnan(centers).any(axis=1)]
-    found = enclose(pricer, dual, most, ours, StopSignal(case.seconds()), sigma)
-    if found.failure is not None:
-        return None
-    ranges = value_ranges(reduced, level.multipliers, found.regions)
-    slack = mean_rounding_error(reduced.points)
-    families = match_families(found.level, ranges, found.regions, centers, slack)
-    if families is None:
-        return None
-    return make_claim(case.presolved, case.slack, found.level, found.regions, families)
 
 
 def _certainty_from_overlap(
     case: CertaintyProblem, most: float, reason: str, stop: StopSignal
 ) -> Certainty:
-    """What can be said without regions: how many points can be elsewhere."""
-    reduced, rows = case.presolved.reduced, case.presolved.group_of_point
+    """Bound the number of reassigned points without regions of centers."""
+    reduced, group_of_point = case.presolved.reduced, case.presolved.group_of_point
     eta, method = _overlap(case, most, stop)
-    kept = rows < reduced.n_groups
-    sizes = np.bincount(rows[kept], minlength=reduced.n_groups)
-    elsewhere = max_reassigned_points(reduced, case.groups, sizes, eta)
+    has_weight = group_of_point < reduced.n_groups
+    sizes = np.bincount(group_of_point[has_weight], minlength=reduced.n_groups)
+    reassigned = max_reassigned_points(reduced, case.groups, sizes, eta)
     nothing = _no_certainty(case, reason)
-    if elsewhere is None:
+    if reassigned is None:
         return nothing
-    n = len(rows)
-    elsewhere = min(n, elsewhere + int(n - kept.sum()))
+    n = len(group_of_point)
+    n_weightless = int(n - has_weight.sum())
+    reassigned = min(n, reassigned + n_weightless)
     possible, families = nothing.possible.copy(), nothing.families
-    if elsewhere == int(n - kept.sum()):  # nobody that weighs something
+    if reassigned == n_weightless:  # no point with weight
         k = nothing.possible.shape[1]
-        possible[kept] = np.arange(k) == case.labels[kept, None]
+        possible[has_weight] = np.arange(k) == case.labels[has_weight, None]
         families = tuple((c,) for c in range(k))
     certain = count_true(possible) == 1
     return dataclasses.replace(
         nothing,
         certain=certain,
         possible=possible,
-        agreement=_agreement(elsewhere, n),
-        most_elsewhere=elsewhere,
+        agreement=_agreement(reassigned, n),
+        most_elsewhere=reassigned,
         confusable=confusable_pairs(possible),
         families=families,
         method=method,
-        reason="all there is to know"
+        reason=ALL_FIXED
         if certain.all()
-        else f"{reason}; this many points can be elsewhere, and it is not known which",
+        else f"{reason}; the number of reassigned points is bounded, but not which they are",
     )
 
 
 def _overlap(case: CertaintyProblem, most: float, stop: StopSignal) -> tuple[float, str]:
-    """The best bound on ``eta``, and where it comes from."""
-    reduced, limited = case.presolved.reduced, stop.with_time_limit(case.seconds(MIN_OVERLAP_TIME))
-    spectrum = matrix = None
+    """Return the best bound on ``eta`` and the method that gave it."""
+    reduced, params = case.presolved.reduced, case.params
+    limited = stop.with_time_limit(case.seconds(params.min_overlap_seconds))
+    spectral = admm_state = None
     for one in case.bound_artifacts():
         if isinstance(one.evidence, SpectralEvidence):
-            spectrum = one.evidence.multipliers
+            spectral = one.evidence.multipliers
         if isinstance(one.warm_start, SdpWarmStart):
-            matrix = one.warm_start.admm_state
-    found = (math.inf, FROM_SPECTRAL)
-    if matrix is None or spectrum is not None:  # who needed matrices has no use for a few columns
-        found = (spectral_overlap(reduced, case.groups, most, spectrum, limited), FROM_SPECTRAL)
-    if not found[0] < SUFFICIENT_ETA:
-        slack = case.slack * case.cost
-        eta = semidefinite_overlap(reduced, case.groups, most, slack, matrix, limited)
-        found = min(found, (eta, FROM_SDP))
-    return found
+            admm_state = one.warm_start.admm_state
+    best = (math.inf, FROM_SPECTRAL)
+    # Where the run needed the semidefinite bound, the spectral one has nothing to add.
+    if admm_state is None or spectral is not None:
+        eta = spectral_overlap(reduced, case.groups, most, spectral, limited, params.overlap)
+        best = (eta, FROM_SPECTRAL)
+    if not best[0] < params.sufficient_eta:
+        extra = case.slack * case.cost
+        eta = semidefinite_overlap(
+            reduced, case.groups, most, extra, admm_state, limited, params.overlap
+        )
+        best = min(best, (eta, FROM_SDP))
+    return best
 
 
 def _certainty_of_points(
@@ -285,41 +204,42 @@ def _certainty_of_points(
     level: DualLevel,
     regions: tuple[CenterRegion, ...],
     families: tuple[ClusterFamily, ...],
-    statements: AllowedAssignments,
+    assignments: AllowedAssignments,
 ) -> Certainty:
-    """The statements in terms of points and clusters."""
+    """Translate assignments of groups to families into points and clusters."""
     presolved, problem = case.presolved, case.basis.problem
     n, k = problem.n_points, problem.n_clusters
-    rows = presolved.group_of_point
-    kept = rows < presolved.reduced.n_groups
+    group_of_point = presolved.group_of_point
+    has_weight = group_of_point < presolved.reduced.n_groups
+    groups = group_of_point[has_weight]
     family_of = np.empty(k, dtype=np.int64)
     for f, family in enumerate(families):
         family_of[list(family.clusters)] = f
     possible, prices = np.ones((n, k), dtype=bool), np.zeros((n, k))
-    for c, where in enumerate(family_of.tolist()):
-        possible[kept, c] = statements.possible[rows[kept], where]
-        prices[kept, c] = statements.move_cost[rows[kept], where]
+    for c, f in enumerate(family_of.tolist()):
+        possible[has_weight, c] = assignments.possible[groups, f]
+        prices[has_weight, c] = assignments.move_cost[groups, f]
     prices[~possible] = np.inf
     certain = count_true(possible) == 1
-    sizes = np.bincount(rows[kept], minlength=presolved.reduced.n_groups)
+    sizes = np.bincount(groups, minlength=presolved.reduced.n_groups)
     most = max_reassigned(
-        presolved.reduced, statements, families, family_of[case.groups], sizes, level.budget
+        presolved.reduced, assignments, families, family_of[case.groups], sizes, level.budget
     )
-    elsewhere = min(n, math.floor(most) + int(n - kept.sum()))
-    elsewhere = min(elsewhere, int(n - certain.sum()))
-    in_user_axes = boxes_in_user_coordinates(problem, presolved, regions)
+    reassigned = min(n, math.floor(most) + int(n - has_weight.sum()))
+    reassigned = min(reassigned, int(n - certain.sum()))
+    region_boxes = boxes_in_user_coordinates(problem, presolved, regions)
     boxes = np.empty((k, problem.n_features, 2))
     for family in families:
-        places = in_user_axes[list(family.regions)]
-        boxes[list(family.clusters), :, 0] = places[:, :, 0].min(axis=0)
-        boxes[list(family.clusters), :, 1] = places[:, :, 1].max(axis=0)
+        own = region_boxes[list(family.regions)]
+        boxes[list(family.clusters), :, 0] = own[:, :, 0].min(axis=0)
+        boxes[list(family.clusters), :, 1] = own[:, :, 1].max(axis=0)
     return Certainty(
         slack=case.slack,
         certain=certain,
         possible=possible,
         center_boxes=boxes,
-        agreement=_agreement(elsewhere, n),
-        most_elsewhere=elsewhere,
+        agreement=_agreement(reassigned, n),
+        most_elsewhere=reassigned,
         confusable=confusable_pairs(possible),
         families=tuple(family.clusters for family in families),
         prices=prices,
@@ -328,10 +248,10 @@ def _certainty_of_points(
     )
 
 
-def _agreement(elsewhere: int, n_points: int) -> float:
-    """Share of the points that are not elsewhere, rounded down."""
-    share = (n_points - elsewhere) / n_points
-    return share if elsewhere == 0 else math.nextafter(share, 0.0)
+def _agreement(reassigned: int, n_points: int) -> float:
+    """Fraction of the points that keep their cluster, rounded down."""
+    fraction = (n_points - reassigned) / n_points
+    return fraction if reassigned == 0 else math.nextafter(fraction, 0.0)
 
 
 def _explain_limit(
@@ -340,39 +260,39 @@ def _explain_limit(
     families: tuple[ClusterFamily, ...],
     certain: NDArray[np.bool_],
 ) -> str:
-    """Say why it is no more."""
+    """Explain why some points are uncertain."""
     if certain.all():
-        return "all there is to know"
-    parts = []
+        return ALL_FIXED
+    reasons = []
     merged = [family for family in families if len(family.clusters) > 1]
     if merged:
         names = ", ".join(" and ".join(map(str, family.clusters)) for family in merged)
-        parts.append(f"clusters {names} cannot be told apart")
+        reasons.append(f"clusters {names} cannot be separated")
     if np.any(case.presolved.group_of_point >= case.presolved.reduced.n_groups):
-        parts.append("points of weight 0 can be anywhere")
-    parts.append(_budget_text(case, level))
-    return "; ".join(parts)
+        reasons.append("points of weight 0 can be in any cluster")
+    reasons.append(_budget_text(case, level))
+    return "; ".join(reasons)
 
 
 def _budget_text(case: CertaintyProblem, level: DualLevel) -> str:
-    """What labellings may lose against the multipliers, in terms of the slack."""
-    share = level.budget / case.cost if case.cost > 0.0 else math.inf
-    if share > 1.5 * case.slack:
+    """Describe the budget of deficits relative to the slack."""
+    fraction = level.budget / case.cost if case.cost > 0.0 else math.inf
+    if fraction > 1.5 * case.slack:
         return (
-            f"the slack is {percent_in_full(case.slack)}, but with what is not proven of the cost "
-            f"labellings may differ by {percent(share)} of it: a smaller gap says more"
+            f"the slack is {percent_in_full(case.slack)}, but with the gap that remains, "
+            f"labellings may differ by {percent(fraction)} of the cost: solve to a smaller gap"
         )
-    return f"points may be elsewhere for {percent(share)} of the cost"
+    return f"reassignments within {percent(fraction)} of the cost are not excluded"
 
 
 def _data_box(problem: Problem) -> NDArray[np.float64]:
-    """Where all means are."""
+    """Box of all points with weight: it holds every mean."""
     held = problem.points[problem.weights > 0.0]
     return np.stack([held.min(axis=0), held.max(axis=0)], axis=1)
 
 
 def _no_certainty(case: CertaintyProblem, reason: str) -> Certainty:
-    """Say that nothing follows: everything is possible."""
+    """Return a result that excludes nothing."""
     problem = case.basis.problem
     n, k = problem.n_points, problem.n_clusters
     possible = np.ones((n, k), dtype=bool)
@@ -392,12 +312,12 @@ def _no_certainty(case: CertaintyProblem, reason: str) -> Certainty:
 
 
 def _one_cluster(case: CertaintyProblem) -> Certainty:
-    """There is one labelling; its centre is the mean."""
+    """Return the result for K = 1: one labelling, whose center is the mean."""
     problem, presolved = case.basis.problem, case.presolved
     reduced = presolved.reduced
     mean = np.average(reduced.points, axis=0, weights=reduced.weights)
-    slack = mean_rounding_error(reduced.points)
-    region = CenterRegion(mean - slack, mean + slack, mean, math.inf)
+    error = mean_rounding_error(reduced.points)
+    region = CenterRegion(mean - error, mean + error, mean, math.inf)
     n = problem.n_points
     return Certainty(
         slack=case.slack,
@@ -410,5 +330,91 @@ def _one_cluster(case: CertaintyProblem) -> Certainty:
         families=((0,),),
         prices=np.zeros((n, 1)),
         method=ONE_CLUSTER,
-        reason="all there is to know",
+        reason=ALL_FIXED,
+    )
+
+
+# Claims of a certificate.
+#
+# The verifier works with boxes alone and tests every group once, so only points that this much
+# proves certain are claimed. It rounds in its own way: `dual_ascent.CHECKER_MARGIN` leaves room.
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class CertificateClaim:
+    """Multipliers and boxes; see ``docs/certificate-format.md``."""
+
+    slack: float
+    sigma: float
+    multipliers: NDArray[np.float64]  # (n_groups,): groups ordered by their smallest point
+    low: NDArray[np.float64]  # (n_boxes, n_dims), in the coordinates of presolve
+    high: NDArray[np.float64]
+    cluster: NDArray[np.int64]  # (n_boxes,): cluster of the labelling
+    certain: NDArray[np.bool_]  # (n_points,)
+    center: NDArray[np.float64]  # (n_features,): the coordinates
+    axes: NDArray[np.float64]  # (n_features, n_dims)
+
+
+def _certificate_claim(
+    case: CertaintyProblem,
+    dual: StrengthenedDual,
+    level: DualLevel,
+    most: float,
+    centers: Centers,
+) -> CertificateClaim | None:
+    """Prove regions for a larger sigma, which the verifier can prove quickly with boxes alone."""
+    reduced = case.presolved.reduced
+    sigma = level.sigma + case.params.claim_margin * dual.target_gain / reduced.n_clusters
+    pricing, known = LagrangianDual(reduced), centers[~np.isnan(centers).any(axis=1)]
+    stop = StopSignal(case.seconds())
+    found = enclose(pricing, dual, most, known, stop, case.params.regions, sigma)
+    if found.failure is not None:
+        return None
+    ranges = value_ranges(reduced, level.multipliers, found.regions)
+    tolerance = mean_rounding_error(reduced.points)
+    families = match_families(found.level, ranges, found.regions, centers, tolerance)
+    if families is None:
+        return None
+    return make_claim(case.presolved, case.slack, found.level, found.regions, families)
+
+
+def make_claim(
+    presolved: PresolvedProblem,
+    slack: float,
+    level: DualLevel,
+    regions: tuple[CenterRegion, ...],
+    families: tuple[ClusterFamily, ...],
+) -> CertificateClaim | None:
+    """Return what the verifier can prove; None if it could not separate the clusters."""
+    if any(len(family.clusters) > 1 for family in families):
+        return None
+    reduced = presolved.reduced
+    boxes = tuple(replace(region, radius=np.inf) for region in regions)
+    ranges = family_value_ranges(value_ranges(reduced, level.multipliers, boxes), families)
+    if not has_one_center_each(level, ranges.high):
+        return None
+    assignments = allowed_assignments(reduced, ranges, families, level.budget, rounds=1)
+    cluster = np.empty(len(regions), dtype=np.int64)
+    for family in families:
+        cluster[list(family.regions)] = family.clusters[0]
+    # A box that ends where the points end is extended: the verifier's points end elsewhere by a
+    # rounding, and no center lies out there.
+    low, high = reduced.points.min(axis=0), reduced.points.max(axis=0)
+    width = high - low
+    fixed = assignments.possible.sum(axis=1) == 1
+    group_of_point = presolved.group_of_point
+    has_weight = group_of_point < reduced.n_groups
+    certain = np.zeros(len(group_of_point), dtype=bool)
+    certain[has_weight] = fixed[group_of_point[has_weight]]
+    return CertificateClaim(
+        slack=slack,
+        sigma=level.sigma + 16.0 * level.error,
+        multipliers=level.multipliers[np.argsort(presolved.group_representatives)],
+        low=np.stack([np.where(one.low <= low, low - width, one.low) for one in regions]),
+        high=np.stack([np.where(one.high >= high, high + width, one.high) for one in regions]),
+        cluster=cluster,
+        certain=certain,
+        center=presolved.center,
+        axes=presolved.axes,
     )

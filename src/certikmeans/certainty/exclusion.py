@@ -1,10 +1,11 @@
-"""Guess boxes that hold every centre of every good labelling: around ours, as far as they reach.
+"""Candidate boxes of centers, and the proof that no good center lies outside of them.
 
-For a set ``I`` the places where it is worth ``threshold`` form a ball: its mean, and
-``sqrt((value - threshold) / mass)``. From the farthest point of that ball along an axis, the best set
-there has a ball that reaches at least as far. A few rounds of this lead to the ends of R.
+For a set ``I`` the centers at which its value is at least ``threshold`` form a ball about its mean,
+of radius ``sqrt((value - threshold) / mass)``. From the farthest point of that ball along an axis,
+the best set there has a ball that extends at least as far. A few steps of this lead to the ends
+of ``R``.
 
-Guesses are made with the groups that matter; the proof, with all of them, is elsewhere.
+Candidates come from the guide, which may know fewer groups; the proof uses all groups.
 """
 
 from __future__ import annotations
@@ -13,66 +14,55 @@ import heapq
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.cluster.pricing import (
-    BoxSearchResult,
-    OpenBox,
-    Pricer,
-    no_excluded_box,
-    search_box,
-)
-from certikmeans.bounds.cluster.pricing_error import mean_rounding_error
-from certikmeans.certainty.dual_ascent import DualLevel, PricingGuide
+from certikmeans.bounds.cluster.lagrangian_dual import Box, DualPoint, LagrangianDual
+from certikmeans.bounds.cluster.pricing import OpenBox, no_excluded_box
+from certikmeans.certainty.dual_ascent import DualLevel
+from certikmeans.certainty.params import RegionParams
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
 
 Vector = NDArray[np.float64]
-Box = tuple[Vector, Vector]
-
-# Boxes are this much wider than guessed: the wider, the easier it is to show that nothing is
-# outside, and the less they say.
-BOX_MARGIN = 0.06
-MAX_EXTENT_STEPS = 12  # of the guess, at most
 
 
 @final
 @dataclass(slots=True, eq=False)
 class CandidateBoxes:
-    """Boxes so far; they only grow, and never overlap."""
+    """Disjoint boxes; they only grow."""
 
-    guide: PricingGuide
+    guide: DualPoint
     threshold: float
     stop: StopSignal
+    params: RegionParams = field(default_factory=RegionParams)
     boxes: list[Box] = field(default_factory=list)
 
     def boxes_of_known_columns(self) -> list[Box]:
-        """Boxes around the balls of known clusters alone, for a first look at what they hold."""
-        found = CandidateBoxes(self.guide, self.threshold, self.stop)
+        """Boxes around the balls of the known clusters alone, for a first estimate of sigma."""
+        found = CandidateBoxes(self.guide, self.threshold, self.stop, self.params)
         for column in self.guide.columns:
-            room = self.guide.value_of(column) - self.threshold
-            if room >= 0.0:
-                reach = math.sqrt(room / column.mass)
+            excess = self.guide.value_of(column) - self.threshold
+            if excess >= 0.0:
+                reach = math.sqrt(excess / column.mass)
                 found.boxes.append((column.center - reach, column.center + reach))
         found._merge()
         return found.boxes
 
     def add(self, starts: list[Vector]) -> None:
-        """Put a box around what is worth ``threshold`` near each of the starts.
+        """Add a box around the centers of value ``threshold`` near each of the starts.
 
-        Where an ascent from the start ends in a box, that box is made to hold the new one, too: R
-        reaches farther there than was guessed.
+        Where an ascent from the start ends in a box, the new box is enlarged to hold that one:
+        ``R`` extends farther there than was estimated.
         """
-        pricer, lam = self.guide.pricer, self.guide.multipliers
-        extents = _extents(self.guide, self.threshold, starts, self.stop)
+        dual, lam, margin = self.guide.dual, self.guide.multipliers, self.params.box_margin
+        extents = self._extents(starts)
         for start, (low, high) in zip(starts, extents, strict=True):
-            padding = BOX_MARGIN * (high - low) + 4.0 * mean_rounding_error(pricer.reduced.points)
+            padding = margin * (high - low) + 4.0 * dual.mean_error
             low, high = low - padding, high + padding
-            local_maximum = pricer.price_heuristic(lam, [start.copy()])[0].center
+            local_maximum = dual.local_maximum(lam, start)
             for other_low, other_high in self.boxes:
                 if np.all(other_low <= local_maximum) and np.all(local_maximum <= other_high):
                     low, high = np.minimum(low, other_low), np.maximum(high, other_high)
@@ -80,46 +70,74 @@ class CandidateBoxes:
         self._merge()
 
     def add_known_columns(self) -> None:
-        """Put boxes around known clusters that are good enough and not in a box yet."""
+        """Add boxes around known clusters of sufficient value that are in no box yet."""
         guide = self.guide
         for column in guide.columns:
             if not self.contains(column.center) and guide.value_of(column) >= self.threshold:
                 self.add([column.center])
 
     def _merge(self) -> None:
-        """Two boxes that touch become the box that holds both."""
-        waiting = self.boxes
-        apart: list[Box] = []
-        while waiting:
-            low, high = waiting.pop()
-            for i, (other_low, other_high) in enumerate(apart):
+        """Replace boxes that touch by the box that holds both."""
+        pending = self.boxes
+        disjoint: list[Box] = []
+        while pending:
+            low, high = pending.pop()
+            for i, (other_low, other_high) in enumerate(disjoint):
                 if np.all(low <= other_high) and np.all(other_low <= high):
-                    del apart[i]
+                    del disjoint[i]
                     both = (np.minimum(low, other_low), np.maximum(high, other_high))
-                    waiting.append(both)
+                    pending.append(both)
                     break
             else:
-                apart.append((low, high))
-        self.boxes = apart
+                disjoint.append((low, high))
+        self.boxes = disjoint
 
     def contains(self, point: Vector) -> bool:
-        """Whether a place is in a box already."""
+        """Whether a point is in the interior of a box."""
         return any(np.all(low < point) and np.all(point < high) for low, high in self.boxes)
+
+    def _extents(self, starts: list[Vector]) -> list[Box]:
+        """Estimate, for every start, the extent of ``F >= threshold`` along every axis."""
+        found = [(start.copy(), start.copy()) for start in starts]
+        active_rays: list[tuple[_Ray, Vector]] = []
+        for start, (low, high), ball in zip(starts, found, self._balls(starts), strict=True):
+            for axis in range(len(start)):
+                for sign in (-1.0, 1.0):
+                    ray = _Ray(low, high, axis, sign, sign * start[axis])
+                    point = ray.step(ball)
+                    if point is not None:
+                        active_rays.append((ray, point))
+        for _ in range(self.params.max_extent_steps - 1):
+            if not active_rays or self.stop.reason() is not None:
+                break
+            balls = self._balls([point for _, point in active_rays])
+            steps = [(ray, ray.step(b)) for (ray, _), b in zip(active_rays, balls, strict=True)]
+            active_rays = [(ray, point) for ray, point in steps if point is not None]
+        return found
+
+    def _balls(self, points: list[Vector]) -> list[tuple[Vector, float] | None]:
+        """Ball in which the best set at each point has the value ``threshold``, if there is one."""
+        return [
+            None
+            if column.mass == 0.0 or column.value < self.threshold
+            else (column.center, math.sqrt((column.value - self.threshold) / column.mass))
+            for column in self.guide.dual.best_columns_at(self.guide.multipliers, points)
+        ]
 
 
 @final
 @dataclass(slots=True, eq=False)
 class _Ray:
-    """One way out of a start, along an axis."""
+    """Search direction from a start, along one axis."""
 
-    low: Vector  # of the start: shared with its other ways
+    low: Vector  # box of the start, shared by all its rays
     high: Vector
     axis: int
     sign: float
     reached: float
 
     def step(self, ball: tuple[Vector, float] | None) -> Vector | None:
-        """Take in a ball; the place to go on from, None: no farther."""
+        """Include a ball; return the point to continue from, None if there is no progress."""
         if ball is None:
             return None
         center, radius = ball
@@ -136,119 +154,67 @@ class _Ray:
         return point
 
 
-def _extents(
-    guide: PricingGuide, threshold: float, starts: list[Vector], stop: StopSignal
-) -> list[Box]:
-    """Guess, for every start, how far ``F >= threshold`` reaches along every axis."""
-    found = [(start.copy(), start.copy()) for start in starts]
-    active_rays: list[tuple[_Ray, Vector]] = []
-    for start, (low, high), ball in zip(
-        starts, found, _balls(guide, threshold, starts), strict=True
-    ):
-        for axis in range(len(start)):
-            for sign in (-1.0, 1.0):
-                ray = _Ray(low, high, axis, sign, sign * start[axis])
-                point = ray.step(ball)
-                if point is not None:
-                    active_rays.append((ray, point))
-    for _ in range(MAX_EXTENT_STEPS - 1):
-        if not active_rays or stop.reason() is not None:
-            break
-        balls = _balls(guide, threshold, [point for _, point in active_rays])
-        steps = [(ray, ray.step(ball)) for (ray, _), ball in zip(active_rays, balls, strict=True)]
-        active_rays = [(ray, point) for ray, point in steps if point is not None]
-    return found
-
-
-def _balls(
-    guide: PricingGuide, threshold: float, points: list[Vector]
-) -> list[tuple[Vector, float] | None]:
-    """For each place, where the best set there is worth ``threshold``; None: nowhere."""
-    return [
-        None
-        if column.mass == 0.0 or column.value < threshold
-        else (column.center, math.sqrt((column.value - threshold) / column.mass))
-        for column in guide.pricer.best_columns_at(guide.multipliers, points)
-    ]
-
-
-# Show that nothing outside some boxes is worth as much as the cut.
+# Proof that no cluster centered outside of the boxes reaches the threshold.
 #
-# Space is cut by planes between the boxes, each part with the groups that can be worth something
-# there, until a part holds one box at most. Exact pricing searches a part with the box as a hole in
-# it: what comes to lie in the hole need not be shown. Where it finds a place that is worth more, a
-# box is grown or added, and what is still open is cut again. What was shown stays shown, for boxes
-# only grow.
+# Space is split by planes between the boxes, each part with the groups that can have a positive
+# value there, until a part holds at most one box. Exact pricing searches a part with this box
+# excluded from it. Where it finds a center of larger value, a box is enlarged or added, and the
+# open parts are split again. What was proven remains proven, because boxes only grow.
 #
-# **Means.** Pricing may shrink a box to the means of sets that can be good there: places whose best
-# set is better elsewhere *in the same part* are dropped. With a hole in the part that is not allowed
-# (the better place may be in the hole), and a part without one, where it was done, has to be searched
-# from the beginning when a box grows into it.
+# **Means.** Pricing may shrink a box to the means of sets that can be good there: centers whose
+# best set is better elsewhere *in the same part* are dropped. With an excluded box in the part that
+# is not allowed (the better center may be in the excluded box), and a part without one, where it
+# was done, has to be searched from the beginning when a box grows into it.
 #
-# **Rounding.** Pricing's bound of a box has its rounding included, and is asked to be ``2 error``
-# below the cut. Groups are left out of a part where they are worth less than nothing, rounded
+# **Rounding.** Pricing's bound of a box has its rounding included, and is required to be ``2
+# error`` below the threshold. Groups are left out of a part where their value is negative, rounded
 # outward as in `kernels.pricing.ranges`.
 
 Members = NDArray[np.int32]
 
-BATCH_SIZE = 16  # boxes searched between two looks at the clock
-# Boxes that are grown or added, in all, for every cluster: beyond that R is too rugged.
-MAX_GROWTHS = 12
-MAX_PARTS = 400  # for every cluster, likewise
-# With fewer members, it takes as long to look whether they can be worth something as to price them.
-MIN_MEMBERS_TO_FILTER = 4_000
-
-TOO_MANY_REGIONS = "good centres may be in too many places: less slack says more"
+TOO_MANY_REGIONS = "centres are possible in too many regions: use a smaller slack"
 NOT_PROVEN_IN_TIME = (
-    "it was not settled in time where good centres can be: "
-    "less slack or a smaller gap is settled sooner"
+    "regions of centres were not proven in time: use a smaller slack, a smaller gap or more time"
 )
 
 
 @final
 @dataclass(slots=True, eq=False)
 class _ExclusionSearch:
-    """What is left to be shown."""
+    """Parts of space and their open boxes."""
 
-    pricer: Pricer
+    dual: LagrangianDual
     level: DualLevel
     candidates: CandidateBoxes
-    parts: dict[int, OpenBox] = field(default_factory=dict)  # as they were at the beginning
+    params: RegionParams
+    parts: dict[int, OpenBox] = field(default_factory=dict)  # as created, before any search
     heap: list[OpenBox] = field(default_factory=list)
-    n_parts: int = 0  # parts so far
-    n_pushed: int = 0  # boxes so far
+    n_parts: int = 0  # number of parts created
+    n_pushed: int = 0  # number of boxes pushed
 
     def start(self) -> None:
-        """Cut everything."""
-        whole = self.pricer.full_region
-        members = np.flatnonzero(self.level.multipliers > 0.0).astype(np.int32)
-        d = len(whole.low)
-        self._split(
-            OpenBox(
-                *(-np.inf, 0, whole.low, whole.high, np.zeros(d + 2), members),
-                *(whole.active_faces, no_excluded_box(d), 0),
-            )
-        )
+        """Split the box of all points."""
+        self._split(self.dual.root_box(self.level.multipliers))
 
     def _split(self, box: OpenBox) -> None:
-        """Cut a box into parts with one of the guessed boxes in it at most; wait for them."""
+        """Split a box into parts with at most one candidate box each, and push them."""
         for part in split_around_boxes(box, self.candidates.boxes, self._reachable):
-            part.active_faces = self.pricer.full_region.subregion(part.low, part.high).active_faces
+            part.active_faces = self.dual.active_faces(part.low, part.high)
             part.region = self.n_parts
             self.parts[self.n_parts] = part
             self.n_parts += 1
             self.push(replace(part))
 
     def push(self, box: OpenBox) -> None:
-        """Have a box searched."""
+        """Add a box to the queue."""
         box.number = self.n_pushed
         self.n_pushed += 1
         heapq.heappush(self.heap, box)
 
-    def grow(self, improving_centers: list[tuple[float, Vector]], again: list[OpenBox]) -> int:
-        """Grow boxes around places, and cut anew what they reach; search some boxes again.
+    def grow(self, improving_centers: list[tuple[float, Vector]], unfinished: list[OpenBox]) -> int:
+        """Enlarge boxes to hold some centers and split again the parts that they reach.
 
-        Returns how many were grown.
+        ``unfinished`` are boxes to be searched again. Returns the number of boxes grown or added.
         """
         candidates, before, grown = self.candidates, self.candidates.boxes, 0
         for _, position in sorted(improving_centers, key=lambda find: -find[0]):
@@ -258,9 +224,9 @@ class _ExclusionSearch:
         new = [
             box for box in candidates.boxes if not any(np.array_equal(box, one) for one in before)
         ]
-        waiting, self.heap = [*self.heap, *again], []
+        pending, self.heap = [*self.heap, *unfinished], []
         restarted = set[int]()
-        for box in sorted(waiting):
+        for box in sorted(pending):
             part = self.parts[box.region]
             if not any(_overlaps(part, one) for one in new):
                 self.push(box)
@@ -272,59 +238,54 @@ class _ExclusionSearch:
         return grown
 
     def _reachable(self, low: Vector, high: Vector, members: Members) -> Members:
-        """Groups that can be worth something to a centre in a box."""
-        if len(members) < MIN_MEMBERS_TO_FILTER:
+        """Groups that can have a positive value for a center in a box."""
+        if len(members) < self.params.min_members_to_filter:
             return members
-        reduced, lam = self.pricer.reduced, self.level.multipliers[members]
+        reduced, lam = self.dual.problem, self.level.multipliers[members]
         points = reduced.points[members]
         near = np.zeros(len(members))
         for j in range(reduced.n_dims):
             gap = points[:, j] - np.clip(points[:, j], low[j], high[j])
             near += gap * gap
         near *= reduced.weights[members]
-        slack = 2.0 * (reduced.n_dims + 6) * EPS
-        return members[lam - near + slack * (np.abs(lam) + near) > 0.0]
+        relative = 2.0 * (reduced.n_dims + 6) * EPS
+        return members[lam - near + relative * (np.abs(lam) + near) > 0.0]
 
 
 def prove_exclusion(
-    pricer: Pricer, level: DualLevel, candidates: CandidateBoxes, stop: StopSignal
+    dual: LagrangianDual,
+    level: DualLevel,
+    candidates: CandidateBoxes,
+    stop: StopSignal,
+    params: RegionParams,
 ) -> str | None:
-    """Show it, growing the boxes of the guess where needed; or return why it was not shown."""
-    search = _ExclusionSearch(pricer, level, candidates)
+    """Prove it, enlarging the candidate boxes where needed; else return why it failed."""
+    search = _ExclusionSearch(dual, level, candidates, params)
     search.start()
-    k, error = pricer.reduced.n_clusters, level.error
+    k, error = dual.problem.n_clusters, level.error
     cutoff = max(level.threshold - 4.0 * error, 0.0) + 2.0 * error
-    look = partial(search_box, instance=pricer.instance(level.multipliers), cutoff=cutoff)
-    growths, budget, boxes, stall_detector = (
-        MAX_GROWTHS * k,
-        pricer.params.min_budget,
-        0,
-        pricer.stall_detector(),
-    )
+    pricing = dual.box_search(level.multipliers, cutoff, error)
+    growths = params.max_growths * k
     while search.heap:
-        if growths < 0 or search.n_parts > MAX_PARTS * k:
+        if growths < 0 or search.n_parts > params.max_parts * k:
             return TOO_MANY_REGIONS
         highest = -search.heap[0].neg_upper_bound
-        if stop.reason() is not None or stall_detector.stalled(highest - cutoff, boxes):
+        if stop.reason() is not None or pricing.stalled(highest - cutoff):
             return NOT_PROVEN_IN_TIME
-        batch = [heapq.heappop(search.heap) for _ in range(min(BATCH_SIZE, len(search.heap)))]
-        search_params = pricer.search_params(error, 2.0 * error, budget)
-        found: list[BoxSearchResult] = pricer.task_pool.map(
-            partial(look, search_params=search_params), batch
-        )
-        boxes += sum(one.boxes for one in found)
+        size = min(params.batch_size, len(search.heap))
+        batch = [heapq.heappop(search.heap) for _ in range(size)]
+        found = pricing.search(batch)
         if any(one.unsplittable_bound > cutoff for one in found if not one.improving_centers):
             return NOT_PROVEN_IN_TIME
-        again = [box for box, one in zip(batch, found, strict=True) if one.improving_centers]
+        unfinished = [box for box, one in zip(batch, found, strict=True) if one.improving_centers]
         for one in found:
             for box in () if one.improving_centers else one.open_boxes:
                 search.push(box)
-        budget = pricer.next_budget(budget)
-        if again:
-            candidates.guide = PricingGuide(
-                pricer, level.multipliers, ()
-            )  # one of fewer groups was misleading
-            growths -= search.grow([find for one in found for find in one.improving_centers], again)
+        if unfinished:
+            # A guide with fewer groups was wrong: use all groups from here on.
+            candidates.guide = DualPoint(dual, level.multipliers, ())
+            centers = [center for one in found for center in one.improving_centers]
+            growths -= search.grow(centers, unfinished)
     return None
 
 
@@ -333,7 +294,7 @@ def split_around_boxes(
     candidate_boxes: list[Box],
     reachable: Callable[[Vector, Vector, Members], Members],
 ) -> list[OpenBox]:
-    """Cut by planes until every part has one of the guessed boxes in it at most, as a hole."""
+    """Split by planes until every part holds at most one candidate box, as its excluded box."""
     inside = [one for one in candidate_boxes if _overlaps(box, one)]
     if not inside:
         return [replace(box, excluded_box=no_excluded_box(len(box.low)))]
@@ -358,27 +319,27 @@ def split_around_boxes(
 
 
 def _overlaps(part: OpenBox, box: Box) -> bool:
-    """Whether a box has more than a face in common with a part."""
+    """Whether a box and a part have more than a face in common."""
     return bool(np.all(part.low < box[1]) and np.all(box[0] < part.high))
 
 
 def _separating_plane(part: OpenBox, boxes: list[Box]) -> tuple[int, float] | None:
-    """Axis and place of a plane in the widest gap between boxes; None: there is no gap."""
+    """Axis and position of a plane in the widest gap between boxes; None if there is no gap."""
     best, found = 0.0, None
     sides = part.high - part.low
     for axis in np.flatnonzero(sides > 0.0).tolist():
         ends = sorted((float(box[0][axis]), float(box[1][axis])) for box in boxes)
         reached = ends[0][1]
         for low, high in ends[1:]:
-            share = (low - reached) / float(sides[axis])
-            if share > best:
-                best, found = share, (axis, 0.5 * (low + reached))
+            width = (low - reached) / float(sides[axis])
+            if width > best:
+                best, found = width, (axis, 0.5 * (low + reached))
             reached = max(reached, high)
     return found
 
 
 def _box_difference(piece: Box, box: Box) -> list[Box]:
-    """Return the parts of a piece that are outside a box; the piece itself if all of it is."""
+    """Return the parts of a piece outside a box; the piece itself if they are disjoint."""
     parts = []
     low, high = piece[0].copy(), piece[1].copy()
     for axis in range(len(low)):

@@ -1,22 +1,23 @@
-"""How many centres every cell of regions holds, and which of ours they correspond to.
+"""Number of centers in each region, and the assignments that a budget of deficits allows.
 
-Of a labelling that is good enough, with ``budget`` for all deficits together:
+For a labelling within the slack, with ``budget`` for all deficits together:
 
 * an empty cluster has the deficit ``sigma``, so with ``sigma > budget``, without which there are no
-  regions (`regions.enclose`), none is empty;
-* ``m`` centres in a region have disjoint clusters, together worth at most
-  ``sum_s max(a_s, 0)`` over the region, and at least ``m sigma - budget``;
-* without a centre in region j every group is worth at most what it is in the other regions; one
-  that is worth less than nothing there costs its cluster as much, cannot-links or not (a cluster
-  without some of its groups is a cluster), so ``sum_s max(0, -max_(i != j) a_s) <= budget``;
-* all counts together make K.
+  regions (`center_regions.enclose`), none is empty;
+* ``m`` centers in a region have disjoint clusters, of total value at most ``sum_s max(a_s, 0)``
+  over the region, and at least ``m sigma - budget``;
+* without a center in region j, the value of every group is at most its largest value in the other
+  regions; a group with a negative value there costs its cluster as much, cannot-links or not (a
+  cluster without some of its groups is a cluster), so
+  ``sum_s max(0, -max_(i != j) a_s) <= budget``;
+* all counts add up to K.
 
-R may have islands without a centre of ours: other clusters that are as good. Each is counted with
-the region of ours that is nearest, as one *cell*; all of the above holds for cells as well. Where
-least and most agree for a cell, the clusters there correspond to ours there, as our own
-labelling is one of those spoken of. Where they do not, the two such cells that are nearest become
-one, until it is known what they hold together. All that is left is taken together: it holds the
-rest.
+``R`` may have components without a center of the incumbent: other clusters of the same quality.
+Each is counted with the nearest region that has one, as one *cell*; all of the above holds for
+cells as well. Where the lower and upper bound on the count of a cell agree, its clusters
+correspond to those of the incumbent there, which is one of the labellings considered. Where they
+do not, the two nearest such cells are merged, until the count of the union is known. All cells
+that remain are merged: they hold the rest.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ from certikmeans.problem.arrays import SMALL_BLOCK, iter_row_blocks
 from certikmeans.problem.label_constraints import CannotLinkGraph
 from certikmeans.rounding import EPS
 
-# Cells that are put together, two by two, at most.
+# Merges of two cells, at most.
 MAX_MERGES = 40
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ClusterFamily:
-    """Clusters of ours, and the regions that hold as many of any good labelling."""
+    """Clusters of the incumbent, and regions that hold as many centers of any good labelling."""
 
     clusters: tuple[int, ...]
     regions: tuple[int, ...]
@@ -56,9 +57,9 @@ def match_families(
     centers: NDArray[np.float64],
     tolerance: NDArray[np.float64],
 ) -> tuple[ClusterFamily, ...] | None:
-    """Match regions with clusters. ``centers`` are ours, up to ``tolerance``.
+    """Match regions with clusters. ``centers`` are those of the incumbent, up to ``tolerance``.
 
-    None: rounding leaves open which region a centre of ours is in.
+    None if rounding leaves open in which region a center lies.
     """
     region_of_center = [_region_containing(center, regions, tolerance) for center in centers]
     if None in region_of_center:
@@ -72,7 +73,7 @@ def match_families(
         )
         if pair is None:
             break
-        # Two cells that exchange a centre hold a known number together.
+        # Two cells that exchange a center hold a known number together.
         cells[pair[0]] += cells.pop(pair[1])
         exact = _has_exact_count(level, ranges, cells, ours)
     unresolved = [
@@ -88,7 +89,7 @@ def match_families(
 
 
 def has_one_center_each(level: DualLevel, high: NDArray[np.float64]) -> bool:
-    """Whether every set of places holds one centre, given what groups are worth there at most."""
+    """Whether every set holds one center, given upper bounds on the group values there."""
     columns = [high[:, k] for k in range(high.shape[1])]
     least, most = _center_counts(level, columns, len(columns))
     return bool(np.all(least == 1) and np.all(most == 1))
@@ -97,7 +98,7 @@ def has_one_center_each(level: DualLevel, high: NDArray[np.float64]) -> bool:
 def _region_containing(
     center: NDArray[np.float64], regions: tuple[CenterRegion, ...], tolerance: NDArray[np.float64]
 ) -> int | None:
-    """Number of the region that a centre is in; None: of none, or it is between two."""
+    """Index of the only region that holds a center; None if there are none or several."""
     containing = [
         j
         for j, region in enumerate(regions)
@@ -107,7 +108,7 @@ def _region_containing(
 
 
 def _cells(regions: tuple[CenterRegion, ...], ours: NDArray[np.int64]) -> list[list[int]]:
-    """Regions with a centre of ours, each with the islands that are nearest to it."""
+    """Regions with a center of the incumbent, each with the other regions nearest to it."""
     held = np.flatnonzero(ours > 0)
     cells = [[int(j)] for j in held]
     middles = np.stack([0.5 * (region.low + region.high) for region in regions])
@@ -123,7 +124,7 @@ def _has_exact_count(
     cells: list[list[int]],
     ours: NDArray[np.int64],
 ) -> list[bool]:
-    """Whether a cell is known to hold as many centres as it holds of ours."""
+    """Whether a cell provably holds as many centers as of the incumbent."""
     high = [ranges.union(cell)[1] for cell in cells]
     least, most = _center_counts(level, high, int(ours.sum()))
     held = [int(ours[cell].sum()) for cell in cells]
@@ -133,7 +134,7 @@ def _has_exact_count(
 def _nearest_pair(
     regions: tuple[CenterRegion, ...], unresolved: list[int], cells: list[list[int]]
 ) -> tuple[int, int] | None:
-    """The two of the loose cells that are nearest to each other, in ascending order."""
+    """The two unresolved cells nearest to each other, in ascending order."""
     if len(unresolved) < 2:
         return None
     first = [regions[cells[j][0]] for j in unresolved]
@@ -147,7 +148,7 @@ def _nearest_pair(
 def _center_counts(
     level: DualLevel, high: list[NDArray[np.float64]], n_clusters: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Least and most centres of every cell, given what groups are worth there at most."""
+    """Lower and upper bounds on the number of centers of every cell."""
     n_groups, n_cells = len(high[0]), len(high)
     least, most = np.zeros(n_cells, dtype=np.int64), np.full(n_cells, n_clusters)
     tolerance = (n_groups + 8) * EPS
@@ -158,7 +159,7 @@ def _center_counts(
             most[j] -= 1
         if losses[j] * (1.0 - tolerance) > level.budget:
             least[j] = 1
-    for _ in range(n_cells + 1):  # every round settles a region, or changes nothing
+    for _ in range(n_cells + 1):  # every round fixes a count or changes nothing
         most = np.minimum(most, n_clusters - (least.sum() - least))
         least = np.maximum(least, n_clusters - (most.sum() - most))
     return least, most
@@ -167,9 +168,9 @@ def _center_counts(
 def _value_sums(
     high: list[NDArray[np.float64]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """For every cell, what all groups are worth there at most, and what they lose elsewhere."""
+    """For every cell, the sum of positive values, and the loss of all groups without it."""
     n_cells = len(high)
-    ranges, losses = np.zeros(n_cells), np.zeros(n_cells)
+    totals, losses = np.zeros(n_cells), np.zeros(n_cells)
     for rows in iter_row_blocks(high[0], SMALL_BLOCK):
         here = [column[rows] for column in high]
         first, second = np.full(len(here[0]), -np.inf), np.full(len(here[0]), -np.inf)
@@ -177,56 +178,57 @@ def _value_sums(
             np.maximum(second, np.minimum(first, column), out=second)
             np.maximum(first, column, out=first)
         for j, column in enumerate(here):
-            ranges[j] += np.maximum(column, 0.0).sum()
-            # The best of the others: the second one where this is the first.
+            totals[j] += np.maximum(column, 0.0).sum()
+            # Largest value in the other cells: the second largest where this cell has the largest.
             others = np.where(column == first, second, first)
             losses[j] += np.maximum(0.0, -others).sum()
-    return ranges, losses
+    return totals, losses
 
 
-# Which clusters a group can be in, and how many points can be elsewhere at once.
+# Assignments that the budget allows, and the number of points that can be reassigned at once.
 #
-# Fix a labelling that is good enough. For a cluster ``C`` with centre ``mu``, any other set ``I``
+# Fix a labelling within the slack. For a cluster ``C`` with center ``mu``, any other set ``I``
 # without a cannot-link has ``value(I, mu) <= sigma``, so the deficit of ``C`` is at least
-# ``value(I, mu) - value(C, mu)``. Sets that differ from ``C`` in one group tell what that group
-# costs:
+# ``value(I, mu) - value(C, mu)``. Sets that differ from ``C`` in one group give the cost of that
+# group:
 #
-# * leave ``s`` out of its own cluster: at least ``-a_s`` there;
-# * add ``s`` to another cluster, without its neighbours in the cannot-link graph: at least ``a_s``
-#   there, less what the neighbours are worth that can be in that cluster.
+# * removing ``s`` from its own cluster: at least ``-a_s`` there;
+# * adding ``s`` to another cluster, without its neighbors in the cannot-link graph: at least
+#   ``a_s``
+#   there, less the values of the neighbors that can be in that cluster.
 #
-# The clusters are different ones, so these add up; with all deficits at most ``budget``, a group
-# cannot be where they come to more. Neighbours that cannot be somewhere do not count there, so this
-# is repeated while something changes; and where a group is certain, its neighbours are not.
+# The clusters are different ones, so these costs add up; with all deficits at most ``budget``, a
+# group cannot be where they exceed it. Neighbors that cannot be in a cluster do not count there, so
+# this is repeated while something changes; and where a group is fixed, its neighbors cannot be.
 #
 # **Many groups at once.** Groups without cannot-links add up: ``I`` may differ from ``C`` in any
-# number of them. So those that are not where they are with us cost ``budget`` at most together, a
-# knapsack. Of one component of cannot-links any one of its groups can be spoken of, so the dearest:
-# to have some of them elsewhere costs what it costs for that one. The most points for a price is a
+# number of them. So reassigned groups cost at most ``budget`` together, a knapsack. Of one
+# component of cannot-links any single group can be chosen, so the most expensive one: reassigning
+# several of them costs what it costs for that one. The largest number of points for a cost is a
 # step function for each component, and the knapsack takes the least concave function above it.
 #
-# Clusters that cannot be told apart are a family of ``q``. Of the points that stay in it, some way of
-# numbering its clusters agrees on the q-th part: the average over all ways does.
+# Clusters that cannot be separated form a family of ``q``. Of the points that stay in it, some
+# numbering of its clusters agrees on the q-th part: the average over all numberings does.
 #
-# **Rounding.** Sums of ``m`` numbers that are not negative err by less than ``m EPS`` of themselves;
-# costs are lowered, and what neighbours are worth is raised, by twice that. A step of the knapsack is
-# such a sum, of differences that are rounded once.
+# **Rounding.** Sums of ``m`` numbers that are not negative err by less than ``m EPS`` of
+# themselves; costs are lowered, and values of neighbors are raised, by twice that. A step of the
+# knapsack is such a sum, of differences that are rounded once.
 
 MAX_ROUNDS = 20
-INITIAL_SORT_SIZE = 4096  # sorted before the others, as a rule instead of them
+INITIAL_SORT_SIZE = 4096  # cheapest items sorted first; usually enough
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class AllowedAssignments:
-    """Of groups and families: who can be where, and what it costs to be elsewhere."""
+    """Families that each group can be in, and lower bounds on the cost of being there."""
 
     possible: NDArray[np.bool_]  # (n_groups, n_families)
-    move_cost: NDArray[np.float64]  # (n_groups, n_families): at least what it costs to be there
+    move_cost: NDArray[np.float64]  # (n_groups, n_families)
 
 
 def family_value_ranges(ranges: ValueRanges, families: tuple[ClusterFamily, ...]) -> ValueRanges:
-    """Bounds over all the regions of a family."""
+    """Bounds over all regions of a family."""
     shape = (len(ranges.low), len(families))
     low, high = np.empty(shape, order="F"), np.empty(shape, order="F")
     for f, family in enumerate(families):
@@ -241,9 +243,9 @@ def allowed_assignments(
     budget: float,
     rounds: int = MAX_ROUNDS,
 ) -> AllowedAssignments:
-    """Leave out what would cost more than ``budget``, again and again: with ``rounds`` 1, once."""
+    """Exclude assignments that cost more than ``budget``, in at most ``rounds`` rounds."""
     counts = np.array([len(family.clusters) for family in families], dtype=np.float64)
-    # Without cannot-links a group costs what it costs, whoever else can be where.
+    # Without cannot-links, the cost of a group does not depend on other groups.
     move_cost = np.empty(ranges.high.shape)
     for rows in iter_row_blocks(move_cost, SMALL_BLOCK):
         leave_cost = np.maximum(0.0, -ranges.high[rows])
@@ -261,7 +263,7 @@ def allowed_assignments(
         found[pending] &= move_cost[pending] <= budget
         if rounds > 1:
             _propagate_cannot_links(found, counts == 1.0, reduced.graph)
-        # Who has a neighbour that is left out of something may have to pay more now.
+        # Excluding a neighbor from a cluster may raise the cost of a group.
         changed = count_true(found != possible[:linked]) > 0
         possible[:linked] = found
         pending = np.unique(_incident_cannot_links(reduced.graph, np.flatnonzero(changed))[1])
@@ -269,7 +271,7 @@ def allowed_assignments(
 
 
 def count_true(table: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """How many in every row are True; numpy adds up short rows slowly.
+    """Number of True entries of every row; numpy sums short rows slowly.
 
     >>> count_true(np.array([[True, False], [True, True]]))
     array([1, 2])
@@ -283,7 +285,7 @@ def count_true(table: NDArray[np.bool_]) -> NDArray[np.int64]:
 def _incident_cannot_links(
     graph: CannotLinkGraph, groups: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All cannot-links of some groups: the place of the group, and the neighbour."""
+    """Cannot-links of some groups: index of the group in ``groups``, and the neighbor."""
     starts, degrees = graph.indptr[groups], graph.indptr[groups + 1] - graph.indptr[groups]
     row = np.repeat(np.arange(len(groups)), degrees)
     first = np.cumsum(degrees) - degrees
@@ -297,7 +299,7 @@ def _gains(
     possible: NDArray[np.bool_],
     groups: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """At least what some groups add to each family, less what their neighbours are worth there."""
+    """Lower bounds on the value that groups add to each family, less that of their neighbors."""
     row, neighbors = _incident_cannot_links(graph, groups)
     rounding_factor = 1.0 + 2.0 * (int(np.diff(graph.indptr).max(initial=0)) + 4) * EPS
     gain = np.empty((len(groups), ranges.high.shape[1]))
@@ -314,12 +316,11 @@ def _gains(
 def _move_costs(
     leave_cost: NDArray[np.float64], gain: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """At least what it costs to be in each family: to leave it in, and out of all the others."""
+    """Lower bounds on the cost of being in each family: of including it there and nowhere else."""
     n_families = len(counts)
     rounding_factor = 1.0 - 2.0 * (n_families + 8) * EPS
     everywhere = gain @ counts
-    # All clusters but the one it is in. Differences of sums may cancel: the error is that of the
-    # sum.
+    # All clusters but its own. Differences of sums may cancel: the error is that of the sum.
     others = everywhere[:, None] - gain
     others -= 2.0 * (n_families + 8) * EPS * everywhere[:, None]
     move_cost: NDArray[np.float64] = (
@@ -331,29 +332,29 @@ def _move_costs(
 def _propagate_cannot_links(
     possible: NDArray[np.bool_], single: NDArray[np.bool_], graph: CannotLinkGraph
 ) -> None:
-    """Where a group is certain, its neighbours cannot be."""
-    alone = count_true(possible[:, single]) == 1
-    settled = np.flatnonzero(alone & (count_true(possible) == 1))
-    row, neighbors = _incident_cannot_links(graph, settled)
-    fixed_cluster = possible[settled].argmax(axis=1)
+    """Exclude the neighbors of a fixed group from its cluster."""
+    in_single = count_true(possible[:, single]) == 1
+    fixed = np.flatnonzero(in_single & (count_true(possible) == 1))
+    row, neighbors = _incident_cannot_links(graph, fixed)
+    fixed_cluster = possible[fixed].argmax(axis=1)
     possible[neighbors, fixed_cluster[row]] = False
 
 
 def max_reassigned(
     reduced: ReducedProblem,
-    statements: AllowedAssignments,
+    assignments: AllowedAssignments,
     families: tuple[ClusterFamily, ...],
     family_of_group: NDArray[np.int64],
     sizes: NDArray[np.int64],
     budget: float,
 ) -> float:
-    """Bound the points that can be grouped otherwise than with us, in one labelling.
+    """Upper bound on the number of points that one labelling can reassign.
 
-    ``family_of_group`` is where groups are with us, ``sizes`` the points of each.
+    ``family_of_group`` is the family of every group in the incumbent, ``sizes`` its points.
     """
     move_cost = np.empty(reduced.n_groups)
-    for rows in iter_row_blocks(statements.move_cost, SMALL_BLOCK):
-        away = np.where(statements.possible[rows], statements.move_cost[rows], np.inf)
+    for rows in iter_row_blocks(assignments.move_cost, SMALL_BLOCK):
+        away = np.where(assignments.possible[rows], assignments.move_cost[rows], np.inf)
         away[np.arange(len(away)), family_of_group[rows]] = np.inf
         move_cost[rows] = np.min([*away.T], axis=0)
     can = np.isfinite(move_cost)
@@ -376,7 +377,7 @@ def max_reassigned(
 def knapsack_steps(
     component: NDArray[np.int64], gain: NDArray[np.float64], move_cost: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Gains and prices to choose from, where every component costs what its dearest one does."""
+    """Gains and costs of the knapsack items; a component costs as much as its dearest group."""
     order = np.lexsort((move_cost, component))
     component, gain, move_cost = component[order], gain[order], move_cost[order]
     starts = np.append(np.flatnonzero(np.diff(component, prepend=-1)), len(component))
@@ -388,7 +389,7 @@ def knapsack_steps(
 def max_knapsack_gain(
     gain: NDArray[np.float64], move_cost: NDArray[np.float64], budget: float
 ) -> float:
-    """At least the most gain within a budget: the last item may be cut."""
+    """Upper bound on the gain within a budget: the last item may be fractional."""
     order = _cheapest(move_cost / gain, move_cost, budget)
     gain, move_cost = gain[order], move_cost[order]
     spent = np.cumsum(move_cost) * (1.0 - 4.0 * (len(move_cost) + 8) * EPS)
@@ -403,7 +404,7 @@ def max_knapsack_gain(
 def _cheapest(
     ratio: NDArray[np.float64], move_cost: NDArray[np.float64], budget: float
 ) -> NDArray[np.int64]:
-    """Items in the order of price for gain, at least as many as the budget is enough for."""
+    """Items by cost per gain, at least as many as the budget allows."""
     size = INITIAL_SORT_SIZE
     while size < len(ratio):
         chosen = np.argpartition(ratio, size)[:size]

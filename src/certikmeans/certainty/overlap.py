@@ -1,8 +1,9 @@
-"""How many points can be elsewhere, from the spectral bound: for many axes.
+"""Number of points that can be reassigned, from bounds on the overlap of labellings: for many axes.
 
 Write ``M`` for the matrix of a labelling (``v_s v_t / W_k`` for two groups of one cluster of weight
-``W_k``, ``v = sqrt(w)``; see `bounds.spectral.floor`), ``M_0`` for that of ours, with K clusters.
-Let ``W_ab`` be the weight that our cluster a and its cluster b have in common:
+``W_k``, ``v = sqrt(w)``; see `bounds.spectral`), ``M_0`` for that of the incumbent, with K
+clusters. Let ``W_ab`` be the weight that cluster a of the incumbent and cluster b of the other
+labelling have in common:
 
     <M_0, M> = sum_ab W_ab^2 / (W_a W'_b).
 
@@ -17,24 +18,24 @@ b is at most ``(1 - p_b)(1 - q_b) + eta q_b``, and with all parts together and `
 
     sum p_b + (1 - 2 eta) sum q_b  <=  eta.
 
-The weight m of the points that are elsewhere is ``sum W_a(b) p_b``, and ``sum W'_b q_b`` as well.
-With A the largest ``W_a`` no ``W'_b`` is above ``A + m``, so ``m / A + (1 - 2 eta) m / (A + m) <=
-eta``: a quadratic inequality for ``m / A`` (`max_reassigned_fraction`), which comes to about ``eta / 2`` of
+The weight m of the reassigned points is ``sum W_a(b) p_b``, and ``sum W'_b q_b`` as well. With A
+the largest ``W_a`` no ``W'_b`` is above ``A + m``, so ``m / A + (1 - 2 eta) m / (A + m) <= eta``: a
+quadratic inequality for ``m / A`` (`max_reassigned_fraction`), which comes to about ``eta / 2`` of
 the largest cluster where eta is small. (Meila, NeurIPS 2018, has eta times its weight.)
 
 For larger ``eta``, clusters with ``t_b > 1/2`` still have different a(b). Every other one takes 1/2
-of ``eta`` at least, and leaves one of ours without a partner: ``2 eta`` of our largest clusters at
-most, and of the others what is left of ``eta`` (`max_reassigned_weight`).
+of ``eta`` at least, and leaves one of the incumbent unmatched: at most ``2 eta`` of its largest
+clusters, and of the others what is left of ``eta`` (`max_reassigned_weight`).
 
 **From cost to overlap.** For any ``theta >= 0``, bound ``cost - theta (K - <M_0, M>)`` from below
 by some ``B(theta)``, with the same multipliers as the cost: the bound takes any matrix, and ``M_0``
 is one, K columns more for the spectral bound. Then for every labelling that costs at most ``T``,
 ``eta <= (T - B(theta)) / theta``. No eigenvalue gap is needed, though a good ``theta`` is about as
-large as one. Where clusters overlap, `semidefinite` does the same.
+large as one. Where clusters overlap, the semidefinite bound below does the same.
 
-**Rounding.** ``B`` is what `safe.bound_for_coefficients` returns, its own included. Weights of clusters are
-rounded up, so what stands for ``M_0`` is below it, and ``eta`` above. The rest is a few operations:
-16 EPS of their sizes; the share is raised by 32 EPS of itself.
+**Rounding.** ``B`` is the value of `bound_for_coefficients`, which includes its rounding. Weights
+of clusters are rounded up, so the matrix used is below ``M_0``, and ``eta`` above. The rest is a
+few operations: 16 EPS of their sizes; the fraction is raised by 32 EPS of itself.
 """
 
 from __future__ import annotations
@@ -59,15 +60,13 @@ from certikmeans.bounds.spectral.dual_bound import (
 )
 from certikmeans.bounds.spectral.gram import Frame, full_gram, with_indicators
 from certikmeans.bounds.spectral.multipliers import SpectralMultipliers
+from certikmeans.certainty.params import OverlapParams
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS, round_up
 from certikmeans.stop import StopSignal
 
 Labels = NDArray[np.int64]
-
-# Thetas tried, as multiples of a guess.
-THETA_FACTORS = np.geomspace(0.02, 2.0, 10)
 
 
 def spectral_overlap(
@@ -76,10 +75,11 @@ def spectral_overlap(
     most: float,
     known: SpectralMultipliers | None,
     stop: StopSignal,
+    params: OverlapParams,
 ) -> float:
-    """Bound ``eta`` by the spectral bound, for reduced costs up to ``most``; infinite: no bound.
+    """Bound ``eta`` by the spectral bound, for reduced costs up to ``most``; infinite if it fails.
 
-    ``known`` is what the run has proven its bound with; without it, it is found again.
+    ``known`` are the multipliers of the run; by default they are computed.
     """
     k = problem.n_clusters
     masses = cluster_weights_rounded_up(problem, labels)
@@ -102,9 +102,9 @@ def spectral_overlap(
         middle = coefficient_matrix(wider, frame, evidence)
         diagonal = np.arange(len(middle) - k, len(middle))
         limit = math.ldexp(most, -2 * frame.exponent)
-        guess = math.ldexp(min_merge_cost(problem, labels), -2 * frame.exponent)
-        for factor in THETA_FACTORS:
-            theta = float(factor) * guess
+        estimate = math.ldexp(min_merge_cost(problem, labels), -2 * frame.exponent)
+        for factor in params.theta_factors:
+            theta = factor * estimate
             if not theta > 0.0:
                 continue
             middle[diagonal, diagonal] = -theta / masses
@@ -116,7 +116,7 @@ def spectral_overlap(
 def _multipliers(
     problem: ReducedProblem, labels: Labels, most: float, stop: StopSignal
 ) -> SpectralMultipliers:
-    """Multipliers that prove the cost of the labelling as well as they can."""
+    """Multipliers whose bound is as close as possible to the cost of the labelling."""
     found = closed_form(problem, labels, lambda: stop.reason() is not None)
     if stop.reason() is None and found.value < 0.999 * most:
         found = max(
@@ -128,7 +128,7 @@ def _multipliers(
 
 
 def max_reassigned_fraction(eta: float) -> float:
-    """At least ``m / A``: the largest r with ``r + (1 - 2 eta) r / (1 + r) <= eta``.
+    """Upper bound on ``m / A``: the largest r with ``r + (1 - 2 eta) r / (1 + r) <= eta``.
 
     >>> round(max_reassigned_fraction(0.1), 4), round(max_reassigned_fraction(0.5), 4)
     (0.0569, 0.5)
@@ -139,7 +139,7 @@ def max_reassigned_fraction(eta: float) -> float:
 
 
 def max_reassigned_weight(masses: NDArray[np.float64], eta: float) -> float:
-    """At least the weight of all that is elsewhere, given the weights of our clusters.
+    """Upper bound on the reassigned weight, given the weights of the clusters of the incumbent.
 
     >>> round(max_reassigned_weight(np.array([10.0, 20.0, 30.0]), 0.8), 6)
     36.0
@@ -156,23 +156,23 @@ def max_reassigned_weight(masses: NDArray[np.float64], eta: float) -> float:
 def max_reassigned_points(
     problem: ReducedProblem, labels: Labels, sizes: Labels, eta: float
 ) -> int | None:
-    """Points of groups that ``eta`` leaves room for; None: it says nothing."""
+    """Upper bound on the reassigned points of groups; None if ``eta`` implies none."""
     if not eta < 0.5 * problem.n_clusters:
         return None
-    room = round_up(max_reassigned_weight(cluster_weights_rounded_up(problem, labels), eta))
+    weight = round_up(max_reassigned_weight(cluster_weights_rounded_up(problem, labels), eta))
     order = np.argsort(problem.weights / sizes, kind="stable")
     weights, counts = problem.weights[order], sizes[order]
     spent = np.cumsum(weights) * (1.0 - 2.0 * (len(weights) + 8) * EPS)
-    whole = int(np.searchsorted(spent, room, side="right"))
+    whole = int(np.searchsorted(spent, weight, side="right"))
     total = int(counts[:whole].sum())
     if whole < len(counts):
-        left = room - (spent[whole - 1] if whole else 0.0)
+        left = weight - (spent[whole - 1] if whole else 0.0)
         total += math.floor(float(counts[whole]) * min(1.0, max(0.0, left) / weights[whole]))
     return total if whole < len(counts) else None
 
 
 def overlap_deficit(most: float, value: float, theta: float, k: int) -> float:
-    """``(T - B) / theta``, at least; ``value`` is B without ``- theta K``."""
+    """Upper bound on ``(T - B) / theta``; ``value`` is B without ``- theta K``."""
     if not math.isfinite(value):
         return math.inf
     size = abs(most) + abs(value) + theta * k
@@ -180,7 +180,7 @@ def overlap_deficit(most: float, value: float, theta: float, k: int) -> float:
 
 
 def cluster_weights_rounded_up(problem: ReducedProblem, labels: Labels) -> NDArray[np.float64]:
-    """At least the weight of every cluster."""
+    """Upper bounds on the weights of the clusters."""
     k = problem.n_clusters
     return np.array(
         [math.fsum(problem.weights[labels == c].tolist()) * (1.0 + 4.0 * EPS) for c in range(k)]
@@ -188,44 +188,35 @@ def cluster_weights_rounded_up(problem: ReducedProblem, labels: Labels) -> NDArr
 
 
 def min_merge_cost(problem: ReducedProblem, labels: Labels) -> float:
-    """About what it costs to join the two clusters that are nearest to each other."""
+    """Approximate cost of merging the two nearest clusters."""
     sums, masses = problem.cluster_sums(labels)
-    centres = sums / masses[:, None]
+    centers = sums / masses[:, None]
     least = math.inf
-    for a in range(len(centres)):
+    for a in range(len(centers)):
         for b in range(a):
-            squared_distance = float(np.sum((centres[a] - centres[b]) ** 2))
+            squared_distance = float(np.sum((centers[a] - centers[b]) ** 2))
             least = min(
                 least, squared_distance * float(masses[a] * masses[b] / (masses[a] + masses[b]))
             )
     return least
 
 
-# How many points can be elsewhere, from the semidefinite bound: for many axes and overlaps.
+# The semidefinite bound: for many axes and overlapping clusters.
 #
-# Notation of `overlap`. For any ``theta >= 0`` the semidefinite relaxation bounds
+# For any ``theta >= 0`` the semidefinite relaxation bounds
 #
 #     cost - theta (K - <M_0, M>)  =  <C + theta P, Z> - theta K
 #
-# with ``P_st = w_s w_t / W_a`` for two groups of our cluster a,
-# like any other cost, and its own multipliers are sought for it: those of the cost alone pay for
-# every direction in which M can turn away from ours, and leave no room (Meila, NeurIPS 2018, solves
-# the same program for the matrix that is farthest from ours). They are not far from those of the
-# proof, where there is one to begin with.
+# with ``P_st = w_s w_t / W_a`` for two groups of cluster a of the incumbent, like any other cost,
+# and its own multipliers are computed for it: those of the cost alone pay for every direction in
+# which M can turn away from ``M_0``, and leave no slack (Meila, NeurIPS 2018, solves the same
+# program for the matrix that is farthest from ``M_0``). They are close to those of the proof, where
+# the run has some.
 #
 # **Rounding.** ``P`` as used is at most ``P``: weights of clusters are rounded up, and the quotient
-# down by 8 EPS. As Z has no negative entry, the bound is lower for it. Two more roundings lead to the
-# entries of ``C + theta P``; `bounds.sdp.safe` counts ``(d + k + 16) EPS``, twice of what it needs.
-
-# A check takes about so many seconds, times the square of the groups; with less time than a few of
-# them take there is no use in beginning.
-SECONDS_PER_CHECK, MIN_CHECKS = 1.1e-6, 4
-# What the slack alone may make of eta; theta within these shares of what it costs to join clusters.
-TARGET_ETA, THETA_RANGE = 0.06, (0.05, 0.3)
-ITERATIONS_PER_CHECK = 25  # iterations
-MAX_CHECKS = 20
-# Not worth going on if so many checks bring eta down by less than this share.
-STALL_CHECKS, MIN_IMPROVEMENT = 3, 0.05
+# down by 8 EPS. As Z has no negative entry, the bound is lower for it. Two more roundings lead to
+# the entries of ``C + theta P``; `bounds.sdp.dual_bound` counts ``(d + k + 16) EPS``, twice of what
+# it needs.
 
 
 def semidefinite_overlap(
@@ -235,17 +226,18 @@ def semidefinite_overlap(
     slack: float,
     start: AdmmState | None,
     stop: StopSignal,
+    params: OverlapParams,
 ) -> float:
-    """Bound ``eta`` for reduced costs up to ``most``, ``slack`` above ours; infinite: no bound."""
+    """Bound ``eta`` for reduced costs up to ``most``, ``slack`` above the incumbent; else inf."""
     n, k = problem.n_groups, problem.n_clusters
-    too_late = stop.remaining < MIN_CHECKS * SECONDS_PER_CHECK * n * n
+    too_late = stop.remaining < params.min_checks * params.seconds_per_check * n * n
     if too_late or n > MAX_GROUPS or n <= k or len(np.unique(labels)) < k:
         return math.inf
-    between = min_merge_cost(problem, labels)
-    if not between > 0.0:
+    merge_cost = min_merge_cost(problem, labels)
+    if not merge_cost > 0.0:
         return math.inf
-    low, high = THETA_RANGE
-    theta = min(max(slack / TARGET_ETA, low * between), high * between)
+    low, high = params.theta_range
+    theta = min(max(slack / params.target_eta, low * merge_cost), high * merge_cost)
     model = SdpModel.of(problem)
     shifted = dataclasses.replace(
         model, costs=model.costs + theta * _incumbent_matrix(problem, labels)
@@ -253,21 +245,20 @@ def semidefinite_overlap(
     found = [math.inf]
     with one_blas_thread():
         admm = Admm(shifted, start)
-        while len(found) <= MAX_CHECKS and stop.reason() is None:
-            admm.run(ITERATIONS_PER_CHECK, stop)
+        while len(found) <= params.max_checks and stop.reason() is None:
+            admm.run(params.iterations_per_check, stop)
             value = safe_bound(shifted, admm.multipliers)
             found.append(min(found[-1], overlap_deficit(most, value, theta, k)))
-            if (
-                len(found) > STALL_CHECKS
-                and found[-1] > (1.0 - MIN_IMPROVEMENT) * found[-1 - STALL_CHECKS]
-            ):
-                break
+            if len(found) > params.stall_checks:
+                before = found[-1 - params.stall_checks]
+                if found[-1] > (1.0 - params.min_improvement) * before:
+                    break
     return found[-1]
 
 
 def _incumbent_matrix(problem: ReducedProblem, labels: Labels) -> Matrix:
-    """At most ``P``."""
+    """Lower bound on ``P``."""
     weights = problem.weights
-    share = weights / cluster_weights_rounded_up(problem, labels)[labels]
-    together = labels[:, None] == labels[None, :]
-    return np.where(together, np.outer(share, weights) * (1.0 - 8.0 * EPS), 0.0)
+    fraction = weights / cluster_weights_rounded_up(problem, labels)[labels]
+    same_cluster = labels[:, None] == labels[None, :]
+    return np.where(same_cluster, np.outer(fraction, weights) * (1.0 - 8.0 * EPS), 0.0)

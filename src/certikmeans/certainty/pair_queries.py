@@ -1,14 +1,14 @@
-"""Which pair to ask for next: those whose answer decides most.
+"""Selection of pair queries for active learning: those whose answer decides most.
 
-A point in doubt is asked about together with a point that stands for a cluster it can be in. "Yes"
-puts it there; "no" leaves one cluster fewer. Everything that is certain is answered already, and so
-is what a given pair says: points of one must-link group are one question, a cannot-link to the
-group that stands for a cluster is a "no". Of two groups with a cannot-link between them that can be
-in the same two clusters, the answer for one is the answer for the other: one question.
+An uncertain point is paired with a representative of a cluster that it can be in. "Yes" assigns it
+there; "no" excludes this cluster. Fixed assignments need no query, and known pairs answer some:
+points of one must-link group share one query, a cannot-link to the group of a representative is a
+"no". Of two groups with a cannot-link between them that can be in the same two clusters, the answer
+for one is the answer for the other: one query.
 
-Points are in doubt where certainty says that they can be elsewhere: the least costly first, a group
-for all its points. Where certainty has nothing to say, what it costs to move the group alone takes
-its place: a labelling that is known to exist, so a doubt that is real, though not all of them.
+Points are uncertain where certainty allows several clusters: the cheapest reassignment first, a
+group for all its points. Where certainty excludes nothing, the cost of moving the group alone takes
+its place: a labelling that exists, so the uncertainty is real, though there may be more.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ Neighbors = Mapping[int, Set[int]]
 @final
 @dataclass(frozen=True, slots=True)
 class PairQuery:
-    """Do these two points belong together?
+    """A question: are these two points in the same cluster?
 
-    ``point`` is in doubt; ``example`` stands for ``cluster``. An answer decides something about
-    ``points``: the point, and those that must link with it. ``settles``: whatever it is, they are
-    placed.
+    ``point`` is uncertain; ``example`` represents ``cluster``. An answer affects ``points`` points:
+    those that must link with ``point``. ``settles``: any answer fixes their cluster.
     """
 
     point: int
@@ -53,7 +52,7 @@ class PairQuery:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _OpenAssignments:
-    """What it costs to have each group in each cluster, and which of that is still open."""
+    """Cost of having each group in each cluster, and which assignments are undecided."""
 
     group_of: Labels  # (n_points,)
     first: Labels  # (n_groups,): smallest row
@@ -66,18 +65,18 @@ class _OpenAssignments:
 def select_queries(
     problem: Problem, labels: Labels, centers: NDArray[np.float64], certainty: Certainty, most: int
 ) -> tuple[PairQuery, ...]:
-    """At most ``most`` pairs, those that decide most first."""
+    """Return at most ``most`` queries, those that decide most first."""
     assignments = _open_assignments(problem, labels, centers, certainty)
     representatives = _representatives(problem, labels, centers, assignments)
     neighbors = _cannot_link_neighbors(problem, assignments)
     away = assignments.move_cost.copy()
     away[np.arange(len(away)), assignments.own_cluster] = np.inf
     cheapest = np.where(assignments.undecided, away, np.inf).min(axis=1)
-    # Cheap doubts of large groups first; a group that nothing keeps in place comes before all.
+    # Cheap reassignments of large groups first.
     order = np.argsort(cheapest / assignments.sizes, kind="stable")
     rounds: list[list[PairQuery]] = [[] for _ in range(problem.n_clusters)]
-    placed: set[int] = set()  # groups that the questions so far place, whatever the answers
-    queried: set[frozenset[int]] = set()  # two that stand for clusters may ask for each other
+    placed: set[int] = set()  # groups that the queries so far fix, whatever the answers
+    queried: set[frozenset[int]] = set()  # two representatives may be paired with each other
     for s in order[np.isfinite(cheapest[order])].tolist():
         if len(rounds[0]) >= most:
             break
@@ -91,19 +90,22 @@ def select_queries(
             pair = frozenset((s, int(assignments.group_of[representatives[k]])))
             if pair not in queried:
                 queried.add(pair)
-                question = PairQuery(
-                    int(assignments.first[s]), int(representatives[k]), k, int(assignments.sizes[s]),
+                query = PairQuery(
+                    point=int(assignments.first[s]),
+                    example=int(representatives[k]),
+                    cluster=k,
+                    points=int(assignments.sizes[s]),
                     settles=len(clusters) == 1,
-                )  # fmt: skip
-                rounds[turn].append(question)
-    return tuple([question for turn in rounds for question in turn][: max(0, most)])
+                )
+                rounds[turn].append(query)
+    return tuple([query for turn in rounds for query in turn][: max(0, most)])
 
 
 def _clusters_to_query(
     assignments: _OpenAssignments, representatives: Labels, neighbors: Neighbors, s: int
 ) -> list[int]:
-    """Clusters to ask group ``s`` about, in order; the last one follows from the others."""
-    # A cannot-link to the example is a "no" already.
+    """Clusters to pair group ``s`` with, in order; the last one follows from the others."""
+    # A cannot-link to the representative is a "no" already.
     near = neighbors.get(s, frozenset())
     clusters = [
         k
@@ -112,18 +114,18 @@ def _clusters_to_query(
         and representatives[k] >= 0
         and int(assignments.group_of[representatives[k]]) not in near
     ]
-    # Its own cluster first: the likeliest answer places it.
+    # Its own cluster first: the most likely answer fixes the group.
     own_cluster = int(assignments.own_cluster[s])
     clusters.sort(key=lambda k: k != own_cluster)
     itself = [k for k in clusters if int(assignments.group_of[representatives[k]]) == s]
-    # Who stands for a cluster cannot be compared with it: the others are, one by one.
+    # A representative cannot be compared with its own cluster: compare it with all others.
     return [k for k in clusters if k not in itself] if itself else clusters[:-1]
 
 
 def _is_implied(
     assignments: _OpenAssignments, neighbors: Neighbors, placed: set[int], s: int
 ) -> bool:
-    """Whether the place of a neighbour, which will be known, leaves one cluster only."""
+    """Whether the assignment of a neighbor, which the queries fix, leaves only one cluster."""
     mine = assignments.undecided[s]
     return int(mine.sum()) == 2 and any(
         t in placed and np.array_equal(assignments.undecided[t], mine) for t in neighbors.get(s, ())
@@ -140,8 +142,8 @@ def _open_assignments(
     sizes = np.bincount(group_of, minlength=n_groups)
     own_cluster, move_cost = labels[first], certainty.prices[first]
     undecided = certainty.possible[first].copy()
-    # Where clusters cannot be told apart, proofs do not say who is in doubt; what it costs to move
-    # one group does.
+    # Where clusters cannot be separated, certainty does not say which points are uncertain; the
+    # cost of moving one group does.
     merged = {k for family in certainty.families if len(family) > 1 for k in family}
     if merged:
         single_move = _single_move_costs(problem, labels, centers, group_of, n_groups)
@@ -152,7 +154,7 @@ def _open_assignments(
         np.put_along_axis(two, near, True, axis=1)
         two[np.arange(n_groups), own_cluster] = True
         undecided = np.where(unresolved[:, None], two, undecided)
-    # Points of weight 0 cost nothing wherever they are: no answer changes what is paid.
+    # Points of weight 0 cost nothing in any cluster: no answer changes the cost.
     weightless = np.bincount(group_of, problem.weights, n_groups) == 0.0
     undecided[weightless] = False
     return _OpenAssignments(group_of, first, sizes, own_cluster, move_cost, undecided)
@@ -165,7 +167,7 @@ def _single_move_costs(
     group_of: Labels,
     n_groups: int,
 ) -> NDArray[np.float64]:
-    """What the whole costs more if one group alone goes to another cluster; cannot-links aside."""
+    """Increase of the cost if one group moves to another cluster; ignores cannot-links."""
     k = problem.n_clusters
     mass = np.bincount(group_of, problem.weights, n_groups)
     safe = np.where(mass > 0.0, mass, 1.0)
@@ -181,9 +183,8 @@ def _single_move_costs(
     squares = np.where(np.isnan(squares), 0.0, squares)
     joining = mass[:, None] * masses / np.maximum(masses + mass[:, None], 1e-300) * squares
     rows, left = np.arange(n_groups), masses[own_cluster] - mass
-    some = (
-        left > 1e-12 * masses[own_cluster]
-    )  # others stay; else it leaves nothing behind, at no cost
+    # Without other members, a group leaves an empty cluster at no cost.
+    some = left > 1e-12 * masses[own_cluster]
     leaving = np.where(some, mass * masses[own_cluster] / np.where(some, left, 1.0), 0.0)
     leaving *= squares[rows, own_cluster]
     move_cost: NDArray[np.float64] = np.maximum(0.0, joining - leaving[:, None])
@@ -194,7 +195,7 @@ def _single_move_costs(
 def _representatives(
     problem: Problem, labels: Labels, centers: NDArray[np.float64], assignments: _OpenAssignments
 ) -> Labels:
-    """A point for each cluster: of those that are hardest to move, the one nearest to the centre.
+    """A point for each cluster: of those that are hardest to move, the one nearest to the center.
 
     -1 for a cluster without points.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def validate_slack(slack: Any) -> float:
-    """Return the slack as a number, or say what is wrong with it.
+    """Return the slack as a number, or raise `InputError`.
 
     >>> validate_slack(0.001)
     0.001
@@ -26,28 +26,26 @@ def validate_slack(slack: Any) -> float:
     value = plain_number(slack)
     if not 0.0 <= value <= 1.0:
         raise InputError(
-            Message(Argument("slack"), f": {slack!r} is not a share from 0 to 1"),
-            hint="0.001 speaks of all labellings within 0.1 % of the cost",
+            Message(Argument("slack"), f": {slack!r} is not a fraction from 0 to 1"),
+            hint="0.001 stands for all labellings within 0.1 % of the cost",
         )
     return value
 
 
 def validate_time_limit(time_limit: Any) -> float | None:
-    """Return the time limit as a number; None: there is none."""
+    """Return the time limit as a number, or None for no limit."""
     if time_limit is None:
         return None
     seconds = plain_number(time_limit)
     if not 0.0 < seconds < math.inf:
         raise InputError(
             f"time_limit: {time_limit!r} is not a positive number of seconds",
-            hint="leave it out: then it may take as long as the proof",
+            hint="omit it to allow as much time as the proof took",
         )
     return seconds
 
 
-# What `Result.certainty` returns.
-
-# Methods: from the places of centres, and from how many points two labellings have in common.
+# Values of `Certainty.method`.
 FROM_REGIONS, ONE_CLUSTER = "regions of centres", "one cluster"
 FROM_SPECTRAL, FROM_SDP, NO_METHOD = "spectral overlap", "semidefinite overlap", "none"
 
@@ -55,39 +53,39 @@ FROM_SPECTRAL, FROM_SDP, NO_METHOD = "spectral overlap", "semidefinite overlap",
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Certainty:
-    """What is proven of every labelling that costs at most ``(1 + slack)`` times ours.
+    """What is proven about every labelling that costs at most ``(1 + slack)`` times the incumbent.
 
-    The clusters of every such labelling can be numbered so that all of this holds for it at once.
+    The clusters of every such labelling can be numbered so that all statements hold at once.
 
     Attributes
     ----------
     slack : float
-        How much more the labellings spoken of may cost, as a share.
+        Relative increase of the cost up to which labellings are considered.
     certain : ndarray of shape (n_points,)
-        Whether the point is in the same cluster as with us.
+        Whether the point is in the same cluster in all of them.
     possible : ndarray of shape (n_points, n_clusters)
-        Whether the point can be in the cluster at all: where False, it is not.
+        Whether the point can be in the cluster; False is proven.
     center_boxes : ndarray of shape (n_clusters, n_features, 2)
-        Least and largest coordinates of the centre of each cluster, as far as it is not empty.
+        Bounds on the coordinates of the center of each cluster, unless it is empty.
     agreement : float
-        At least this share of the points is grouped as with us.
+        Lower bound on the fraction of points that keep their cluster.
     most_elsewhere : int
-        At most so many points are not.
+        Upper bound on the number of reassigned points.
     confusable : tuple of (int, int, int)
-        Pairs of clusters, and how many points can be in either: most points first.
+        Pairs of clusters and the number of points that can be in either, in descending order.
     families : tuple of tuple of int
-        Clusters that are told apart from all others, but not from each other.
+        Clusters that are separated from all others, but not from each other.
     prices : ndarray of shape (n_points, n_clusters)
-        What it costs at least to have the point there, beyond what the multipliers used here prove
-        of all labellings (at most `Result.cost`, and not `Result.lower_bound`). Infinite where it
-        cannot be; 0 where nothing is known.
+        Lower bound on the cost of assigning the point to the cluster, above what the multipliers
+        used here prove for all labellings (at most `Result.cost`, and not `Result.lower_bound`).
+        Infinite where the assignment is impossible, 0 where nothing is known.
     method : str
-        What the statements were derived from: ``"regions of centres"``, ``"spectral overlap"``,
+        Source of the statements: ``"regions of centres"``, ``"spectral overlap"``,
         ``"semidefinite overlap"``, ``"one cluster"`` or ``"none"``.
     reason : str
-        Why it is no more.
+        Why nothing more is proven.
     claim_of : callable, optional
-        Returns what a certificate can hold of it; see `claim`.
+        Computes `claim`.
     """
 
     slack: float
@@ -104,18 +102,21 @@ class Certainty:
     claim_of: Callable[[], CertificateClaim | None] | None = None
 
     @property
-    def tells_centers(self) -> bool:
-        """Whether centres are known to be in less than the box of all points."""
+    def locates_centers(self) -> bool:
+        """Whether `center_boxes` are smaller than the box of all points."""
         return self.method in (FROM_REGIONS, ONE_CLUSTER)
 
     @property
-    def tells_points(self) -> bool:
-        """Whether something is known of single points, and not of how many only."""
-        return self.tells_centers or bool(self.certain.any())
+    def locates_points(self) -> bool:
+        """Whether there are statements about single points, not only about their number."""
+        return self.locates_centers or bool(self.certain.any())
+
+    tells_centers = locates_centers  # deprecated name
+    tells_points = locates_points  # deprecated name
 
     @property
     def claim(self) -> CertificateClaim | None:
-        """What a certificate can hold of it, derived when somebody asks."""
+        """Claims that a certificate can hold, computed on each access; None if there are none."""
         return None if self.claim_of is None else self.claim_of()
 
     def __repr__(self) -> str:
@@ -127,7 +128,7 @@ class Certainty:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; ``possible`` as the list of clusters of every uncertain point."""
+        """Return data for JSON; ``possible`` lists the clusters of every uncertain point."""
         uncertain = np.flatnonzero(~self.certain)
         return {
             "slack": self.slack,
@@ -145,7 +146,7 @@ class Certainty:
 
 
 def _percent_rounded_down(share: float) -> str:
-    """A share in per cent, rounded down.
+    """Format a fraction in per cent, rounded down.
 
     >>> _percent_rounded_down(0.99999)
     '99.9 %'
@@ -156,7 +157,7 @@ def _percent_rounded_down(share: float) -> str:
 def confusable_pairs(
     possible: NDArray[np.bool_],
 ) -> tuple[tuple[int, int, int], ...]:
-    """Pairs of clusters that share points, and how many.
+    """Pairs of clusters that share possible points, with the number of these points.
 
     >>> confusable_pairs(np.array([[True, True, False], [True, True, True]]))
     ((0, 1, 2), (0, 2, 1), (1, 2, 1))

@@ -45,7 +45,7 @@ def certainty_lines(certainty: Certainty, base: int = 0) -> list[str]:
         f"  same cluster         at least {n_points - certainty.most_elsewhere} of "
         f"{count(n_points, 'point')}",
     ]
-    if not certainty.tells_points:
+    if not certainty.locates_points:
         return [*lines, f"  reason: {certainty.reason}"]
     lines.append(f"  certain points       {count(int(certainty.certain.sum()), 'point')}")
     if certainty.certain.any() and not certainty.certain.all():
@@ -87,7 +87,7 @@ def box_lines(certainty: Certainty, names: tuple[str, ...] | None = None) -> lis
       cluster 0  length  0 .. 0.333334
       cluster 1  length  5 .. 6
     """
-    if not certainty.tells_centers:
+    if not certainty.locates_centers:
         return []
     d = certainty.center_boxes.shape[1]
     names = tuple(f"feature {j}" for j in range(d)) if names is None else names
@@ -153,7 +153,7 @@ def certainty_caption(certainty: Certainty) -> str:
         return f"{head}, nothing is proven about single points"
     marked = "ringed points may change cluster, centres stay in their boxes, "
     return (
-        f"{head}: {marked if certainty.tells_points else ''}"
+        f"{head}: {marked if certainty.locates_points else ''}"
         f"at least {len(certainty.certain) - certainty.most_elsewhere} of "
         f"{count(len(certainty.certain), 'point')} keep their cluster"
     )
