@@ -1,4 +1,4 @@
-"""Certificates by hand: from a problem, labels and a proof, without the solver's own wiring."""
+"""Certificates built from a problem, labels and a proof, without a solve."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.bounds.cluster_root import cluster_bound
 
 
 def certificate(problem, labels, cost, proof):
-    """What the writer makes of these."""
+    """Certificate that the writer makes of these."""
     labels = np.asarray(labels, dtype=np.int64)
     result = SimpleNamespace(proof=proof, labels=labels, cost=float(cost), infeasibility=None)
     return make_certificate(problem, result)
@@ -34,7 +34,7 @@ def verdict(problem, made, **options):
 
 
 def change(made, **fields):
-    """A certificate with other fields, its hash of pairs kept up to date unless given."""
+    """Certificate with other fields; the hash of pairs is updated unless given."""
     changed = dataclasses.replace(made, **fields)
     if "pairs_sha256" in fields:
         return changed
@@ -50,10 +50,10 @@ def in_order_of_points(presolved, values):
 
 
 def root_proof(problem, labels, gap=1e-3):
-    """A proof without a tree, by the cluster bound."""
+    """Proof without a tree, by the cluster bound."""
     presolved = presolve(problem, StopSignal())
     reduced = presolved.presolve_labels(np.asarray(labels, dtype=np.int64))
-    stop = StopSignal(1.0)  # far from the origin, a tiny gap may be out of reach
+    stop = StopSignal(1.0)  # far from the origin, a small gap may be out of reach
     found = cluster_bound(presolved.reduced, reduced, target_gap=gap, stop=stop)
     multipliers = in_order_of_points(presolved, found.multipliers)
     leaf = LeafProof("one cluster")
@@ -63,7 +63,7 @@ def root_proof(problem, labels, gap=1e-3):
 
 
 def solved_by_force(seed, largest=6, min_clusters=2, most_features=3):
-    """A random problem with something to decide, its optimum, and labels that attain it."""
+    """Random problem with several labellings, its optimum, and optimal labels."""
     for number in range(100):
         problem = feasible_problem(
             seed + 10_000 * number, largest=largest, min_clusters=min_clusters
@@ -96,7 +96,7 @@ def group_rows(problem):
 
 
 def exact_sigma(means, masses, edges, multipliers, box=None):
-    """Worth of the best cluster with its centre in the box, by trying every set."""
+    """Value of the best cluster with its center in the box, by enumeration of all sets."""
     best = Fraction(0)
     n, d = len(means), len(means[0])
     lam = [Fraction(float(v)) for v in multipliers]

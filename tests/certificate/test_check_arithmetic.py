@@ -1,4 +1,4 @@
-"""The bound that is accepted, against exact rationals: never above what is true."""
+"""Accepted bounds compared with exact rationals: never above the true value."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def random_multipliers(rng, problem, n_groups):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_any_multipliers_prove_exactly_their_lagrangian(seed):
+def test_any_multipliers(seed):
     rng = np.random.default_rng(seed)
     problem, optimum, labels = solved_by_force(seed)
     means, masses, inner, edges = group_rows(problem)
@@ -49,7 +49,7 @@ def test_any_multipliers_prove_exactly_their_lagrangian(seed):
     exact = sum(Fraction(float(v)) for v in multipliers) - problem.n_clusters * sigma
     bound = float(max(exact, Fraction(0)) + inner)
     assert exact + inner <= optimum
-    # Absurd multipliers lose digits to rounding, in proportion to their size.
+    # Extreme multipliers lose digits to rounding, in proportion to their size.
     lost = 1e-11 * (float(np.abs(multipliers).sum()) + problem.n_clusters * float(sigma))
     reached = max(0.0, bound * (1 - 1e-7) - lost)
     assert verdict(problem, change(made, lower_bound=reached)).accepted
@@ -62,7 +62,7 @@ def test_any_multipliers_prove_exactly_their_lagrangian(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_proofs_of_the_solver_are_accepted(seed):
+def test_solver_proofs(seed):
     problem, optimum, labels = solved_by_force(seed, largest=7, min_clusters=1)
     proof = root_proof(problem, labels)
     made = certificate(problem, labels, np.nextafter(float(optimum), np.inf), proof)
@@ -76,7 +76,7 @@ def test_proofs_of_the_solver_are_accepted(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_boxes_of_centres_prove_their_lagrangian(seed):
+def test_any_multipliers_in_boxes(seed):
     # Both halves of one split, each with its own multipliers; the claim is the weaker half.
     rng = np.random.default_rng(1000 + seed)
     problem, optimum, labels = solved_by_force(seed, most_features=2)
@@ -121,6 +121,6 @@ def _leaf_bound(problem, groups, multipliers, cluster, axis, value, side):
         if held and side == 1:
             box[0][axis] = max(box[0][axis], Fraction(value))
         if any(a > b for a, b in zip(*box, strict=True)):
-            return Fraction(10**9)  # nobody can be there
+            return Fraction(10**9)  # the box is empty
         total -= exact_sigma(rows, masses, edges, multipliers, box)
     return total

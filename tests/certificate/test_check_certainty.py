@@ -1,4 +1,4 @@
-"""Certainty in a certificate: derived again by the checker, refused where it is not true."""
+"""Certainty claims: derived again by the verifier, rejected where they are not true."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def verdict(problem, certificate):
     return check_certificate(problem.points, form.encode(certificate))
 
 
-def test_it_is_accepted_and_told(line):
+def test_accepted(line):
     problem, certificate = line
     found = verdict(problem, certificate)
     assert found.accepted
@@ -61,7 +61,7 @@ def tampered(claim: CertaintyClaim, how: str) -> CertaintyClaim:
             low = np.repeat(claim.low.min(axis=0)[None], 2, axis=0)
             high = np.repeat(claim.high.max(axis=0)[None], 2, axis=0)
             return replace(claim, low=low, high=high, cluster=np.array([0, 1]))
-        case "less worth":
+        case "smaller sigma":
             return replace(claim, sigma=0.9 * claim.sigma)
         case "other multipliers":
             return replace(claim, multipliers=0.5 * claim.multipliers)
@@ -73,10 +73,10 @@ def tampered(claim: CertaintyClaim, how: str) -> CertaintyClaim:
     "how",
     [
         *("another point", "more slack", "smaller boxes", "a box moved", "boxes exchanged"),
-        *("one box", "one large box each", "less worth", "other multipliers", "too few"),
+        *("one box", "one large box each", "smaller sigma", "other multipliers", "too few"),
     ],
 )
-def test_what_does_not_follow_is_refused(line, how):
+def test_tampered_claims_rejected(line, how):
     problem, certificate = line
     changed = replace(certificate, certainty=tampered(certificate.certainty, how))
     found = verdict(problem, changed)
@@ -84,8 +84,8 @@ def test_what_does_not_follow_is_refused(line, how):
     assert found.reason is Reason.CERTAINTY
 
 
-def points_shown_certain(seed: int) -> int:
-    """Write, check, and compare with every good labelling; 0 where there is nothing to write."""
+def n_certified_points(seed: int) -> int:
+    """Write, check, and compare with every labelling within the slack; 0 without claims."""
     problem = clumps(seed)
     result = solve(problem, keep_proof=True, jobs=1)
     slack = (0.002, 0.05, 0.2)[seed % 3]
@@ -107,12 +107,12 @@ def points_shown_certain(seed: int) -> int:
 
 
 @pytest.mark.parametrize("first", range(0, 40, 20))
-def test_what_is_accepted_is_true(first):
-    certain = [points_shown_certain(seed) for seed in range(first, first + 20)]
+def test_accepted_claims_by_enumeration(first):
+    certain = [n_certified_points(seed) for seed in range(first, first + 20)]
     assert np.count_nonzero(certain) >= 6
 
 
-def test_damaged_headers_are_refused(line):
+def test_invalid_headers_rejected(line):
     problem, certificate = line
     for change in ({"slack": -1.0}, {"sigma": 1e301}):
         claim = replace(certificate.certainty, **change)
@@ -121,9 +121,9 @@ def test_damaged_headers_are_refused(line):
         assert found.reason is Reason.FIELD
 
 
-def test_small_files_may_not_ask_for_much_work(line):
+def test_work_limit_of_small_files(line):
     problem, certificate = line
-    content = form.encode(replace(certificate, lower_bound=0.0))  # proven at a glance
+    content = form.encode(replace(certificate, lower_bound=0.0))  # no work for the bound
     assert check_certificate(problem.points, content).accepted
     few = Limits(base_boxes=1, boxes_per_number=0)
     found = check_certificate(problem.points, content, limits=few)

@@ -1,4 +1,4 @@
-"""The checker of partitions: accepts what the solver proves, and nothing that is not true."""
+"""Verifier of the partition bound: accepts what the solver proves, and nothing untrue."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORK = 1e9
 
 @cache
 def proven(seed, size=4):
-    """A problem, its least cost and a row that proves something about it."""
+    """A problem, its minimum cost and evidence of a bound."""
     for attempt in range(100):
         _, done, least = random_instance(seed + 1000 * attempt, least_groups=5, largest=6)
         labels = some_labels(done, np.random.default_rng(seed))
@@ -43,7 +43,7 @@ def checked(reduced, row, weights=None, work=WORK):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_what_is_proven_is_proven_again(seed):
+def test_same_value_as_solver(seed):
     reduced, least, found = proven(seed)
     value = checked(reduced, encode_parts(found.parts))
     assert Fraction(value) <= least
@@ -51,15 +51,17 @@ def test_what_is_proven_is_proven_again(seed):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_any_numbers_prove_a_bound(seed):
+def test_any_row_is_valid(seed):
     reduced, least, found = proven(seed)
     rng = np.random.default_rng(seed)
     row = encode_parts(found.parts)
     held = 0
     for _ in range(40):
         bad = row.copy()
-        for place in rng.integers(len(row), size=3):
-            bad[place] = rng.choice([0.0, -1.0, 1.0, 2.0, 1e3, bad[place] * 1.5, bad[place] + 1.0])
+        for position in rng.integers(len(row), size=3):
+            bad[position] = rng.choice(
+                [0.0, -1.0, 1.0, 2.0, 1e3, bad[position] * 1.5, bad[position] + 1.0]
+            )
         try:
             value = checked(reduced, bad)
         except Rejection:
@@ -70,7 +72,7 @@ def test_any_numbers_prove_a_bound(seed):
     assert held
 
 
-def test_groups_may_have_other_numbers():
+def test_permuted_groups():
     reduced, _, found = proven(3)
     n = reduced.n_groups
     numbers = np.random.default_rng(0).permutation(n)
@@ -83,55 +85,55 @@ def test_groups_may_have_other_numbers():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_too_much_weight_is_divided_out(seed):
+def test_excess_weight(seed):
     reduced, least, found = proven(seed)
     row = encode_parts(found.parts)
     twice = np.concatenate([[2.0 * len(found.parts)], row[1:], row[1:]])  # every part twice
     value = checked(reduced, twice)
     assert Fraction(value) <= least
     assert value == pytest.approx(checked(reduced, row), rel=1e-9)
-    less = np.nextafter(reduced.weights, 0.0)  # the checker's weights may be rounded down
+    less = np.nextafter(reduced.weights, 0.0)  # the weights of the verifier may be rounded down
     assert checked(reduced, row, less) == pytest.approx(value, rel=1e-9)
     assert Fraction(checked(reduced, row, 0.5 * reduced.weights)) <= least / 2
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_wrong_eigensolver_does_not_make_a_wrong_bound(seed, monkeypatch):
+def test_inaccurate_eigensolver(seed, monkeypatch):
     reduced, least, found = proven(seed)
     monkeypatch.setattr(np.linalg, "eigh", inaccurate_eigensolver(np.random.default_rng(seed)))
     for _ in range(5):
         assert Fraction(checked(reduced, encode_parts(found.parts))) <= least
 
 
-def test_hostile_rows_are_refused():
+def test_invalid_rows():
     reduced, _, found = proven(1)
     row = encode_parts(found.parts)
     m = len(found.parts[0].rows)
 
-    def refused(place, value):
+    def rejection(position, value):
         bad = row.copy()
-        bad[place] = value
+        bad[position] = value
         with pytest.raises(Rejection) as caught:
             checked(reduced, bad)
         return caught.value.reason
 
     n_parts = len(found.parts)
     for value in (0.0, -1.0, 0.5, n_parts + 1.0, n_parts - 1.0, 1e300, np.nan, np.inf):
-        assert refused(0, value) is Reason.BOUND
-    for place in (1, 2):
+        assert rejection(0, value) is Reason.BOUND
+    for position in (1, 2):
         for value in (-1.0, 0.5, 1e18, np.nan, np.inf):
-            assert refused(place, value) is Reason.BOUND
+            assert rejection(position, value) is Reason.BOUND
     for value in (-1.0, 0.5, float(reduced.n_groups), np.nan, np.inf, row[4]):
-        assert refused(3, value) is Reason.BOUND
+        assert rejection(3, value) is Reason.BOUND
     for value in (0.0, -1.0, 1e-300, np.nan, np.inf):
-        assert refused(3 + m, value) is Reason.BOUND
+        assert rejection(3 + m, value) is Reason.BOUND
     for short in (row[:-1], row[:3], row[:1], row[:0], np.append(row, 0.0)):
         with pytest.raises(Rejection) as caught:
             checked(reduced, short)
         assert caught.value.reason is Reason.BOUND
 
 
-def test_work_is_limited():
+def test_work_limit():
     reduced, _, found = proven(1)
     row = encode_parts(found.parts)
     with pytest.raises(Rejection) as caught:
@@ -144,7 +146,7 @@ def test_work_is_limited():
     assert caught.value.reason is Reason.LIMIT
 
 
-def test_many_small_parts_do_not_keep_the_checker_busy():
+def test_many_small_parts():
     reduced, _, _ = proven(1)
     many = 10_000
     row = np.concatenate([[many], np.tile([1.0, 0.0, 0.0, 1e-9, 0.0], many)])
@@ -153,7 +155,7 @@ def test_many_small_parts_do_not_keep_the_checker_busy():
     assert caught.value.reason is Reason.BOUND
 
 
-def test_a_deadline_is_kept_between_parts():
+def test_deadline():
     reduced, _, found = proven(1)
     with pytest.raises(Rejection) as caught:
         partition_lower_bound(

@@ -1,7 +1,7 @@
-"""The subdivision alone: it proves what is true, and nothing that is not.
+"""The subdivision: it proves true bounds, and no others.
 
-The probe that ends hopeless proofs early is switched off, so that a wrong step in the proof
-itself cannot hide behind it.
+The probe that ends hopeless proofs early is switched off, so that it cannot hide a wrong step of
+the proof.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ def instance(seed):
 
 def sigma_of(points, weights, edges, multipliers, region, allowed=None):
     kept = range(len(points)) if allowed is None else np.flatnonzero(allowed)
-    place = {int(s): i for i, s in enumerate(kept)}
-    if not place:
+    index = {int(s): i for i, s in enumerate(kept)}
+    if not index:
         return Fraction(0)
     means = [[Fraction(float(v)) for v in points[s]] for s in kept]
     masses = [Fraction(float(weights[s])) for s in kept]
-    links = {(place[a], place[b]) for a, b in edges.tolist() if a in place and b in place}
+    links = {(index[a], index[b]) for a, b in edges.tolist() if a in index and b in index}
     box = [[Fraction(float(v)) for v in side] for side in (region.low, region.high)]
     return exact_sigma(means, masses, links, [multipliers[s] for s in kept], box)
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_proves_the_best_cluster_and_nothing_below(seed):
+def test_tight_cutoff(seed):
     points, weights, edges, multipliers, region = instance(seed)
     sigma = float(sigma_of(points, weights, edges, multipliers, region))
     pricing = Pricing(points, weights, edges, multipliers, LIMITS)
@@ -73,7 +73,7 @@ def test_proves_the_best_cluster_and_nothing_below(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_only_allowed_groups_count(seed):
+def test_allowed_groups(seed):
     points, weights, edges, multipliers, region = instance(seed)
     allowed = np.random.default_rng(seed).random(len(points)) < 0.6
     sigma = float(sigma_of(points, weights, edges, multipliers, region, allowed))
@@ -86,7 +86,7 @@ def test_only_allowed_groups_count(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_climbs_to_something_that_exists(seed):
+def test_local_search_below_maximum(seed):
     points, weights, edges, multipliers, region = instance(seed)
     sigma = float(sigma_of(points, weights, edges, multipliers, region))
     pricing = Pricing(points, weights, edges, multipliers, LIMITS)
@@ -94,7 +94,7 @@ def test_climbs_to_something_that_exists(seed):
         assert pricing.local_search(region, start, None) <= sigma + 1e-9
 
 
-def test_the_probe_ends_a_hopeless_proof(monkeypatch):
+def test_probe(monkeypatch):
     monkeypatch.setattr(check_pricing, "PROBE_INTERVAL", 1)
     points = np.array([[0.0], [1.0], [5.0]])
     pricing = Pricing(points, np.ones(3), np.zeros((0, 2), dtype=np.int64), np.ones(3), LIMITS)
@@ -107,7 +107,7 @@ def test_the_probe_ends_a_hopeless_proof(monkeypatch):
     assert pricing.evaluations < 10
 
 
-def test_limits_refuse(monkeypatch):
+def test_limits():
     rng = np.random.default_rng(0)
     points = rng.normal(size=(300, 3))
     multipliers = np.full(300, 1.0)
@@ -123,19 +123,19 @@ def test_limits_refuse(monkeypatch):
 
 
 @pytest.mark.parametrize("entries", [3, 40])
-def test_batches_of_any_size_agree(monkeypatch, entries):
+def test_batch_sizes(monkeypatch, entries):
     monkeypatch.setattr(check_pricing, "BATCH_ENTRIES", entries)
     monkeypatch.setattr(check_pricing, "MAX_TABLE_SIZE", entries)
     for seed in range(0, 60, 9):
-        test_proves_the_best_cluster_and_nothing_below(seed)
+        test_tight_cutoff(seed)
 
 
-def test_a_group_that_is_worth_little_counts():
+def test_group_of_small_value():
     points, weights = np.array([[0.0], [1.0], [-1.0]]), np.array([1000.0, 1.0, 1.0])
     multipliers = np.array([5.0, 1.01, 0.0])
     no_links = np.zeros((0, 2), dtype=np.int64)
     whole = CenterRegion(-np.ones(1), np.ones(1), np.zeros(1, dtype=bool), np.zeros(1, dtype=bool))
-    worth = 6.01 - 1000.0 / 1001.0
-    Pricing(points, weights, no_links, multipliers, LIMITS).prove(whole, worth + 1e-9)
+    value = 6.01 - 1000.0 / 1001.0
+    Pricing(points, weights, no_links, multipliers, LIMITS).prove(whole, value + 1e-9)
     with pytest.raises(CutoffExceeded):
-        Pricing(points, weights, no_links, multipliers, LIMITS).prove(whole, worth - 1e-9)
+        Pricing(points, weights, no_links, multipliers, LIMITS).prove(whole, value - 1e-9)

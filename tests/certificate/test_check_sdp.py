@@ -1,4 +1,4 @@
-"""Leaves of the semidefinite bound: never more than is true, and what the solver proved."""
+"""Verifier of the semidefinite bound: true bounds for any row, and the value of the solver."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.certificate.helpers import change, verdict
 
 
 def row_of(entries, cuts=(), cut_multipliers=()):
-    """The layout of the document."""
+    """Row in the layout of docs/certificate-format.md."""
     table = [[*cut, amount] for cut, amount in zip(cuts, cut_multipliers, strict=True)]
     upper = np.asarray(entries)[np.triu_indices(len(entries))]
     return np.concatenate([upper, np.array(table, dtype=float).ravel()])
@@ -39,7 +39,7 @@ def value_of(reduced, row):
 
 
 def random_row(rng, n, unit):
-    """Multipliers that no solver would return: any sign, any size, cuts that say nothing."""
+    """Arbitrary multipliers: any sign and size, and useless cuts."""
     entries = rng.normal(size=(n, n)) * unit / n
     if rng.random() < 0.5:
         entries = np.maximum(entries, 0.0)
@@ -51,7 +51,7 @@ def random_row(rng, n, unit):
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_any_multipliers_prove_a_bound(seed):
+def test_any_row_is_valid(seed):
     problem = feasible_problem(seed, largest=6)
     done = reduced_of(problem)
     least = min(exact_costs(problem, done))
@@ -63,7 +63,7 @@ def test_any_multipliers_prove_a_bound(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_good_multipliers_prove_what_the_solver_proved(seed):
+def test_same_value_as_solver(seed):
     problem = separated(np.random.default_rng(seed), 1e6 * (seed % 2))
     done = reduced_of(problem)
     least = min(exact_costs(problem, done))
@@ -80,7 +80,7 @@ def test_good_multipliers_prove_what_the_solver_proved(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_wrong_eigensolver_does_not_make_a_wrong_bound(seed, monkeypatch):
+def test_inaccurate_eigensolver(seed, monkeypatch):
     problem = feasible_problem(seed, largest=6)
     done = reduced_of(problem)
     least = min(exact_costs(problem, done))
@@ -101,7 +101,7 @@ def solved(problem, **options):
 
 @pytest.mark.parametrize("branching", ["pairs", "centers"])
 @pytest.mark.parametrize("node_limit", [1, 8])
-def test_runs_of_the_solver_are_accepted(branching, node_limit):
+def test_solver_certificates(branching, node_limit):
     problem = Problem.from_data(
         np.random.default_rng(3).normal(size=(24, 6)) + 50.0, 3,
         must_link=[(5, 0), (20, 11), (7, 5)], cannot_link=[(0, 9), (9, 20), (1, 2)],
@@ -118,7 +118,7 @@ def test_runs_of_the_solver_are_accepted(branching, node_limit):
     assert answer.lower_bound == pytest.approx(result.lower_bound, rel=1e-8)
 
 
-def test_the_bound_takes_over_with_a_certificate_too():
+def test_auto_uses_sdp_with_proof():
     problem = noise(40, 10, 3)
     result = solve(problem, keep_proof=True, time_limit=30, node_limit=1)
     assert result.bound == "sdp"
@@ -127,39 +127,39 @@ def test_the_bound_takes_over_with_a_certificate_too():
     assert answer.gap < 0.05
 
 
-def test_nothing_can_be_changed():
+def test_tampered_rows():
     problem = noise(20, 4, 3)
     made = solved(problem, bound="sdp", gap=1e-3)
     assert verdict(problem, made).accepted
     row, n_entries = made.multipliers, 210
     assert len(row) > n_entries, "cuts are wanted here"
 
-    def refused(**fields):
+    def rejection(**fields):
         answer = verdict(problem, change(made, **fields))
         assert not answer.accepted
         return answer.reason
 
-    assert refused(lower_bound=made.cost) is Reason.BOUND
+    assert rejection(lower_bound=made.cost) is Reason.BOUND
     for factor in (0.0, 0.5, 2.0, -1.0, 1e120):
-        assert refused(multipliers=row * factor) is Reason.BOUND
-    for place, value in ((0, np.nan), (n_entries + 3, np.inf)):
+        assert rejection(multipliers=row * factor) is Reason.BOUND
+    for position, value in ((0, np.nan), (n_entries + 3, np.inf)):
         bad = row.copy()
-        bad[place] = value
-        assert refused(multipliers=bad) is Reason.FIELD
-    for place, value in ((0, -2.0), (0, 20.0), (0, 0.5), (1, -1.0), (2, -2.0), (2, 1e18)):
+        bad[position] = value
+        assert rejection(multipliers=bad) is Reason.FIELD
+    for position, value in ((0, -2.0), (0, 20.0), (0, 0.5), (1, -1.0), (2, -2.0), (2, 1e18)):
         bad = row.copy()
-        bad[n_entries + place] = value
-        assert refused(multipliers=bad) is Reason.BOUND
+        bad[n_entries + position] = value
+        assert rejection(multipliers=bad) is Reason.BOUND
     for short in (row[:-1], row[: n_entries - 1], row[:1]):
         lengths = np.array([len(short)])
-        assert refused(multipliers=short, lengths=lengths) is Reason.BOUND
+        assert rejection(multipliers=short, lengths=lengths) is Reason.BOUND
     none = change(made, first=np.array([-1]))
     assert verdict(problem, none).reason is Reason.BOUND
     as_cluster = change(made, kinds=np.array([CODES["cluster"]], dtype=np.uint8))
     assert verdict(problem, as_cluster).reason is Reason.BOUND
 
 
-def test_large_matrices_are_refused_before_any_work():
+def test_matrix_size_limit():
     n = check_sdp.MAX_MATRIX_GROUPS + 1
     with pytest.raises(Rejection) as caught:
         sdp_lower_bound(
@@ -169,7 +169,7 @@ def test_large_matrices_are_refused_before_any_work():
 
 
 @pytest.mark.parametrize("size", [8e141, -8e141, 2e142, -2e142, 1e145])
-def test_sums_that_overflow_are_refused(size):
+def test_overflow(size):
     points, weights = np.array([[0.0], [1.0], [3.0]]), np.full(3, 1e-12)
     row = np.array([0.0, size, 0.0, 0.0, 0.0, 0.0])
     with pytest.raises(Rejection) as caught:
@@ -178,14 +178,14 @@ def test_sums_that_overflow_are_refused(size):
 
 
 @pytest.mark.parametrize("scale", [1e-55, 1e-45, 1e40, 1e55])
-def test_small_and_large_data(scale):
+def test_scales(scale):
     problem = Problem.from_data(np.random.default_rng(1).normal(size=(14, 2)) * scale, 3)
     made = solved(problem, bound="sdp", node_limit=20)
     answer = verdict(problem, made)
     assert answer.accepted, answer.message
 
 
-def test_many_leaves_cost_no_more_than_one(monkeypatch):
+def test_bound_cached_for_many_leaves(monkeypatch):
     problem = noise(20, 4, 3)
     made = solved(problem, bound="sdp", gap=1e-3)
     kind = made.kinds[0]
@@ -203,14 +203,14 @@ def test_many_leaves_cost_no_more_than_one(monkeypatch):
     assert len(calls) == 1
 
 
-def test_work_is_limited():
+def test_work_limit():
     problem = noise(20, 4, 3)
     made = solved(problem, bound="sdp", gap=1e-3)
     answer = verdict(problem, made, limits=Limits(matrix_work=20.0**3 - 1.0))
     assert answer.reason is Reason.LIMIT
 
 
-def test_one_row_cannot_use_what_others_leave():
+def test_limit_of_one_row():
     problem = noise(20, 4, 3)
     made = solved(problem, bound="sdp", gap=1e-3)
     spare = 60_000
@@ -224,14 +224,14 @@ def test_one_row_cannot_use_what_others_leave():
     assert verdict(problem, long_row).reason is Reason.BOUND
 
 
-def test_a_small_file_cannot_ask_for_much_memory(monkeypatch):
+def test_memory_limit_of_small_files(monkeypatch):
     problem = noise(20, 4, 3)
     made = solved(problem, bound="sdp", gap=1e-3)
     nodes = 6_000_000
     zeros = np.zeros(nodes, np.int64)
     kinds = np.full(nodes, made.kinds[0])
     large = change(made, kinds=kinds, first=zeros, second=zeros, values=np.zeros(nodes))
-    # Our own writer does not compress beyond what is read.
+    # The writer does not compress beyond what a reader accepts.
     assert len(form.encode(large)) > 100_000_000
     with monkeypatch.context() as patch:
         patch.setattr(form, "PAYLOAD_BYTES_PER_FILE_BYTE", 2_000)

@@ -1,4 +1,4 @@
-"""Rows of the spectral bound: never more than is true, and what the solver proved."""
+"""Verifier of the spectral bound: true bounds for any row, and the value of the solver."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def value_of(reduced, row):
     )
 
 
-def refused(reduced, row):
+def rejection(reduced, row):
     with pytest.raises(Rejection) as caught:
         value_of(reduced, row)
     return caught.value.reason
 
 
-def test_nothing_is_multiplied_after_the_deadline():
+def test_deadline():
     done, truth = blobs(200, 4, 3, 2.0)
     row = closed_form(done.reduced, done.presolve_labels(truth)).evidence.row()
     for given in (row, EMPTY):
@@ -58,7 +58,7 @@ def test_nothing_is_multiplied_after_the_deadline():
 
 
 def valid_row(rng, reduced, size):
-    """Random numbers that the checker evaluates."""
+    """Random numbers that the verifier evaluates."""
     evidence = random_evidence(rng, reduced, size)
     edges = {tuple(edge) for edge in reduced.graph.edges().tolist()}
     kept = [
@@ -81,7 +81,7 @@ def valid_row(rng, reduced, size):
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_any_row_proves_a_bound(seed):
+def test_any_row_is_valid(seed):
     problem, done = random_instance(seed)
     least = least_cost(problem, done)
     assert Fraction(value_of(done.reduced, EMPTY)) <= least
@@ -92,7 +92,7 @@ def test_any_row_proves_a_bound(seed):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_coordinates_of_all_sizes(seed):
+def test_scales_of_coordinates(seed):
     rng = np.random.default_rng(seed)
     n, k, d = 6, int(rng.integers(1, 4)), int(rng.integers(1, 10))
     points = (rng.normal(size=(n, d)) + 10.0 ** rng.integers(0, 9)) * 10.0 ** rng.integers(-40, 40)
@@ -109,7 +109,7 @@ def test_coordinates_of_all_sizes(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_wrong_linear_algebra_does_not_make_a_wrong_bound(seed, monkeypatch):
+def test_inaccurate_linear_algebra(seed, monkeypatch):
     problem, done = random_instance(seed)
     least = least_cost(problem, done)
     size = SdpModel.of(done.reduced).total
@@ -131,7 +131,7 @@ def test_wrong_linear_algebra_does_not_make_a_wrong_bound(seed, monkeypatch):
 
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
 @pytest.mark.parametrize("ratio", [0.0, 6.0])
-def test_near_the_optimum_not_even_rounding_is_above(scale, ratio):
+def test_rounding_near_optimum(scale, ratio):
     for seed in range(5):
         problem, truth = separated_blobs(
             np.random.default_rng(seed), 1e5 * (seed % 2), scale, ratio
@@ -146,7 +146,7 @@ def test_near_the_optimum_not_even_rounding_is_above(scale, ratio):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_proves_what_the_solver_proved(seed, monkeypatch):
+def test_same_value_as_solver(seed, monkeypatch):
     monkeypatch.setattr(check_spectral, "BLOCK_ROWS", 7)
     rng = np.random.default_rng(seed)
     done, labels = with_pairs(rng, 60, 6, 3, 0.5)
@@ -164,7 +164,7 @@ def test_more_axes_than_points():
     assert value_of(plain, EMPTY) == pytest.approx(eigenvalue_bound(plain), rel=1e-9)
 
 
-def test_nothing_can_be_changed():
+def test_invalid_rows():
     done, truth = blobs(80, 4, 3, 0.5)
     reduced = done.reduced
     found = closed_form(reduced, truth)
@@ -175,24 +175,24 @@ def test_nothing_can_be_changed():
     assert value_of(reduced, row) >= found.value * (1.0 - 1e-9)
     assert value_of(reduced, row[:2]) == value_of(reduced, EMPTY)
 
-    def changed(place, number):
+    def changed(position, number):
         bad = row.copy()
-        bad[place] = number
+        bad[position] = number
         return bad
 
-    for place in (0, 1, 2, 3, first, first + 2, first + width - 1):
+    for position in (0, 1, 2, 3, first, first + 2, first + width - 1):
         for number in (np.nan, np.inf, -np.inf):
-            assert refused(reduced, changed(place, number)) is Reason.BOUND
-    for place, number in (
+            assert rejection(reduced, changed(position, number)) is Reason.BOUND
+    for position, number in (
         (0, 2.0), (0, -1.0), (0, 1e300), (0, 2.5), (1, 1.0), (1, 3.0), (1, 1e9), (2, 1.0),
         (2, -1.0), (3, 3.0), (3, -1.0), (3, 0.5), (first, 3.0), (first, -1.0), (first, 0.5),
         (first + 3, -1e9), (first + width - 1, -1.0),
     ):  # fmt: skip
-        assert refused(reduced, changed(place, number)) is Reason.BOUND
+        assert rejection(reduced, changed(position, number)) is Reason.BOUND
     for short in (row[:3], row[:-1], row[:first], np.append(row, 0.0)):
-        assert refused(reduced, short) is Reason.BOUND
-    spike = np.append(changed(2, 1.0), [0.0, 1.0, -5.0])  # there is no such cannot-link
-    assert refused(reduced, spike) is Reason.BOUND
+        assert rejection(reduced, short) is Reason.BOUND
+    cannot_link_term = np.append(changed(2, 1.0), [0.0, 1.0, -5.0])  # there is no such cannot-link
+    assert rejection(reduced, cannot_link_term) is Reason.BOUND
     assert value_of(reduced, changed(first + width - 1, 1e300)) == 0.0
     for factor in (0.0, 0.5, 2.0):
         weaker = row.copy()
@@ -200,31 +200,31 @@ def test_nothing_can_be_changed():
         assert value_of(reduced, weaker) < found.value
 
 
-def test_an_amount_counts_once():
+def test_duplicate_cannot_link_term():
     done, labels = with_pairs(np.random.default_rng(3), 40, 4, 3, 0.5)
     reduced = done.reduced
     row = sane_evidence(np.random.default_rng(4), reduced, labels).row()
     assert value_of(reduced, row) > 0.0
     twice = np.append(row, row[-3:])
     twice[2] += 1.0
-    assert refused(reduced, twice) is Reason.BOUND
+    assert rejection(reduced, twice) is Reason.BOUND
 
 
-def test_work_is_limited(monkeypatch):
+def test_work_limits(monkeypatch):
     done, truth = blobs(80, 4, 3, 0.5)
     row = closed_form(done.reduced, truth).evidence.row()
     monkeypatch.setattr(check_spectral, "MAX_COLUMNS", 10)
-    assert refused(done.reduced, row) is Reason.LIMIT
+    assert rejection(done.reduced, row) is Reason.LIMIT
     monkeypatch.setattr(check_spectral, "MAX_COLUMNS", 11)
     assert value_of(done.reduced, row) > 0.0
     monkeypatch.setattr(check_spectral, "MAX_INNER_PRODUCT_WORK", 80 * 7.0**2 - 1.0)
-    assert refused(done.reduced, row) is Reason.LIMIT
+    assert rejection(done.reduced, row) is Reason.LIMIT
     monkeypatch.setattr(check_spectral, "MAX_DIMS", 3)
-    assert refused(done.reduced, EMPTY) is Reason.LIMIT
+    assert rejection(done.reduced, EMPTY) is Reason.LIMIT
 
 
 def close_nodes(rng):
-    """A row whose hats jump between two floats that rounding of a margin cannot tell apart."""
+    """A row whose hats jump between two floats that the rounding of a margin may confuse."""
     n, k = int(rng.integers(10, 20)), 2
     labels = np.sort(np.concatenate([np.arange(k), rng.integers(k, size=n - k)]))
     points = rng.normal(size=(n, 2))
@@ -233,37 +233,39 @@ def close_nodes(rng):
     points, weights = reduced.points, reduced.weights
     middle = weights @ points / float(weights.sum())
     reach = float(np.maximum(points.max(axis=0) - middle, middle - points.min(axis=0)).max())
-    scaled = check_spectral._Scaled(points, weights, middle, math.frexp(reach)[1])
+    scaled = check_spectral._ScaledPoints(points, weights, middle, math.frexp(reach)[1])
     means = check_spectral._means(scaled, labels, k)
     ends, nodes = [], []
     for here, other in ((0, 1), (1, 0)):
         members = np.flatnonzero(labels == here)
         step = means[other] - means[here]
         level = float((0.5 * (means[other] + means[here])) @ step)
-        # One by one; for all at once a product may be rounded otherwise.
+        # One by one; in a common product they may be rounded otherwise.
         margins = [2.0 * (level - float(scaled.rows(np.array([s]))[1][0] @ step)) for s in members]
         at = int(rng.integers(len(members)))
         ends.append(int(members[at]))
         near = math.ldexp(margins[at], 2 * scaled.exponent)
         nodes += [near, math.nextafter(near, math.inf)]
-    spike = 0.2 * float(rng.normal())
+    cannot_link_term = 0.2 * float(rng.normal())
     coefficients = rng.uniform(0.0, 0.5, size=4)
-    row = np.concatenate([[1, 2, 1], labels, [0, 1], nodes, coefficients, [*ends, spike]])
+    row = np.concatenate(
+        [[1, 2, 1], labels, [0, 1], nodes, coefficients, [*ends, cannot_link_term]]
+    )
     return scaled, row, np.array([ends])
 
 
 def dense_value(scaled, row, edges):
-    """The bound by a matrix of all groups, with the hats as the checker has them."""
+    """The bound by a matrix of all groups, with the hats as the verifier computes them."""
     n = len(scaled.points)
-    read = check_spectral._read(row, n, 2, edges)
-    hats = check_spectral._Hats(scaled, read)
-    columns = np.zeros((n, 1 + scaled.points.shape[1] + hats.n_columns))
+    read = check_spectral._parse_row(row, n, 2, edges)
+    basis = check_spectral._HatBasis(scaled, read)
+    columns = np.zeros((n, 1 + scaled.points.shape[1] + basis.n_columns))
     for members in check_spectral._members(read.labels):
-        numbers, block = check_spectral._columns(scaled, members, hats)
+        numbers, block = check_spectral._columns(scaled, members, basis)
         columns[np.ix_(members, numbers)] = block
     v, rest = columns[:, 0], columns[:, 1:]
     order = rest.shape[1]
-    inner = hats.middle(order + 2, np.unique(edges))
+    inner = basis.middle(order + 2, np.unique(edges))
     matrix = rest @ inner[:order, :order] @ rest.T
     matrix[edges[0, 0], edges[0, 1]] += inner[-2, -1]
     matrix[edges[0, 1], edges[0, 0]] += inner[-2, -1]
@@ -274,7 +276,7 @@ def dense_value(scaled, row, edges):
     return math.ldexp(trace - level - spent, 2 * scaled.exponent)
 
 
-def test_unit_vectors_see_the_hats_that_the_columns_have():
+def test_hats_of_unit_vectors():
     compared = 0
     for seed in range(300):
         scaled, row, edges = close_nodes(np.random.default_rng(seed))
@@ -285,7 +287,7 @@ def test_unit_vectors_see_the_hats_that_the_columns_have():
     assert compared > 100
 
 
-def test_what_overflows_is_refused():
+def test_overflow():
     points = 1e-5 * np.random.default_rng(0).normal(size=(12, 2))
     labels = np.arange(12) % 3
     ends = [(i, j) for i in range(12) for j in range(i + 1, 12) if labels[i] != labels[j]]

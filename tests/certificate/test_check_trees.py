@@ -1,4 +1,4 @@
-"""Trees: leaves that cover everything, boxes that are where they should be."""
+"""Trees: leaves that cover all labellings, and boxes of centers."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from tests.tree.helpers import entangled
 from tests.tree.test_branch_and_bound import Failing
 
 
-def random_centre_tree(rng, problem, proof, leaf, depth):
-    """Preorder nodes of a random tree of splits of centres."""
+def random_center_tree(rng, problem, proof, leaf, depth):
+    """Preorder nodes of a random tree of center splits."""
     if depth == 0 or rng.random() < 0.2:
         return [leaf]
     spots = (problem.points - proof.center) @ proof.axes
     axis = int(rng.integers(proof.axes.shape[1]))
     value = float(rng.uniform(spots[:, axis].min(), spots[:, axis].max()))
     split = CenterSplit(int(rng.integers(problem.n_clusters)), axis, value)
-    sides = [random_centre_tree(rng, problem, proof, leaf, depth - 1) for _ in range(2)]
+    sides = [random_center_tree(rng, problem, proof, leaf, depth - 1) for _ in range(2)]
     return [split, *sides[0], *sides[1]]
 
 
 @pytest.mark.parametrize("seed", range(70))
-def test_a_tree_of_boxes_proves_what_its_root_proves_and_never_too_much(seed):
+def test_center_splits(seed):
     rng = np.random.default_rng(seed)
     problem, optimum, labels = solved_by_force(seed, largest=7)
     root = root_proof(problem, labels, gap=1e-3)
-    nodes = random_centre_tree(rng, problem, root, root.nodes[0], 4)
+    nodes = random_center_tree(rng, problem, root, root.nodes[0], 4)
     proof = Proof(root.lower_bound, root.center, root.axes, tuple(nodes))
     made = certificate(problem, labels, float(optimum) * (1 + 1e-12) + 1e-30, proof)
     answer = verdict(problem, made)
@@ -61,7 +61,7 @@ def grid(n_clusters, cuts, cluster, first, last):
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_small_boxes_are_proven_by_the_sample_bound(seed):
+def test_sample_bound_of_small_boxes(seed):
     rng = np.random.default_rng(seed)
     n_clusters = 2 + seed % 2
     points = np.round(rng.normal(size=(6, 1)), 2)
@@ -95,14 +95,14 @@ def test_pair_splits(seed):
     for kind in ("must_link", "cannot_link"):
         pairs = {"must_link": problem.must_link, "cannot_link": problem.cannot_link}
         pairs[kind] = [*pairs[kind].tolist(), (first, second)]
-        part = type(problem).from_data(
+        child = type(problem).from_data(
             problem.points, problem.n_clusters, **pairs, weights=problem.weights
         )
-        best = brute_force(part)
+        best = brute_force(child)
         if best is None:
             leaves.append(LeafProof("infeasible"))
         else:
-            inner = root_proof(part, best[1])
+            inner = root_proof(child, best[1])
             leaves += inner.nodes
             bounds.append(inner.lower_bound)
     nodes = (PairSplit(first, second), *leaves)
@@ -116,7 +116,7 @@ def test_pair_splits(seed):
 
 
 @pytest.mark.parametrize("after", [0, 3])
-def test_what_is_proven_when_a_worker_fails_can_be_certified(after, tmp_path):
+def test_certificate_after_worker_failure(after, tmp_path):
     problem = entangled()
     options = {"bound": "cluster", "gap": 1e-9, "time_limit": 20.0, "keep_proof": True}
     result = solve(problem, executor=Failing(after), **options)

@@ -1,4 +1,4 @@
-"""The checker shares no code with the solver; the syntax tree says so."""
+"""The verifier shares no code with the solver: tested on the syntax trees."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from certikmeans.certificate import check
 
 FOLDER = Path(check.__file__).parent
 LEAVES = sorted((FOLDER / "leaves").glob("*.py"))
-CHECKER = [*sorted(FOLDER.glob("check*.py")), *LEAVES]
+VERIFIER = [*sorted(FOLDER.glob("check*.py")), *LEAVES]
 
 
 @pytest.mark.parametrize(
-    "path", [*CHECKER, *sorted(FOLDER.glob("format*.py"))], ids=lambda path: path.name
+    "path", [*VERIFIER, *sorted(FOLDER.glob("format*.py"))], ids=lambda path: path.name
 )
-def test_only_the_standard_library_numpy_and_the_format(path):
-    ours = {f"certikmeans.certificate.{one.stem}" for one in CHECKER}
+def test_allowed_imports(path):
+    ours = {f"certikmeans.certificate.{one.stem}" for one in VERIFIER}
     package = "certikmeans.certificate"
-    formats = {f"{package}.format"}
-    allowed = {*ours, *formats, f"{package}.leaves", package}
+    allowed = {*ours, f"{package}.format", f"{package}.leaves", package}
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.ImportFrom):
@@ -33,7 +32,7 @@ def test_only_the_standard_library_numpy_and_the_format(path):
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.Call) and "import" in ast.unparse(node.func):
-            # Kinds of leaf are found by looking: in their own folder, and nowhere else.
+            # Kinds of leaves are imported from their own package only.
             assert path == FOLDER / "leaves" / "__init__.py"
             assert ast.unparse(node) == "import_module(f'{__name__}.{found.name}')"
         for name in names:
@@ -41,5 +40,5 @@ def test_only_the_standard_library_numpy_and_the_format(path):
             assert top in sys.stdlib_module_names or top == "numpy" or name in allowed
 
 
-def test_the_checker_is_pages_not_a_program():
-    assert all(len(path.read_text().splitlines()) < 400 for path in CHECKER)
+def test_module_length():
+    assert all(len(path.read_text().splitlines()) < 400 for path in VERIFIER)

@@ -1,4 +1,4 @@
-"""Attacks that once worked, and honest certificates that were once refused."""
+"""False certificates that were once accepted, and genuine ones that were once rejected."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.tree.helpers import entangled
 NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
 
-def grid_tree(places):
-    """Cut the centres of two clusters along axis 0 at all places; every leaf is a sample leaf."""
+def grid_tree(positions):
+    """Split the centers of two clusters along axis 0 at all positions; leaves are sample leaves."""
     kinds, first, values = [], [], []
 
     def divide(cluster, low, high, then):
@@ -30,7 +30,7 @@ def grid_tree(places):
             middle = (low + high) // 2
             kinds.append(0)
             first.append(cluster)
-            values.append(places[middle])
+            values.append(positions[middle])
             divide(cluster, low, middle, then)
             divide(cluster, middle, high, then)
 
@@ -39,7 +39,7 @@ def grid_tree(places):
         first.append(-1)
         values.append(0.0)
 
-    last = len(places) - 1
+    last = len(positions) - 1
     divide(0, 0, last, lambda: divide(1, 0, last, leaf))
     second = np.where(np.array(kinds) == 0, 0, -1)
     return np.array(kinds, np.uint8), np.array(first), second, np.array(values)
@@ -47,12 +47,12 @@ def grid_tree(places):
 
 @pytest.mark.parametrize("size", [1e-100, 1.5e-162, 2.7e-162, 1e-170])
 @pytest.mark.parametrize("weights", [None, np.full(3, 1e12)])
-def test_axes_so_small_that_their_squares_underflow(size, weights):
+def test_underflow_of_axes(size, weights):
     points = np.array([[0.0], [0.5e60], [1e60]])
     axes = np.array([[size]])
-    places = np.linspace(0.0, float(points[-1, 0] * size), 13)
-    kinds, first, second, values = grid_tree(places)
-    lie = Certificate(
+    positions = np.linspace(0.0, float(points[-1, 0] * size), 13)
+    kinds, first, second, values = grid_tree(positions)
+    false = Certificate(
         n_points=3, n_features=1, n_clusters=2, cost=1e140, lower_bound=1e139,
         data_sha256=form.hash_points(points), pairs_sha256=form.hash_pairs(NO_PAIRS, NO_PAIRS),
         must_link=NO_PAIRS, cannot_link=NO_PAIRS, weights=weights, labels=np.array([0, 0, 1]),
@@ -60,7 +60,7 @@ def test_axes_so_small_that_their_squares_underflow(size, weights):
         lengths=np.zeros(0, np.int64), multipliers=np.zeros(0),
     )  # fmt: skip
     # The optimum is at most 1.25e131.
-    assert not check_certificate(points, form.encode(lie)).accepted
+    assert not check_certificate(points, form.encode(false)).accepted
 
 
 @pytest.fixture(scope="module")
@@ -84,22 +84,22 @@ def test_rows_without_multipliers(honest):
     assert (verdict.accepted, verdict.reason) == (False, Reason.TREE)
 
 
-def test_a_bound_above_the_cost(honest):
+def test_bound_above_cost(honest):
     problem, made = honest
     above = dataclasses.replace(made, lower_bound=made.cost * 2.0)
     verdict = check_certificate(problem.points, form.encode(above))
     assert (verdict.accepted, verdict.reason) == (False, Reason.BOUND)
 
 
-def test_another_number_of_clusters(honest):
+def test_expected_number_of_clusters(honest):
     problem, made = honest
     assert check_certificate(problem.points, form.encode(made), n_clusters=2).accepted
     verdict = check_certificate(problem.points, form.encode(made), n_clusters=3)
     assert (verdict.accepted, verdict.reason) == (False, Reason.PROBLEM)
 
 
-class InterruptsAtTheFirstNode(Executor):
-    """Runs tasks in place; nodes come in rounds of two or more, and find the time is up."""
+class InterruptingExecutor(Executor):
+    """Runs tasks in place, after interrupting the solve."""
 
     def __init__(self, stop):
         self.stop = stop
@@ -112,12 +112,12 @@ class InterruptsAtTheFirstNode(Executor):
 
 
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
-def test_parts_that_inherit_their_proof(branching):
-    # The part "together" has one group less: multipliers of the whole have to be joined for it.
+def test_inherited_proof(branching):
+    # The must-link child has one group less: multipliers of the root have to be aggregated.
     problem, stop = entangled(), StopSignal()
     result = solve(
         problem, gap=1e-6, keep_proof=True, branching=branching, stop=stop,
-        executor=InterruptsAtTheFirstNode(stop),
+        executor=InterruptingExecutor(stop),
     )  # fmt: skip
     assert result.stop_reason is StopReason.INTERRUPTED
     assert result.nodes > 1
@@ -127,7 +127,7 @@ def test_parts_that_inherit_their_proof(branching):
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
-def test_sample_leaves_claim_what_the_checker_can_repeat(seed, branching):
+def test_sample_leaves(seed, branching):
     problem = feasible_problem(seed, largest=9)
     result = solve(
         problem, bound="sample", branching=branching, keep_proof=True, gap=1e-3, node_limit=60

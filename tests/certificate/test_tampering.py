@@ -1,4 +1,4 @@
-"""A certificate with anything changed is refused, for the right reason, without a crash."""
+"""Certificates with any change are rejected, for the right reason, without an exception."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tests.certificate.helpers import certificate, change, root_proof, verdict
 @pytest.fixture(scope="module")
 def problem():
     rng = np.random.default_rng(5)
-    centres = np.repeat(np.array([[0.0, 0.0], [6.0, 1.0]]), 5, axis=0)
-    points = centres + rng.normal(size=(10, 2))
+    centers = np.repeat(np.array([[0.0, 0.0], [6.0, 1.0]]), 5, axis=0)
+    points = centers + rng.normal(size=(10, 2))
     return Problem.from_data(
         points, 2, must_link=[(0, 1), (5, 6)], cannot_link=[(2, 7), (3, 8)],
         weights=rng.integers(1, 3, 10),
@@ -49,7 +49,7 @@ def with_tree(problem, genuine):
     )
 
 
-def test_the_genuine_ones_are_accepted(problem, genuine, with_tree):
+def test_genuine_accepted(problem, genuine, with_tree):
     for made in (genuine, with_tree):
         answer = verdict(
             problem, made, must_link=problem.must_link[:, ::-1],
@@ -91,7 +91,7 @@ def test_pairs(problem, genuine):
         made = change(genuine, cannot_link=np.array(pairs))
         assert reason(problem, made) is Reason.PAIRS
     more = np.vstack([genuine.must_link[:1], [[2, 3]], genuine.must_link[1:]])
-    # One group less: the multipliers do not fit any more.
+    # One group less: the multipliers do not fit.
     assert reason(problem, change(genuine, must_link=more)) in (Reason.BOUND, Reason.LABELS)
     assert reason(problem, genuine, must_link=[(0, 2)]) is Reason.PAIRS
 
@@ -107,8 +107,8 @@ def test_claims(problem, genuine):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e200])
-def test_numbers_that_are_none(problem, genuine, with_tree, value):
-    for name in ("multipliers", "centre", "axes", "weights"):
+def test_invalid_numbers(problem, genuine, with_tree, value):
+    for name in ("multipliers", "center", "axes", "weights"):
         array = getattr(genuine, name).copy()
         array.flat[0] = value
         assert reason(problem, change(genuine, **{name: array})) is Reason.FIELD
@@ -133,9 +133,9 @@ def test_coordinates(problem, genuine):
     for axes in (genuine.axes[:, :1], genuine.axes * 1.5, np.zeros_like(genuine.axes)):
         assert reason(problem, change(genuine, axes=axes)) is Reason.BOUND
     assert reason(problem, change(genuine, axes=genuine.axes[:, :0])) is Reason.FIELD
-    turned = change(genuine, axes=genuine.axes * 0.5)  # half the distances, a fourth of the cost
-    assert reason(problem, turned) is Reason.BOUND
-    # The centre is any point: a shift changes nothing but rounding.
+    changed = change(genuine, axes=genuine.axes * 0.5)  # half the distances, a fourth of the cost
+    assert reason(problem, changed) is Reason.BOUND
+    # The center is any point: a shift changes nothing but rounding.
     assert verdict(problem, change(genuine, center=genuine.center + 1.0)).accepted
 
 
@@ -146,7 +146,7 @@ def test_weights(problem, genuine):
         assert reason(problem, change(genuine, weights=weights)) is Reason.FIELD
     assert reason(problem, change(genuine, weights=np.zeros(10))) is Reason.FIELD
     lighter = genuine.weights.copy()
-    lighter[3] = 0.0  # may be, but then everything costs less
+    lighter[3] = 0.0  # valid, but then every labelling costs less
     assert reason(problem, change(genuine, weights=lighter)) is Reason.BOUND
     without = change(genuine, weights=None)
     assert reason(problem, without, weights=problem.weights) is Reason.PROBLEM
@@ -175,7 +175,7 @@ def test_data(problem, genuine):
     assert check_certificate(narrow, form.encode(made)).reason is Reason.DATA
 
 
-def test_leaves_that_are_missing_or_left_over(problem, with_tree):
+def test_missing_and_extra_leaves(problem, with_tree):
     def shortened(count):
         names = ("kinds", "first", "second", "values")
         return change(with_tree, **{name: getattr(with_tree, name)[:count] for name in names})
@@ -189,7 +189,7 @@ def test_leaves_that_are_missing_or_left_over(problem, with_tree):
     assert reason(problem, change(with_tree, **longer)) is Reason.TREE
 
 
-def test_splits_that_do_not_exist(problem, with_tree):
+def test_invalid_center_splits(problem, with_tree):
     for name, value in (("first", 2), ("first", -1), ("second", 2), ("second", -1)):
         array = getattr(with_tree, name).copy()
         array[0] = value
@@ -205,10 +205,10 @@ def test_splits_that_do_not_exist(problem, with_tree):
 
 
 def strong_tree(problem):
-    """A tree whose halves need their own evidence: on one side there is nothing to be found."""
+    """A tree whose sides need their own evidence: one side is empty."""
     optimum, labels = brute_force(problem)
     root = root_proof(problem, labels, gap=1e-4)
-    # The first centre in ascending order is not to the right of every point: empty.
+    # The first center in ascending order is not to the right of every point: empty.
     right = float(((problem.points - root.center) @ root.axes)[:, 0].max()) + 1.0
     nodes = (CenterSplit(0, 0, right), root.nodes[0], LeafProof("infeasible"))
     return certificate(
@@ -217,7 +217,7 @@ def strong_tree(problem):
     )  # fmt: skip
 
 
-def test_a_shifted_split_and_swapped_children(problem):
+def test_shifted_split_and_swapped_children(problem):
     made = strong_tree(problem)
     assert verdict(problem, made).accepted
     values = made.values.copy()
@@ -225,26 +225,26 @@ def test_a_shifted_split_and_swapped_children(problem):
     assert reason(problem, change(made, values=values)) is Reason.BOUND
     swapped = [0, 2, 1]
     names = ("kinds", "first", "second", "values")
-    turned = change(made, **{name: getattr(made, name)[swapped] for name in names})
-    assert reason(problem, turned) is Reason.BOUND
+    changed = change(made, **{name: getattr(made, name)[swapped] for name in names})
+    assert reason(problem, changed) is Reason.BOUND
 
 
 @pytest.mark.parametrize("kind", ["sample", "one cluster", "infeasible", "trivial"])
-def test_evidence_of_another_kind_does_not_do(problem, genuine, kind):
+def test_evidence_of_another_kind(problem, genuine, kind):
     kinds = np.array([CODES[kind]], dtype=np.uint8)
     assert reason(problem, change(genuine, kinds=kinds)) is Reason.BOUND
     if kind != "infeasible":
         assert verdict(problem, change(genuine, kinds=kinds, lower_bound=0.0)).accepted
 
 
-def test_no_labels_only_where_there_are_none(problem, genuine):
+def test_false_infeasibility(problem, genuine):
     nothing = {"labels": None, "cost": np.inf, "lower_bound": np.inf}
     assert reason(problem, change(genuine, **nothing)) is Reason.BOUND
     kinds = np.array([CODES["infeasible"]], dtype=np.uint8)
     assert reason(problem, change(genuine, **nothing, kinds=kinds)) is Reason.BOUND
 
 
-def test_every_truncation_is_refused(problem, genuine):
+def test_truncation(problem, genuine):
     content = form.encode(genuine)
     for length in range(len(content)):
         answer = check_certificate(problem.points, content[:length])
@@ -253,14 +253,14 @@ def test_every_truncation_is_refused(problem, genuine):
     assert check_certificate(problem.points, content + b"x").reason is Reason.DAMAGED
 
 
-def test_every_flipped_byte_is_refused_or_harmless(problem, genuine):
+def test_flipped_bytes(problem, genuine):
     content = form.encode(genuine)
     optimum, _ = brute_force(problem)
     rng = np.random.default_rng(0)
-    for place in range(len(content)):
-        spoilt = bytearray(content)
-        spoilt[place] ^= int(rng.integers(1, 256))
-        answer = check_certificate(problem.points, bytes(spoilt))
+    for position in range(len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= int(rng.integers(1, 256))
+        answer = check_certificate(problem.points, bytes(damaged))
         if answer.accepted:  # the name of the writer, or a digit of a weaker claim
             assert answer.lower_bound <= float(optimum)
             assert answer.cost >= float(optimum)
@@ -284,14 +284,14 @@ def rewritten(content, payload=None, **fields):
     return content[:12] + struct.pack("<I", len(text)) + text + rest
 
 
-def test_hostile_headers(problem, genuine):
+def test_invalid_headers(problem, genuine):
     content = form.encode(genuine)
     for name in ("n_points", "n_must_link", "n_nodes", "n_rows", "n_multipliers", "n_axes"):
         for value in (-1, 2**40, 1.5, True, "1", None):
-            spoilt = rewritten(content, **{name: value})
-            assert check_certificate(problem.points, spoilt).reason is Reason.FIELD
-        spoilt = rewritten(content, **{name: 2**31 - 1})
-        assert check_certificate(problem.points, spoilt).reason in (
+            damaged = rewritten(content, **{name: value})
+            assert check_certificate(problem.points, damaged).reason is Reason.FIELD
+        damaged = rewritten(content, **{name: 2**31 - 1})
+        assert check_certificate(problem.points, damaged).reason in (
             Reason.TOO_LARGE,
                 Reason.DAMAGED,
                 Reason.DATA,
@@ -305,13 +305,13 @@ def test_hostile_headers(problem, genuine):
         )
     bare = json.dumps({"cost": float("nan")}).encode()
     for text in (b"[" * 60_000, b"{}", b"[]", b"\xff\xfe", b'{"a":' * 9000, bare):
-        spoilt = content[:12] + struct.pack("<I", len(text)) + text
-        assert check_certificate(problem.points, spoilt).reason in (Reason.DAMAGED, Reason.FIELD)
+        damaged = content[:12] + struct.pack("<I", len(text)) + text
+        assert check_certificate(problem.points, damaged).reason in (Reason.DAMAGED, Reason.FIELD)
     version = content[:8] + struct.pack("<I", 3) + content[12:]
     assert check_certificate(problem.points, version).reason is Reason.VERSION
 
 
-def test_a_bomb_is_not_unpacked(problem, genuine):
+def test_decompression_bomb(problem, genuine):
     import tracemalloc
 
     content = form.encode(genuine)
@@ -326,8 +326,8 @@ def test_a_bomb_is_not_unpacked(problem, genuine):
     assert peak < 5_000_000
 
 
-def test_a_huge_tree_is_refused_quickly(problem, genuine):
-    # A chain of 200,000 splits, each a claim about the same centre.
+def test_deep_tree(problem, genuine):
+    # A chain of 200,000 splits of the same center.
     count = 200_000
     nodes = np.zeros(2 * count + 1, dtype=np.uint8)
     nodes[count:] = CODES["cluster"]
@@ -336,19 +336,19 @@ def test_a_huge_tree_is_refused_quickly(problem, genuine):
     assert reason(problem, made) is Reason.LIMIT
 
 
-def test_pair_splits_that_do_not_exist(problem, genuine):
+def test_invalid_pair_splits(problem, genuine):
     _, labels = brute_force(problem)
     root = root_proof(problem, labels, gap=1e-4)
     nodes = (PairSplit(2, 4), root.nodes[0], root.nodes[0])
     made = certificate(problem, labels, genuine.cost, Proof(0.0, root.center, root.axes, nodes))
     made = change(made, lower_bound=genuine.lower_bound)
-    assert reason(problem, made) is Reason.BOUND  # together there is one group less
+    assert reason(problem, made) is Reason.BOUND  # the must-link child has one group less
     for first, second in ((4, 4), (-1, 3), (3, 10)):
-        spoilt = change(made, first=np.array([first, 0, 0]), second=np.array([second, -1, -1]))
-        assert reason(problem, spoilt) is Reason.TREE
+        damaged = change(made, first=np.array([first, 0, 0]), second=np.array([second, -1, -1]))
+        assert reason(problem, damaged) is Reason.TREE
 
 
-def test_decode_gives_back_what_was_encoded(with_tree):
+def test_encode_decode(with_tree):
     back = form.decode(form.encode(with_tree))
     for name in type(with_tree).__slots__:
         before, after = getattr(with_tree, name), getattr(back, name)

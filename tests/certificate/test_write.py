@@ -1,4 +1,4 @@
-"""From a run to a file and back."""
+"""Writing certificates of solves, and reading them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_published_instances(row, tmp_path):
 
 @pytest.mark.parametrize("bound", ["cluster", "sample"])
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
-def test_trees_of_the_solver(bound, branching):
+def test_trees(bound, branching):
     rng = np.random.default_rng(3)
     points = np.round(rng.normal(size=(9, 2)), 1)
     problem = Problem.from_data(points, 3, cannot_link=[(0, 1), (1, 2)], must_link=[(3, 4)])
@@ -43,8 +43,6 @@ def test_trees_of_the_solver(bound, branching):
         problem, bound=bound, branching=branching, keep_proof=True, node_limit=300, time_limit=20
     )
     made = make_certificate(problem, result)
-    from certikmeans.certificate import format as form
-
     answer = check_certificate(points, form.encode(made))
     assert answer.accepted, answer.message
 
@@ -66,7 +64,7 @@ def test_infeasible(tmp_path, cannot_link, must_link):
     assert answer.cost == np.inf
 
 
-def test_what_cannot_be_written(tmp_path):
+def test_write_errors(tmp_path):
     problem = Problem.from_data(np.arange(4.0)[:, None], 2)
     nothing = SimpleNamespace(proof=None, infeasibility=None, labels=np.zeros(4, int), cost=5.0)
     with pytest.raises(InputError, match="no proof"):
@@ -88,14 +86,12 @@ def test_scales(scale):
     points = np.vstack([rng.normal(size=(8, 2)), rng.normal(size=(8, 2)) + 9.0]) * scale
     problem = Problem.from_data(points, 2, cannot_link=[(0, 9)], weights=rng.uniform(0.1, 2.0, 16))
     result = solve(problem, keep_proof=True)
-    from certikmeans.certificate import format as form
-
     answer = check_certificate(points, form.encode(make_certificate(problem, result)))
     assert answer.accepted, answer.message
     assert answer.gap <= 1e-3 + 1e-8
 
 
-def test_what_no_reader_would_take_is_not_written(tmp_path, monkeypatch):
+def test_size_limits(tmp_path, monkeypatch):
     problem = Problem.from_data([[0.0], [1.0], [5.0], [6.0]], 2)
     result = solve(problem, keep_proof=True)
     target = tmp_path / "c.certificate"
@@ -105,7 +101,7 @@ def test_what_no_reader_would_take_is_not_written(tmp_path, monkeypatch):
             write_certificate(target, problem, result)
     with monkeypatch.context() as patch:
         patch.setattr(form, "MAX_POINT_CLUSTER_PAIRS", 7)
-        with pytest.raises(InputError, match="too many for the checker"):
+        with pytest.raises(InputError, match="too many for the verifier"):
             write_certificate(target, problem, result)
     assert not target.exists()
     write_certificate(target, problem, result)
@@ -113,7 +109,7 @@ def test_what_no_reader_would_take_is_not_written(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_points_a_few_units_apart_give_certificates_that_are_accepted(seed):
+def test_points_at_rounding_distance(seed):
     rng = np.random.default_rng(seed)
     unit = 2.0**-26  # near 1e8, floats are this far apart
     points = 1e8 + unit * rng.integers(0, 4, size=(7, 2))
@@ -125,21 +121,25 @@ def test_points_a_few_units_apart_give_certificates_that_are_accepted(seed):
     assert verdict.lower_bound <= result.lower_bound
 
 
-def test_a_claim_that_the_checker_does_not_follow_is_lowered(monkeypatch):
+def test_overstated_bound_is_lowered():
     points = np.random.default_rng(1).normal(size=(12, 2))
     problem = Problem.from_data(points, 3)
     result = solve(problem, keep_proof=True)
     claimed = form.decode(certificate_bytes(problem, result), points.shape).lower_bound
-    bold = replace(result.proof, lower_bound=result.cost * (1.0 - 1e-12))  # more than was proven
-    daring = SimpleNamespace(proof=bold, infeasibility=None, labels=result.labels, cost=result.cost)
-    content = certificate_bytes(problem, daring)
+    overstated = replace(
+        result.proof, lower_bound=result.cost * (1.0 - 1e-12)
+    )  # more than was proven
+    changed = SimpleNamespace(
+        proof=overstated, infeasibility=None, labels=result.labels, cost=result.cost
+    )
+    content = certificate_bytes(problem, changed)
     verdict = check_certificate(points, content)
     assert verdict.accepted, verdict.message
     assert 0.0 < verdict.lower_bound < result.cost
     assert claimed > 0.0
 
 
-def test_small_files_get_small_limits():
+def test_limits_by_size():
     limits = Limits()
     assert limits.for_size(300).boxes == 900_000
     assert limits.for_size(10**9).boxes == limits.boxes == 20_000_000

@@ -86,7 +86,7 @@ def test_certificate_without_certainty_claim(wide, tmp_path):
     )
     assert done.returncode == 0
     assert "the certificate is about the bound alone" in done.stderr
-    assert "places of centres" in done.stderr
+    assert "regions of centres" in done.stderr
     assert run("check", "wide.cert", "--data", wide, cwd=tmp_path).returncode == 0
 
 

@@ -1,4 +1,4 @@
-"""Certificates: proofs in a file, and a checker that shares no code with the solver."""
+"""Certificates: proofs in a file, and a verifier that shares no code with the solver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Limits", "Reason", "Verdict", "check_certificate"]
 
-# Loaded on first use: every run knows the format, few check.
+# Imported on first use: every run needs the format, few need the verifier.
 _HOMES = {
     "Limits": "check_pricing",
     "Reason": "format",

@@ -1,9 +1,9 @@
-"""The checker: is what a certificate claims about these points true?
+"""The verifier: decides whether the claims of a certificate about these points are true.
 
-Read this page first; it is the argument. `check_arithmetic` holds sums with a proven error,
-`check_parts` the way from the rows to a part of the solution set, `check_leaves` what proves a
-leaf, `check_pricing` the subdivision of space. Nothing is imported but the standard library,
-numpy and the file format, and nothing in the file is trusted.
+This module holds the argument. `check_arithmetic` has sums with a proven error, `check_domains` the
+map from the rows to a domain of the tree, the package `leaves` the proof of each kind of leaf, and
+`check_pricing` the subdivision of space. Only the standard library, numpy and the file format are
+imported, and nothing in the file is trusted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.format import Certificate, Reason, Rejection
 from certikmeans.certificate.leaves import KINDS
 
-# The rounding analysis assumes these; see the document.
+# Ranges assumed by the rounding analysis; see docs/certificate-format.md.
 MAX_COORDINATE, MIN_SPREAD = 1e60, 1e-60
 MIN_WEIGHT, MAX_WEIGHT = 1e-12, 1e12
 MAX_MULTIPLIER = 1e145
@@ -41,25 +41,25 @@ MAX_TREE_DEPTH = 10_000
 @final
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer. If ``accepted``, in exact arithmetic and for the points given:
+    """Result of a check. If ``accepted``, in exact arithmetic and for the points given:
 
-    the labels respect every pair of the certificate, they cost at most ``cost``, and every
-    labelling that respects all pairs costs at least ``lower_bound``; or, where both are
-    infinite, no labelling respects all pairs. With ``details["certainty"]``, what the file says of
-    every labelling within its slack is true as well.
+    the labels satisfy every pair of the certificate, they cost at most ``cost``, and every
+    labelling that satisfies all pairs costs at least ``lower_bound``; or, where both are
+    infinite, no labelling satisfies all pairs. With ``details["certainty"]``, the claims about
+    every labelling within the slack hold as well.
 
     Attributes
     ----------
     accepted : bool
         Whether the claim is proven for the points given.
     reason : Reason
-        Why not, as a word.
+        Why it was rejected, as a code.
     message : str
-        The same in a sentence.
+        Why it was rejected, as a sentence.
     cost, lower_bound : float or None
-        What the certificate claims; None if it could not be read.
+        Values claimed by the certificate; None if it could not be read.
     details : dict
-        Sizes, and how much work the check was.
+        Sizes, and the amount of work of the check.
     """
 
     accepted: bool
@@ -89,26 +89,26 @@ def check_certificate(
     n_clusters: int | None = None,
     limits: Limits | None = None,
 ) -> Verdict:
-    """Accept or refuse a certificate; any bytes are fine, and none make it raise.
+    """Accept or reject a certificate; any bytes are allowed, and none raise an exception.
 
     Parameters
     ----------
     points : array-like of shape (n_points, n_features)
-        The rows, read from a source that is trusted.
+        The rows, read from a trusted source.
     content : bytes
         The certificate.
     must_link, cannot_link, weights : array-like, optional
         If given, the certificate must be about exactly these (pairs in any order).
     n_clusters : int, optional
-        Likewise.
+        If given, the certificate must be about this number of clusters.
     limits : Limits, optional
-        How much work to do before refusing with `Reason.LIMIT`.
+        Amount of work after which the result is `Reason.LIMIT`.
     """
     start_time = time.perf_counter()
     certificate: Certificate | None = None
     details: dict[str, Any] = {}
     try:
-        with np.errstate(all="ignore"):  # comparisons below are written so that NaN refuses
+        with np.errstate(all="ignore"):  # comparisons below reject NaN
             table = np.asarray(points, dtype=np.float64)
             certificate = form.decode(content, table.shape)
             original = _original_problem(table, certificate)
@@ -122,8 +122,8 @@ def check_certificate(
             _check_bound(original, certificate, limits or Limits(), details)
             check_certainty(original, certificate, limits or Limits(), details)
         reason, message = Reason.ACCEPTED, "the claim is proven for these points"
-    except Rejection as refusal:
-        reason, message = refusal.reason, refusal.message
+    except Rejection as rejection:
+        reason, message = rejection.reason, rejection.message
     except MemoryError:
         reason, message = Reason.LIMIT, "not enough memory to check this certificate"
     details["seconds"] = time.perf_counter() - start_time
@@ -148,7 +148,7 @@ def check_certificate(
 
 
 def _original_problem(points: Floats, certificate: Certificate) -> OriginalProblem:
-    """Check the points, the weights and the pairs, and that the hashes are theirs."""
+    """Validate points, weights and pairs, and compare the hashes."""
     shape = (certificate.n_points, certificate.n_features)
     if points.ndim != 2 or 0 in points.shape:
         raise Rejection(Reason.DATA, "the data are not a table")
@@ -167,7 +167,7 @@ def _original_problem(points: Floats, certificate: Certificate) -> OriginalProbl
     if not 1 <= certificate.n_clusters <= len(points):
         raise Rejection(Reason.FIELD, f"{certificate.n_clusters} clusters of {len(points)} points")
     if len(points) * certificate.n_clusters > form.MAX_POINT_CLUSTER_PAIRS:
-        raise Rejection(Reason.LIMIT, "too many choices of a point and a cluster for this checker")
+        raise Rejection(Reason.LIMIT, "points times clusters exceeds the limit of the verifier")
     for pairs in (certificate.must_link, certificate.cannot_link):
         _check_pairs(pairs, len(points))
     if form.hash_pairs(certificate.must_link, certificate.cannot_link) != certificate.pairs_sha256:
@@ -197,7 +197,7 @@ def _compare_with_expected(
     cannot_link: ArrayLike | None,
     weights: ArrayLike | None,
 ) -> None:
-    """Compare with what the caller knows the problem to be."""
+    """Compare with the pairs and weights given by the caller."""
     for name, given, own in (
         ("must-links", must_link, certificate.must_link),
         ("cannot-links", cannot_link, certificate.cannot_link),
@@ -224,10 +224,10 @@ def _check_labels(original: OriginalProblem, certificate: Certificate) -> None:
     must, cannot = labels[original.must_link], labels[original.cannot_link]
     if np.any(must[:, 0] != must[:, 1]):
         row = original.must_link[must[:, 0] != must[:, 1]][0]
-        raise Rejection(Reason.LABELS, f"points {row[0]} and {row[1]} must link but do not")
+        raise Rejection(Reason.LABELS, f"points {row[0]} and {row[1]} violate a must-link")
     if np.any(cannot[:, 0] == cannot[:, 1]):
         row = original.cannot_link[cannot[:, 0] == cannot[:, 1]][0]
-        raise Rejection(Reason.LABELS, f"points {row[0]} and {row[1]} cannot link but do")
+        raise Rejection(Reason.LABELS, f"points {row[0]} and {row[1]} violate a cannot-link")
 
 
 def _check_cost(original: OriginalProblem, certificate: Certificate) -> None:
@@ -248,11 +248,11 @@ def _check_cost(original: OriginalProblem, certificate: Certificate) -> None:
 def _check_bound(
     original: OriginalProblem, certificate: Certificate, limits: Limits, details: dict[str, Any]
 ) -> None:
-    """Every labelling is in some leaf of the tree, and no leaf holds a cheaper one.
+    """Check that the leaves cover all labellings and that no leaf holds one below the bound.
 
-    A labelling goes down the tree: at a pair to one side, at a centre to a side on which the
-    mean of that cluster is, clusters being numbered by the first coordinate of their means.
-    Both sides together hold everything, so it arrives at a leaf.
+    A labelling descends the tree: at a pair split to one side, at a center split to a side that
+    holds the mean of that cluster, clusters being numbered by the first coordinate of their means.
+    The two sides cover all cases, so it arrives at a leaf.
     """
     if not np.all(np.abs(certificate.multipliers) <= MAX_MULTIPLIER):
         raise Rejection(Reason.FIELD, "a multiplier is not a number of reasonable size")
@@ -265,16 +265,16 @@ def _check_bound(
         code = int(certificate.kinds[node])
         row = int(certificate.first[node])
         if not -1 <= row < len(ends):
-            raise Rejection(Reason.TREE, f"node {node} names multipliers that are not there")
+            raise Rejection(Reason.TREE, f"node {node} refers to multipliers that do not exist")
         multipliers = None
         if row >= 0:
             multipliers = certificate.multipliers[ends[row] - certificate.lengths[row] : ends[row]]
         try:
             checker.check(code, path, row, multipliers)
-        except Rejection as refusal:
-            name = KINDS[code].NAME
-            raise Rejection(refusal.reason, f"node {node}, {name}: {refusal.message}") from refusal
-        except (ArithmeticError, ValueError) as error:  # `math.fsum` does not take what overflows
+        except Rejection as rejection:
+            message = f"node {node}, {KINDS[code].NAME}: {rejection.message}"
+            raise Rejection(rejection.reason, message) from rejection
+        except (ArithmeticError, ValueError) as error:  # `math.fsum` raises on overflow
             message = f"node {node}, {KINDS[code].NAME}: numbers too large for this arithmetic"
             raise Rejection(Reason.BOUND, message) from error
         leaves += 1
@@ -282,12 +282,12 @@ def _check_bound(
 
 
 def _leaves(certificate: Certificate, n_dims: int) -> Iterator[tuple[int, BranchingPath]]:
-    """Walk the tree in preorder; yields the leaves, each with the cuts on its way."""
+    """Traverse the tree in preorder; yield the leaves, each with its branching path."""
     kinds = certificate.kinds
     if not np.all(np.isin(kinds, [form.CENTER_SPLIT, form.PAIR_SPLIT, *KINDS])):
-        raise Rejection(Reason.TREE, "a node is of no known kind")
+        raise Rejection(Reason.TREE, "a node has an unknown kind")
     if np.any(kinds == form.CENTER_SPLIT) and np.any(kinds == form.PAIR_SPLIT):
-        raise Rejection(Reason.TREE, "a tree divides centres or pairs, not both")
+        raise Rejection(Reason.TREE, "a tree splits centres or pairs, not both")
     pending = [BranchingPath()]
     for node, kind in enumerate(kinds.tolist()):
         if not pending:
@@ -305,19 +305,18 @@ def _leaves(certificate: Certificate, n_dims: int) -> Iterator[tuple[int, Branch
         else:
             valid = 0 <= a < certificate.n_clusters and 0 <= b < n_dims and np.isfinite(value)
         if not valid:
-            raise Rejection(Reason.TREE, f"node {node} divides what does not exist")
+            raise Rejection(
+                Reason.TREE, f"node {node} splits a cluster, axis or point that does not exist"
+            )
         is_pair = kind == form.PAIR_SPLIT
         pending += [BranchingPath(path, is_pair, a, b, value, side) for side in (1, 0)]
     if pending:
-        raise Rejection(Reason.TREE, f"{len(pending)} parts of the solution set have no leaf")
-
-
-# From a leaf of the tree to the case that its kind of proof has to decide.
+        raise Rejection(Reason.TREE, f"{len(pending)} nodes of the tree are missing")
 
 
 @final
 class LeafChecker:
-    """Checks leaves one after the other; counts the work over all of them."""
+    """Checks leaves in sequence; counts the work of all of them."""
 
     def __init__(
         self,
@@ -333,11 +332,11 @@ class LeafChecker:
 
     @property
     def boxes(self) -> int:
-        """Boxes looked at so far."""
+        """Boxes evaluated so far."""
         return self._budget.boxes
 
     def check(self, code: int, path: BranchingPath, row_index: int, row: Floats | None) -> None:
-        """Return if the leaf is proven, else raise `Rejection`; ``row_index`` is that of the row."""
+        """Return if the leaf is proven, else raise `Rejection`; ``row`` has index ``row_index``."""
         if self._lower_bound <= 0.0:
             return  # no cost is negative
         if time.monotonic() > self._budget.limits.deadline:
@@ -346,9 +345,9 @@ class LeafChecker:
         if any(link.is_pair for link in path.decisions()):
             domain = aggregate_domain(self._original_problem, path, self._lower_bound)
         if domain.infeasible or domain.required_bound <= 0.0:
-            return  # no labelling at all; or what the groups cost inside is enough
+            return  # no labelling, or the cost within groups suffices
         low, high = path.boxes(self._original_problem.n_clusters, domain.points.shape[1])
-        # Means of points are where points are; an empty cluster sits on another one.
+        # Means lie in the box of the points; an empty cluster may have any center of another one.
         floor, ceiling = domain.points.min(axis=0), domain.points.max(axis=0)
         cut_low, cut_high = low > floor, high < ceiling
         low, high = np.maximum(low, floor), np.minimum(high, ceiling)

@@ -1,10 +1,11 @@
-"""Arithmetic of the checker: sums with a proven error, and spanning forests.
+"""Arithmetic of the verifier: sums with a proven error, and spanning forests.
 
 Write ``u = 2^-53``. For a correctly rounded operation ``fl(a op b) = (a op b)(1 + e) + t`` with
 ``|e| <= u`` and ``|t| <= 2^-1074``, ``t`` only where the result underflows. Adding ``m`` terms in
 any order errs by at most ``(m - 1) u (1 + ...)`` of the sum of their sizes. Every factor below
 is twice what this gives at first order, which covers the higher orders as long as
-``m u < 0.01``: counts are below 2^31. Underflow is covered by adding ``TINY``; see the document.
+``m u < 0.01``: counts are below 2^31. Underflow is covered by adding ``TINY``; see
+docs/certificate-format.md.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ BLOCK = 256
 
 
 def distinct(values: Ints) -> Ints:
-    """Every value once, in order. Sorted: ``np.unique`` hashes, which is slow for many of them."""
+    """Sorted distinct values. ``np.unique`` hashes, which is slow for many values."""
     ordered = np.sort(values, axis=None)
     if len(ordered) == 0:
         return ordered
@@ -34,12 +35,12 @@ def distinct(values: Ints) -> Ints:
 
 
 def up(value: float, operations: int = 4) -> float:
-    """At least the exact value of something not negative, computed in so many operations."""
+    """Upper bound on a number that is not negative, computed in so many operations."""
     return value * (1.0 + (operations + 2) * EPS) + TINY
 
 
 def down(value: float, operations: int = 4) -> float:
-    """At most the exact value of something not negative, but not below 0."""
+    """Lower bound on a number that is not negative, at least 0."""
     return max(0.0, value * (1.0 - (operations + 2) * EPS) - TINY)
 
 
@@ -92,7 +93,7 @@ def scatter(rows: Floats, weights: Floats, of_row: Ints, n_sets: int) -> Scatter
         squares.append(total(weighted_deviation * deviation))
         signed = np.abs(np.bincount(of_row, weighted_deviation, n_sets))
         rounding_error = relative * np.bincount(of_row, np.abs(weighted_deviation), n_sets)
-        filled = masses > 0.0  # what weighs nothing costs nothing
+        filled = masses > 0.0  # sets of weight 0 cost nothing
         mean_error += total(((signed + rounding_error) ** 2)[filled] / low[filled])
         mean_correction += total(
             (np.maximum(signed - rounding_error, 0.0) ** 2)[filled] / high[filled]
@@ -113,9 +114,9 @@ def scatter(rows: Floats, weights: Floats, of_row: Ints, n_sets: int) -> Scatter
 
 
 def connected_components(n: int, edges: Ints) -> Ints:
-    """Smallest member of everybody's connected component.
+    """Smallest member of the connected component of every node.
 
-    Labels only ever pass along edges, so no two components mix; the loop ends when the ends
+    Labels only propagate along edges, so no two components mix; the loop ends when the ends
     of every edge agree, so none is divided.
     """
     label = np.arange(n)
@@ -137,11 +138,11 @@ def connected_components(n: int, edges: Ints) -> Ints:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Forest:
-    """A spanning forest of a graph: every edge of it joins a node to its parent."""
+    """Spanning forest of a graph: each of its edges connects a node to its parent."""
 
     parent: Ints  # (n,); -1 at a root
     level: Ints  # (n,): number of edges to the root
-    has_cycle: NDArray[np.bool_]  # (n,): the component has an edge that the forest has not
+    has_cycle: NDArray[np.bool_]  # (n,): the component has an edge outside of the forest
 
 
 def spanning_forest(n: int, edges: Ints) -> Forest:
@@ -174,7 +175,7 @@ def nodes_by_level(level: Ints) -> list[Ints]:
 def max_independent_set_on_forest(
     values: Floats, parent: Ints, levels: list[Ints]
 ) -> tuple[NDArray[np.bool_], Floats]:
-    """A set without a node and its parent that is worth most, and what each node adds to it.
+    """An independent set of maximum value on a forest, and the gain of each node.
 
     Guides proofs; is no part of them.
     """

@@ -1,7 +1,8 @@
-"""What the subdivision works on: boxes of centres, and what groups are worth there.
+"""Boxes of centers, and upper bounds on the value of a cluster over them.
 
-For multipliers ``lam`` a group ``s`` is worth ``a_s(y) = lam_s - w_s |x_s - y|^2`` to a cluster
-centred at ``y``; ``V(y)`` is the value of the best set of groups without a cannot-link.
+For multipliers ``lam`` the value of a group ``s`` for a cluster centered at ``y`` is
+``a_s(y) = lam_s - w_s |x_s - y|^2``; ``V(y)`` is the value of the best set of groups without a
+cannot-link.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from certikmeans.certificate.check_arithmetic import (
 
 
 class CutoffExceeded(Exception):
-    """A cluster was found that is worth more than was to be shown, up to rounding."""
+    """A cluster was found whose value exceeds the cutoff, up to rounding."""
 
     def __init__(self, value: float) -> None:
         super().__init__()
@@ -35,7 +36,7 @@ class CutoffExceeded(Exception):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CenterRegion:
-    """Where a cluster's mean may be: a box, and which of its faces were cut by the tree."""
+    """Box of the mean of a cluster, and which of its faces were created by splits."""
 
     low: Floats  # (r,)
     high: Floats
@@ -46,18 +47,18 @@ class CenterRegion:
 @final
 @dataclass(slots=True, eq=False)
 class BoxBatch:
-    """Boxes of ``y``, each with the groups that are in (as sums) and those undecided."""
+    """Boxes of ``y``, each with the sums of its included groups and the undecided groups."""
 
     low: Floats  # (b, r)
     high: Floats
     fixed_sums: Floats  # (b, r + 2): constant, mass, weighted coordinates
-    depth: Ints  # (b,): looks so far
+    depth: Ints  # (b,): evaluations so far
     sizes: Ints  # (b,): undecided groups
     ids: NDArray[np.int32]  # their numbers, box after box
 
     @property
     def entries(self) -> int:
-        """Numbers held, about."""
+        """Approximate number of numbers held."""
         return len(self.ids) + len(self.sizes) * (3 * int(self.low.shape[1]) + 5)
 
     def take(self, chosen: NDArray[np.bool_]) -> BoxBatch:
@@ -88,7 +89,7 @@ class PricingData:
         self._index_links(n, edges)
 
     def _index_links(self, n: int, edges: Ints) -> None:
-        """Number the groups with cannot-links, and list their neighbours."""
+        """Number the groups with cannot-links, and list their neighbors."""
         linked = distinct(edges)
         self.n_linked = len(linked)
         self.linked_index = np.full(n, -1, dtype=np.int32)
@@ -105,7 +106,7 @@ class PricingData:
         self.max_degree = int(self.degree.max(initial=0))
 
     def error(self, depth: Ints) -> Floats:
-        """At least the rounding error of the bound of a box after so many looks."""
+        """Upper bound on the rounding error of the bound of a box after so many evaluations."""
         error: Floats = 3.0 * EPS * self.magnitude * (self.n + depth + 4 * self.r + 64) + 1e-150
         return error
 
@@ -120,7 +121,7 @@ class PricingData:
 
 @final
 class EntrySubset:
-    """Some of the entries of a look, box after box."""
+    """Some of the entries of an evaluation, box after box."""
 
     def __init__(self, box: Ints, ids: Ints, weight: Floats, count: int) -> None:
         self.box, self.ids, self.weight = box, ids, weight
@@ -140,7 +141,7 @@ class EntrySubset:
         return np.repeat(values, self.sizes)
 
 
-# One look at many boxes: an upper bound of ``V(y)`` over each.
+# Evaluation of many boxes: an upper bound of ``V(y)`` over each.
 #
 # Arrays hold one entry per (box, group still undecided there), box after box.
 # ``docs/certificate-format.md`` derives every step and every rounding term.
@@ -150,23 +151,23 @@ UNDECIDED, INCLUDED, EXCLUDED = 0, 1, 2
 
 @final
 class _EntryIndex:
-    """Finds the entry of a (box, group), without clearing a table for it first.
+    """Finds the entry of a (box, group) in a table that is not cleared before use.
 
-    Whatever stands at an unused place of the table is no number of an entry with that key.
+    A value left at an unused index of the table is not the index of an entry with that key.
     """
 
     def __init__(self, keys: Ints, table: NDArray[np.int32]) -> None:
         self._keys, self._table = keys, table
 
     def find(self, keys: Ints) -> Ints:
-        """Return the numbers of the entries; -1 where there is none."""
+        """Return the indices of the entries; -1 where there is none."""
         found = np.clip(self._table[keys], 0, len(self._keys) - 1).astype(np.intp)
         return np.where(self._keys[found] == keys, found, -1)
 
 
 @final
 class BoxBounds:
-    """Bounds ``V(y)`` over each of the boxes by ``upper``; keeps what dividing them needs."""
+    """Upper bounds ``upper`` of ``V(y)`` over each of the boxes, and data to split them."""
 
     def __init__(
         self, pricing: PricingData, boxes: BoxBatch, region: CenterRegion, cutoff: float
@@ -179,7 +180,7 @@ class BoxBounds:
         self._bound()
 
     def _ranges(self) -> None:
-        """Ranges of a_s over its box, rounded outward; groups never worth anything leave."""
+        """Ranges of a_s over its box, rounded outward; groups without positive value leave."""
         pricing, boxes = self.pricing, self.boxes
         ids = boxes.ids.astype(np.intp)
         middle = 0.5 * (boxes.low + boxes.high)
@@ -202,7 +203,7 @@ class BoxBounds:
         far *= weight
         rounding_error = (pricing.r + 8) * EPS * (lam + far) + 1e-300
         highest = lam - near + rounding_error
-        kept = np.flatnonzero(~(highest <= 0.0))  # written so that NaN proves nothing
+        kept = np.flatnonzero(~(highest <= 0.0))  # NaN proves nothing
         box = np.repeat(np.arange(self.count), boxes.sizes)
         self.ids, self.box, self.weight = ids[kept], box[kept], weight[kept]
         self.highest, self.lowest = highest[kept], (lam - far - rounding_error)[kept]
@@ -223,9 +224,8 @@ class BoxBounds:
             return
         linked_index = linked_indices[linked].astype(np.intp)
         row = self.box[linked] * pricing.n_linked
-        table = np.empty(
-            self.count * pricing.n_linked, dtype=np.int32
-        )  # used places only: see `_EntryIndex`
+        # Uninitialized: see `_EntryIndex`.
+        table = np.empty(self.count * pricing.n_linked, dtype=np.int32)
         table[row + linked_index] = np.arange(len(linked))
         links = _EntryIndex(row + linked_index, table)
         above = pricing.parent[linked_index]
@@ -235,11 +235,11 @@ class BoxBounds:
         self.edges = np.zeros((0, 2), dtype=np.int64)
         cyclic = np.flatnonzero(pricing.cyclic[linked_index])
         if len(cyclic):
-            # A cycle opens as soon as one of its groups is gone: span what is left anew.
+            # A cycle opens as soon as one of its groups is gone: span the rest again.
             self.edges = edges = self._neighbor_pairs(cyclic, linked_index, row, links)
-            place = np.empty(len(linked), dtype=np.intp)
-            place[cyclic] = np.arange(len(cyclic))
-            forest = spanning_forest(len(cyclic), place[edges[edges[:, 0] < edges[:, 1]]])
+            index = np.empty(len(linked), dtype=np.intp)
+            index[cyclic] = np.arange(len(cyclic))
+            forest = spanning_forest(len(cyclic), index[edges[edges[:, 0] < edges[:, 1]]])
             parent[cyclic] = np.where(forest.parent >= 0, cyclic[forest.parent], -1)
             level[cyclic] = forest.level
             has_cycle[cyclic] = forest.has_cycle
@@ -258,10 +258,10 @@ class BoxBounds:
         return np.column_stack([tail, head])[head >= 0]
 
     def _decide(self) -> None:
-        """What is in, what is out, and the share of each undecided group in the chords.
+        """Included and excluded groups, and the share of each undecided group in the chords.
 
-        On a tree ``delta_v = a_v - sum over children of max(delta_c, 0)``, and the best set is
-        worth ``sum max(delta_v, 0)``. Shares and what is left for the children are rounded up.
+        On a tree ``delta_v = a_v - sum over children of max(delta_c, 0)``, and the best set has the
+        value ``sum max(delta_v, 0)``. Shares and the rest for the children are rounded up.
         """
         state = np.where(self.lowest >= 0.0, INCLUDED, UNDECIDED).astype(np.uint8)
         gap = np.where(self.lowest < 0.0, self.highest - self.lowest, 1.0)
@@ -312,17 +312,17 @@ class BoxBounds:
         )
         fixed_sums, chord = boxes.fixed_sums.copy(), np.empty((self.count, pricing.r + 2))
         share = self.share[undecided]
-        part = share * chords.weight
+        chord_weight = share * chords.weight
         fixed_sums[:, 0] += inside.sum(pricing.base.take(inside.ids))
         fixed_sums[:, 1] += inside.sum(inside.weight)
         chord[:, 0] = chords.sum(share * (pricing.base.take(chords.ids) - self.floor[undecided]))
-        chord[:, 1] = chords.sum(part)
+        chord[:, 1] = chords.sum(chord_weight)
         for j, x in enumerate(pricing.x):
             fixed_sums[:, 2 + j] += inside.sum(inside.weight * x.take(inside.ids))
-            chord[:, 2 + j] = chords.sum(part * x.take(chords.ids))
+            chord[:, 2 + j] = chords.sum(chord_weight * x.take(chords.ids))
         both = fixed_sums + chord
         self.fixed_sums, self.mass = fixed_sums, both[:, 1]
-        # With next to no mass the quadratic is bounded by its linear part instead.
+        # With almost no mass the quadratic is bounded by its linear part instead.
         self.heavy = self.mass > 1e-100
         divisor = np.where(self.heavy, self.mass, 1.0)[:, None]
         pull = both[:, 2:]

@@ -1,26 +1,26 @@
-"""Is what a certificate says of every labelling that is nearly as good true?
+"""Check of certainty claims: statements about every labelling within a slack of the cost.
 
-Claimed: multipliers ``lam``, a number ``sigma``, boxes of centres with a cluster each, and points
-that are certain. Let ``T`` be a reduced cost that no labelling of stated cost up to ``cost (1 +
-slack)`` reaches (`collapse` carries costs as it carries bounds), and ``delta = T - sum lam + K
-sigma``.
+Claimed: multipliers ``lam``, a number ``sigma``, boxes of centers with a cluster each, and points
+that are certain. Let ``T`` be a reduced cost that no labelling of original cost up to
+``cost (1 + slack)`` reaches (`aggregate_domain` maps costs as it maps bounds), and
+``delta = T - sum lam + K sigma``.
 
-1. No cluster is worth more than ``sigma``: shown box by box, and outside them by 2.
-2. Outside the boxes no cluster is worth ``sigma - delta``. So a labelling that good, whose clusters
-   lose at most ``delta`` against ``sigma`` together, has all its centres in the boxes. As
-   ``sigma > delta``, none of its clusters is empty.
-3. There is one centre in the boxes of each cluster. Two do not fit where all groups together are
-   worth less than ``2 sigma - delta``; without one, groups that are worth less than nothing in all
-   other boxes would lose that much, and where it is more than ``delta`` there is one. All counts
-   add up to K, each centre counted once, for one of the clusters whose boxes it is in. And our own
-   centres are where they say, in boxes of no other cluster.
-4. A group in another cluster j pays what it is short of there, and what the other clusters lose
-   that could have it (less what its neighbours in the cannot-link graph are worth there, who would
+1. No cluster has a value above ``sigma``: shown box by box, and outside of them by 2.
+2. Outside the boxes no cluster has the value ``sigma - delta``. So a labelling within the slack,
+   whose clusters lose at most ``delta`` against ``sigma`` together, has all its centers in the
+   boxes. As ``sigma > delta``, none of its clusters is empty.
+3. There is one center in the boxes of each cluster. Two do not fit where all groups together have a
+   value less than ``2 sigma - delta``; without one, groups with a negative value in all other boxes
+   would lose that much, and where it is more than ``delta`` there is one. All counts add up to K,
+   each center counted once, for one of the clusters whose boxes it is in. And the centers of the
+   labels of the certificate are in boxes of their own cluster, and of no other.
+4. A group in another cluster j pays its negative value there, and what the other clusters lose
+   that could have it (less the value of its neighbors in the cannot-link graph there, which would
    have to leave). A point is certain if that is more than ``delta`` for every j but its own.
 
-**Rounding.** Ranges as in `check_box_bounds`: a range errs by less than ``(r + 8) EPS`` of ``|lam|
-+ w far``; twice that is added outward. Sums of numbers that are not negative: ``(n + 8) EPS`` of
-themselves. Means: ``8 (n + 16) EPS`` of the largest coordinate.
+**Rounding.** Ranges as in `check_boxes`: a range errs by less than ``(r + 8) EPS`` of
+``|lam| + w far``; twice that is added outward. Sums of numbers that are not negative:
+``(n + 8) EPS`` of themselves. Means: ``8 (n + 16) EPS`` of the largest coordinate.
 """
 
 from __future__ import annotations
@@ -59,28 +59,30 @@ class _DualLevel:
 def check_certainty(
     original: OriginalProblem, certificate: Certificate, limits: Limits, details: dict[str, Any]
 ) -> None:
-    """Derive the claim again, or refuse it."""
+    """Derive the claims again, or raise `Rejection`."""
     claim, labels = certificate.certainty, certificate.labels
     if claim is None:
         return
     if labels is None:
-        raise Rejection(Reason.CERTAINTY, "there are no labels to be certain of")
+        raise Rejection(Reason.CERTAINTY, "certainty is claimed without labels")
     limits = limits.for_size(certificate.n_points + len(claim.multipliers) + claim.low.size)
     most = up(certificate.cost * (1.0 + claim.slack), 8)
-    part = aggregate_domain(original, BranchingPath(), math.nextafter(most, math.inf))
-    _check_numbers(original, part, claim)
-    level = _dual_level(part, claim, original.n_clusters)
+    domain = aggregate_domain(original, BranchingPath(), math.nextafter(most, math.inf))
+    _check_numbers(original, domain, claim)
+    level = _dual_level(domain, claim, original.n_clusters)
     try:
-        _check_boxes(part, claim, level, limits)
+        _check_boxes(domain, claim, level, limits)
     except CutoffExceeded as exceeded:
-        raise Rejection(Reason.CERTAINTY, "there are good centres outside the boxes") from exceeded
+        raise Rejection(
+            Reason.CERTAINTY, "centres within the slack may lie outside the boxes"
+        ) from exceeded
     group_of_point = _group_of_point(original)
-    group_labels = np.zeros(part.n_groups, dtype=np.int64)
+    group_labels = np.zeros(domain.n_groups, dtype=np.int64)
     inside = group_of_point >= 0
     group_labels[group_of_point[inside]] = labels[inside]
-    low, high = _value_ranges(part, claim, original.n_clusters)
-    _check_counts(part, claim, level, high, group_labels)
-    _check_fixed_points(part, level, low, high, group_labels, group_of_point, claim.certain == 1)
+    low, high = _value_ranges(domain, claim, original.n_clusters)
+    _check_counts(domain, claim, level, high, group_labels)
+    _check_fixed_points(domain, level, low, high, group_labels, group_of_point, claim.certain == 1)
     details["certainty"] = {
         "slack": claim.slack,
         "certain": int(np.count_nonzero(claim.certain == 1)),
@@ -88,10 +90,10 @@ def check_certainty(
     }
 
 
-def _check_numbers(original: OriginalProblem, part: Domain, claim: CertaintyClaim) -> None:
-    if len(claim.multipliers) != part.n_groups:
+def _check_numbers(original: OriginalProblem, domain: Domain, claim: CertaintyClaim) -> None:
+    if len(claim.multipliers) != domain.n_groups:
         raise Rejection(
-            Reason.CERTAINTY, f"there is not one multiplier for each of {part.n_groups}"
+            Reason.CERTAINTY, f"there is not one multiplier for each of {domain.n_groups}"
         )
     for array in (claim.multipliers, claim.low, claim.high):
         if not np.all(np.abs(array) <= 1e145):
@@ -102,20 +104,20 @@ def _check_numbers(original: OriginalProblem, part: Domain, claim: CertaintyClai
         raise Rejection(Reason.CERTAINTY, "there is not a box for every cluster, and no others")
 
 
-def _dual_level(part: Domain, claim: CertaintyClaim, n_clusters: int) -> _DualLevel:
+def _dual_level(domain: Domain, claim: CertaintyClaim, n_clusters: int) -> _DualLevel:
     total = math.fsum(claim.multipliers.tolist())
-    rounding_error = 32.0 * EPS * (abs(total) + part.required_bound + n_clusters * claim.sigma)
-    delta = max(0.0, part.required_bound - total + n_clusters * claim.sigma) + rounding_error
+    rounding_error = 32.0 * EPS * (abs(total) + domain.required_bound + n_clusters * claim.sigma)
+    delta = max(0.0, domain.required_bound - total + n_clusters * claim.sigma) + rounding_error
     threshold = claim.sigma - delta - rounding_error
     if not threshold > 0.0:
         raise Rejection(Reason.CERTAINTY, "a cluster may be empty")
     return _DualLevel(claim.sigma, delta, threshold)
 
 
-def _check_boxes(part: Domain, claim: CertaintyClaim, level: _DualLevel, limits: Limits) -> None:
+def _check_boxes(domain: Domain, claim: CertaintyClaim, level: _DualLevel, limits: Limits) -> None:
     """Steps 1 and 2."""
-    pricing = Pricing(part.points, part.weights, part.edges, claim.multipliers, limits)
-    least, most = part.points.min(axis=0), part.points.max(axis=0)
+    pricing = Pricing(domain.points, domain.weights, domain.edges, claim.multipliers, limits)
+    least, most = domain.points.min(axis=0), domain.points.max(axis=0)
 
     def region(low: Floats, high: Floats) -> CenterRegion:
         return CenterRegion(low, high, low > least, high < most)
@@ -134,7 +136,7 @@ def _check_boxes(part: Domain, claim: CertaintyClaim, level: _DualLevel, limits:
 
 
 def _box_difference(piece: Box, box: Box) -> list[Box]:
-    """Cut off what lies outside the box, side by side."""
+    """Parts of a piece that lie outside the box."""
     low, high = piece[0].copy(), piece[1].copy()
     if np.any(low > box[1]) or np.any(high < box[0]):
         return [piece]
@@ -151,28 +153,28 @@ def _box_difference(piece: Box, box: Box) -> list[Box]:
 
 
 def _group_of_point(original: OriginalProblem) -> Ints:
-    """Group of every point as `aggregate_domain` numbers them; -1 for those that weigh nothing."""
+    """Group of every point as `aggregate_domain` numbers them; -1 for groups of weight 0."""
     labels = connected_components(len(original.points), original.must_link)
     representatives, group = np.unique(labels, return_inverse=True)
-    weighs = np.bincount(group, original.weights, len(representatives)) > 0.0
-    index = np.where(weighs, np.cumsum(weighs) - 1, -1)
+    has_weight = np.bincount(group, original.weights, len(representatives)) > 0.0
+    index = np.where(has_weight, np.cumsum(has_weight) - 1, -1)
     groups_of_points: Ints = index[group]
     return groups_of_points
 
 
-def _value_ranges(part: Domain, claim: CertaintyClaim, n_clusters: int) -> tuple[Floats, Floats]:
-    """What every group is worth to a centre in the boxes of every cluster: least and most."""
-    n, r = part.points.shape
+def _value_ranges(domain: Domain, claim: CertaintyClaim, n_clusters: int) -> tuple[Floats, Floats]:
+    """Lower and upper bounds on the value of every group for a center of every cluster."""
+    n, r = domain.points.shape
     low, high = np.full((n, n_clusters), np.inf), np.full((n, n_clusters), -np.inf)
-    lam, w, slack = claim.multipliers, part.weights, 2.0 * (r + 8) * EPS
-    least, most = part.points.min(axis=0), part.points.max(axis=0)
+    lam, w, slack = claim.multipliers, domain.weights, 2.0 * (r + 8) * EPS
+    least, most = domain.points.min(axis=0), domain.points.max(axis=0)
     for box_low, box_high, k in zip(claim.low, claim.high, claim.cluster.tolist(), strict=True):
         below, above = np.maximum(box_low, least), np.minimum(box_high, most)
         if np.any(below > above):
-            continue  # means lie among the points: no centre is there
+            continue  # means lie in the box of the points: no center is there
         middle = 0.5 * (below + above)
         half = np.maximum(middle - below, above - middle) * (1.0 + 4.0 * EPS)
-        deviation = np.abs(part.points - middle)
+        deviation = np.abs(domain.points - middle)
         near = w * np.sum(np.maximum(0.0, deviation - half) ** 2, axis=1)
         far = w * np.sum((deviation + half) ** 2, axis=1)
         size = np.abs(lam) + far
@@ -182,7 +184,7 @@ def _value_ranges(part: Domain, claim: CertaintyClaim, n_clusters: int) -> tuple
 
 
 def _center_counts(high: Floats, level: _DualLevel) -> tuple[Ints, Ints]:
-    """Least and most centres in the boxes of every cluster; K in all, for none is empty."""
+    """Lower and upper bounds on the centers in the boxes of every cluster; K in all."""
     k = high.shape[1]
     least, most = np.zeros(k, dtype=np.int64), np.full(k, k)
     for j in range(k):
@@ -200,31 +202,31 @@ def _center_counts(high: Floats, level: _DualLevel) -> tuple[Ints, Ints]:
 
 
 def _check_counts(
-    part: Domain, claim: CertaintyClaim, level: _DualLevel, high: Floats, group_labels: Ints
+    domain: Domain, claim: CertaintyClaim, level: _DualLevel, high: Floats, group_labels: Ints
 ) -> None:
     """Step 3."""
-    n = part.n_groups
+    n = domain.n_groups
     if high.shape[1] > 1:
         least, most = _center_counts(high, level)
         for k in np.flatnonzero((least != 1) | (most != 1)).tolist():
             raise Rejection(
                 Reason.CERTAINTY,
-                f"there may be {least[k]} to {most[k]} centres in the boxes of cluster {k}",
+                f"the boxes of cluster {k} may hold {least[k]} to {most[k]} centres",
             )
-    error = 8.0 * (n + 16) * EPS * np.abs(part.points).max(axis=0)
+    error = 8.0 * (n + 16) * EPS * np.abs(domain.points).max(axis=0)
     for k in range(high.shape[1]):
         members = group_labels == k
         if not members.any():
             raise Rejection(Reason.CERTAINTY, f"cluster {k} is empty")
-        mass = part.weights[members]
-        mean = mass @ part.points[members] / mass.sum()
+        mass = domain.weights[members]
+        mean = mass @ domain.points[members] / mass.sum()
         inside = np.all((claim.low - error <= mean) & (mean <= claim.high + error), axis=1)
         if not (inside.any() and np.all(claim.cluster[inside] == k)):
             raise Rejection(Reason.CERTAINTY, f"the centre of cluster {k} is not in its boxes")
 
 
 def _check_fixed_points(
-    part: Domain,
+    domain: Domain,
     level: _DualLevel,
     low: Floats,
     high: Floats,
@@ -235,18 +237,18 @@ def _check_fixed_points(
     """Step 4."""
     n, k = high.shape
     gain = np.maximum(low, 0.0)
-    if len(part.edges):
-        tail, head = np.concatenate([part.edges, part.edges[:, ::-1]]).T
-        widest = int(np.bincount(tail).max())
+    if len(domain.edges):
+        tail, head = np.concatenate([domain.edges, domain.edges[:, ::-1]]).T
+        max_degree = int(np.bincount(tail).max())
         for j in range(k):
             neighbor_value = np.bincount(tail, np.maximum(high[head, j], 0.0), n) * (
-                1.0 + widest * EPS * 2.0
+                1.0 + max_degree * EPS * 2.0
             )
             left = low[:, j] - neighbor_value - 4.0 * EPS * (np.abs(low[:, j]) + neighbor_value)
             gain[:, j] = np.where(neighbor_value > 0.0, np.maximum(left, 0.0), gain[:, j])
     groups = np.unique(group_of_point[certain])
     if len(groups) and groups[0] < 0:
-        raise Rejection(Reason.CERTAINTY, "a point that weighs nothing is not certain")
+        raise Rejection(Reason.CERTAINTY, "a point of weight 0 is claimed to be certain")
     for j in range(k):
         others = np.delete(gain, j, axis=1).sum(axis=1)
         move_cost = (np.maximum(-high[:, j], 0.0) + others) * (1.0 - 2.0 * (k + 8) * EPS)

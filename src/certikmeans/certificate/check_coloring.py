@@ -1,4 +1,4 @@
-"""Cheapest and possible colourings: what the leaves without multipliers rest on."""
+"""Minimum cost colorings and colorability: the basis of leaves without multipliers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from certikmeans.certificate.check_arithmetic import (
 )
 
 MAX_SEARCH_STEPS = 300_000
-# Components with cycles that are coloured exactly: up to this size, and this many.
+# Components with cycles that are colored exactly: maximal size and number.
 MAX_EXACT_NODES = 12
 MAX_EXACT_COMPONENTS = 1000
 
@@ -39,16 +39,16 @@ def box_costs(points: Floats, weights: Floats, low: Floats, high: Floats) -> Flo
 
 @final
 class ColoringBounds:
-    """Colourings of a graph with a cost per node and colour: bounds by a spanning forest.
+    """Bounds on colorings of a graph with a cost per node and color, by a spanning forest.
 
-    Leaving out the cannot-links beyond the forest can only make colourings cheaper.
+    Leaving out the cannot-links beyond the forest can only make colorings cheaper.
     """
 
     def __init__(self, costs: Floats, edges: Ints) -> None:
         self._costs, self._edges = costs, edges
         n = len(costs)
         forest = spanning_forest(n, edges)
-        self._parent, self._tangled = forest.parent, forest.has_cycle
+        self._parent, self._has_cycle = forest.parent, forest.has_cycle
         self._levels = nodes_by_level(forest.level)
         self._label = connected_components(n, edges)
         self._sizes = np.bincount(self._label, minlength=n)
@@ -58,16 +58,16 @@ class ColoringBounds:
             np.add.at(self._upward, self._parent[level], _min_other_color(self._upward[level]))
 
     def min_cost(self) -> float:
-        """At most the cost of every proper colouring."""
+        """Lower bound on the cost of every proper coloring."""
         best = self._upward.min(axis=1)
         roots = self._parent < 0
-        small = np.flatnonzero(self._tangled & roots & (self._sizes <= MAX_EXACT_NODES))
+        small = np.flatnonzero(self._has_cycle & roots & (self._sizes <= MAX_EXACT_NODES))
         for root in small[:MAX_EXACT_COMPONENTS].tolist():
             best[root] = max(best[root], self._exact_min_cost(np.flatnonzero(self._label == root)))
         return down(total(best[roots]), BLOCK + self._largest + 8)
 
     def _exact_min_cost(self, nodes: Ints) -> float:
-        """Cheapest colouring of a small component; 0 if that takes too long."""
+        """Minimum cost of a small component; 0 if the search takes too long."""
         index = np.full(len(self._costs), -1)
         index[nodes] = np.arange(len(nodes))
         first, second = np.sort(index[self._edges[index[self._edges[:, 0]] >= 0]], axis=1).T
@@ -92,7 +92,7 @@ class ColoringBounds:
         return 0.0
 
     def min_marginals(self) -> Floats:
-        """At most the cost of every colouring in which a node has a colour, for all of both."""
+        """Lower bound on the cost of colorings in which a node has a color, for all of them."""
         downward = np.zeros_like(self._costs)
         for level in self._levels[1:]:
             above = self._parent[level]
@@ -110,7 +110,7 @@ class ColoringBounds:
 
 
 def _min_other_color(costs: Floats) -> Floats:
-    """For each row and colour, the least cost of another colour."""
+    """For each row and color, the least cost of another color."""
     if costs.shape[1] == 1:
         return np.full_like(costs, 1e290)
     rows = np.arange(len(costs))
@@ -124,7 +124,7 @@ def _min_other_color(costs: Floats) -> Floats:
 
 
 def is_uncolorable(n: int, edges: Ints, n_colors: int) -> bool:
-    """Whether it is shown that no proper colouring exists; False may mean "not found out"."""
+    """Whether it is proven that no proper coloring exists; False may mean "not decided"."""
     label = connected_components(n, edges)
     neighbors: dict[int, set[int]] = {}
     for a, b in edges.tolist():
@@ -142,7 +142,7 @@ def is_uncolorable(n: int, edges: Ints, n_colors: int) -> bool:
 def _component_is_uncolorable(
     nodes: list[int], neighbors: dict[int, set[int]], n_colors: int
 ) -> bool:
-    """Search all colourings up to names of colours, the most constrained node first."""
+    """Search all colorings up to permutation of colors, the most constrained node first."""
     stack: list[dict[int, int]] = [{}]
     for _ in range(MAX_SEARCH_STEPS // max(1, len(nodes))):
         if not stack:
@@ -155,14 +155,14 @@ def _component_is_uncolorable(
         }
         node = max(seen, key=lambda v: (len(seen[v]), len(neighbors[v])))
         used = max(colors.values(), default=-1) + 1
-        for color in range(min(n_colors, used + 1)):  # of unused colours, the first will do
+        for color in range(min(n_colors, used + 1)):  # unused colors are interchangeable
             if color not in seen[node]:
                 stack.append({**colors, node: color})
     return not stack
 
 
 def allowed_colors(costs: Floats, edges: Ints, required_bound: float) -> NDArray[np.bool_]:
-    """Which colours of which nodes a colouring that costs less than ``required_bound`` may use.
+    """Colors that each node can have in a coloring that costs less than ``required_bound``.
 
     Costs are capped at ``required_bound``, which lowers them, so that all numbers stay finite.
     """

@@ -1,4 +1,4 @@
-"""From the rows as given to a part of the solution set, with the rounding of the way.
+"""From the original rows to the domain of a leaf, with the rounding of this map.
 
 For a fixed labelling the cost of rows ``X`` is ``|P W^(1/2) X|_F^2``, ``P`` projecting out the
 cluster means: the square of a seminorm. So moving rows by ``E`` moves its root by at most
@@ -33,7 +33,7 @@ from certikmeans.certificate.format import Reason, Rejection
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class OriginalProblem:
-    """The problem as stated, and the coordinates in which the evidence is given."""
+    """The original problem, and the coordinates of the evidence."""
 
     points: Floats
     weights: Floats
@@ -47,7 +47,7 @@ class OriginalProblem:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BranchingPath:
-    """The way from the root of the tree to a node, as a chain: one link per split."""
+    """Path from the root of the tree to a node, as a linked list of splits."""
 
     parent: BranchingPath | None = None
     is_pair: bool = False
@@ -69,7 +69,7 @@ class BranchingPath:
         return found
 
     def pairs(self, side: int) -> Ints:
-        """Pairs added on the way: together (side 0) or apart (side 1)."""
+        """Pairs added on the path: must-links (side 0) or cannot-links (side 1)."""
         pairs = [(c.first, c.second) for c in self.decisions() if c.is_pair and c.side == side]
         return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
@@ -95,14 +95,14 @@ class BranchingPath:
 class Domain:
     """Groups of points that share a cluster, in working coordinates.
 
-    If every proper labelling of the groups costs at least ``required_bound`` there, then every
-    labelling of the part costs at least the bound that was claimed for the rows.
+    If every feasible labelling of the groups costs at least ``required_bound`` there, then every
+    labelling of the domain costs at least the bound that was claimed for the rows.
     """
 
     points: Floats  # (n_groups, n_axes)
     weights: Floats  # (n_groups,): at most the exact ones
     edges: Ints  # (m, 2): distinct cannot-links between groups
-    infeasible: bool  # a pair both together and apart: there is no labelling
+    infeasible: bool  # contradicting pairs: there is no labelling
     required_bound: float
 
     @property
@@ -112,7 +112,7 @@ class Domain:
 
 
 def aggregate_domain(original: OriginalProblem, path: BranchingPath, lower_bound: float) -> Domain:
-    """Group, average, turn; and carry the claimed bound the same way, rounding up."""
+    """Merge, average and rotate the rows; map the claimed bound likewise, rounding up."""
     must = np.concatenate([original.must_link, path.pairs(0)])
     cannot = np.concatenate([original.cannot_link, path.pairs(1)])
     representatives, group = np.unique(
@@ -126,7 +126,7 @@ def aggregate_domain(original: OriginalProblem, path: BranchingPath, lower_bound
     centered = original.points - original.center
     weighted = original.weights[:, None] * centered * centered
     centering_error = up(EPS * math.sqrt(up(total(weighted), BLOCK + 8)), 4)
-    # A single row is its own mean: only groups of several have an offset or a drift.
+    # A single row is its own mean: only groups of several rows have an offset or a mean error.
     inside = scatter(centered, original.weights, group, len(representatives))
     averaging_error = up(math.sqrt(inside.mean_error))
 
@@ -154,7 +154,7 @@ def aggregate_domain(original: OriginalProblem, path: BranchingPath, lower_bound
             root = up(up(root * norm_factor) + rotation_error)
             required_bound = up(root * root)
     infeasible = bool(np.any(ends[:, 0] == ends[:, 1]))
-    # Groups that weigh nothing cost nothing: without them there are only more labellings.
+    # Groups of weight 0 cost nothing: without them there are only more labellings.
     kept = inside.masses_below > 0.0
     if not kept.all():
         index = np.cumsum(kept) - 1
@@ -162,23 +162,19 @@ def aggregate_domain(original: OriginalProblem, path: BranchingPath, lower_bound
     return Domain(points, inside.masses_below[kept], edges, infeasible, required_bound)
 
 
-# A leaf to be checked: the part it stands for, its evidence, and what may be spent on it.
-
-
 @final
 @dataclass(slots=True, eq=False)
 class WorkBudget:
-    """What has been done so far, for all leaves together."""
+    """Work done so far for all leaves together."""
 
     limits: Limits
     boxes: int = 0
     matrix_cost: float = 0.0  # sum of the cubes of their orders
-    cached_bounds: dict[int, float] = field(
-        default_factory=dict
-    )  # what a row proves about the whole
+    # Bound that a row of evidence proves at the root.
+    cached_bounds: dict[int, float] = field(default_factory=dict)
 
     def add_matrix(self, order: int) -> None:
-        """Count a matrix; refuse where there are too many."""
+        """Count a matrix; reject if the limit is exceeded."""
         self.matrix_cost += float(order) ** 3
         if self.matrix_cost > self.limits.matrix_work:
             raise Rejection(Reason.LIMIT, "too many large matrices")
@@ -187,29 +183,29 @@ class WorkBudget:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafContext:
-    """One leaf. Boxes are those of the centres, within the box that holds all points."""
+    """Input of the check of one leaf. Boxes are those of the centers, within that of all points."""
 
     original: OriginalProblem
     root_domain: Domain  # the groups at the root of the tree
     domain: Domain  # the groups of this leaf: the same object where no pairs were added
     labels: Ints | None  # of the points
-    lower_bound: float  # as claimed, about the points
+    lower_bound: float  # claimed for the original points
     low: Floats  # (n_clusters, n_axes)
     high: Floats
-    cut_low: NDArray[np.bool_]  # (n_clusters, n_axes): where the tree has put a wall
+    cut_low: NDArray[np.bool_]  # (n_clusters, n_dims): faces created by splits
     cut_high: NDArray[np.bool_]
-    row_index: int  # of the row of evidence; -1: there is none
+    row_index: int  # of the row of evidence, or -1
     row: Floats | None
     budget: WorkBudget
 
     def evidence(self) -> Floats:
-        """Return the row, which has to be there."""
+        """Return the row of evidence; reject if there is none."""
         if self.row is None:
             raise Rejection(Reason.BOUND, "there are no multipliers")
         return self.row
 
 
 def require_bound(value: float, domain: Domain) -> None:
-    """Refuse a value, proven about the groups of a part, that is not enough."""
-    if not value >= domain.required_bound:  # written so that NaN is not enough
+    """Reject a bound on the groups of a domain that is too small."""
+    if not value >= domain.required_bound:  # rejects NaN
         raise Rejection(Reason.BOUND, f"proven {value!r} of {domain.required_bound!r} (reduced)")

@@ -1,6 +1,6 @@
 """Verified upper bound on the value of a cluster, by subdivision of the space of centers.
 
-``V(y) <= cutoff`` is shown for every ``y`` of a region: boxes are bounded, then shrunk or split,
+``V(y) <= cutoff`` is proven for every ``y`` of a region: boxes are bounded, then shrunk or split,
 until all of them are closed. The order of the boxes does not affect what is proven.
 """
 
@@ -37,7 +37,7 @@ MAX_SHRINK_RATIO = 0.7
 
 
 def split(bounds: BoxBounds, open_boxes: NDArray[np.bool_]) -> list[BoxBatch]:
-    """Shrink the boxes that are left; divide those that did not shrink much."""
+    """Shrink the boxes that are left; split those that did not shrink much."""
     boxes = bounds.boxes
     low, high = boxes.low.copy(), boxes.high.copy()
     _shrink_by_objective(bounds, low, high)
@@ -64,17 +64,16 @@ def split(bounds: BoxBounds, open_boxes: NDArray[np.bool_]) -> list[BoxBatch]:
 
 
 def _shrink_by_objective(bounds: BoxBounds, low: Floats, high: Floats) -> None:
-    """Keep where the quadratic can reach the cutoff.
+    """Keep the part of a box where the quadratic can reach the cutoff.
 
-    There ``mass |z - peak|^2 <= mass |best - peak|^2 + room``, and no coordinate of ``z`` is
+    There ``mass |z - peak|^2 <= mass |best - peak|^2 + excess``, and no coordinate of ``z`` is
     closer to the peak than that of ``best``: one interval per coordinate.
     """
     heavy = bounds.heavy
-    room = np.maximum(bounds.upper - bounds.cutoff + bounds.error, 0.0) / np.where(
-        heavy, bounds.mass, 1.0
-    )
+    excess = np.maximum(bounds.upper - bounds.cutoff + bounds.error, 0.0)
+    excess /= np.where(heavy, bounds.mass, 1.0)
     peak, best = bounds.peak, bounds.best
-    reach = np.sqrt((best - peak) ** 2 + room[:, None]) * (1.0 + 16.0 * EPS) + 1e-100
+    reach = np.sqrt((best - peak) ** 2 + excess[:, None]) * (1.0 + 16.0 * EPS) + 1e-100
     reach += 16.0 * EPS * (np.abs(peak) + np.abs(low) + np.abs(high))
     low[heavy] = np.maximum(low, peak - reach)[heavy]
     high[heavy] = np.minimum(high, peak + reach)[heavy]
@@ -83,29 +82,29 @@ def _shrink_by_objective(bounds: BoxBounds, low: Floats, high: Floats) -> None:
 def _shrink_to_means(
     bounds: BoxBounds, undecided: Ints, low: Floats, high: Floats
 ) -> NDArray[np.bool_]:
-    """Keep where means of (groups that are in + any undecided) can be; False: nowhere.
+    """Keep where means of (included groups + any undecided ones) can be; False if nowhere.
 
     The largest mean along an axis is the root of the convex, decreasing
     ``g(t) = sum_in w (x - t) + sum_undecided w max(x - t, 0)``; where g < 0, no mean is. A
-    secant of g lies above g. On a face cut by the tree the condition towards the
+    secant of g lies above g. On a face created by a split the condition towards the
     outside does not hold, so there a box shrinks to its face instead of vanishing.
     """
     pricing = bounds.pricing
     some, mass = np.ones(bounds.count, dtype=bool), bounds.fixed_sums[:, 1]
     helps = mass > 0.0
     loose = bounds.entries(undecided[helps[bounds.box[undecided]]])
-    doubtful = loose.sum(loose.weight)
+    undecided_mass = loose.sum(loose.weight)
     for j in range(pricing.r if helps.any() else 0):
         x, a, c = pricing.x[j].take(loose.ids), low[:, j].copy(), high[:, j].copy()
         slack = 4.0 * (pricing.n + bounds.boxes.depth + 16) * EPS * pricing.size[j] + 1e-100
-        safe = slack * (mass + doubtful)
+        safe = slack * (mass + undecided_mass)
         first = bounds.fixed_sums[:, 2 + j]
         every = first + loose.sum(loose.weight * x)
         positions = (a, 0.5 * (a + c), c)
         above = [loose.sum(np.maximum(x - loose.spread(t), 0.0) * loose.weight) for t in positions]
         g = [first - t * mass + over + safe for t, over in zip(positions, above, strict=True)]
         f = [
-            every - t * (mass + doubtful) - over - safe
+            every - t * (mass + undecided_mass) - over - safe
             for t, over in zip(positions, above, strict=True)
         ]
         top = _upper_root(positions, g, slack)
@@ -125,7 +124,7 @@ def _shrink_to_means(
 def _halves(
     bounds: BoxBounds, left: BoxBatch, entries: Ints, chosen: NDArray[np.bool_]
 ) -> list[BoxBatch]:
-    """Halve boxes along the axis on which the chords are loosest."""
+    """Bisect boxes along the axis on which the chords are loosest."""
     at = entries[chosen[bounds.box[entries]]]
     loose, share = bounds.entries(at), bounds.share[at]
     values = loose.weight * share * (1.0 - share)
@@ -136,7 +135,7 @@ def _halves(
         score[:, j] += loose.sum(np.abs(x.take(loose.ids) - loose.spread(middle[:, j])) * values)
     score = np.where(side > 16.0 * EPS * bounds.pricing.size, side * (score + 1e-290), 0.0)
     unsplittable = chosen & ~score.any(axis=1)
-    if unsplittable.any():  # as small as rounding, so no smaller box will help
+    if unsplittable.any():  # at the size of rounding errors: no smaller box helps
         raise CutoffExceeded(float(bounds.upper[unsplittable].max()))
     axis = score.argmax(axis=1)[chosen]
     first, second = left.take(chosen), left.take(chosen)
@@ -146,9 +145,9 @@ def _halves(
 
 
 def _conflicts(bounds: BoxBounds, positions: Floats, eligible: NDArray[np.bool_]) -> Ints:
-    """For each box, an entry that a cannot-link beyond the forest forbids; -1: none.
+    """For each box, an entry that a cannot-link beyond the forest forbids, or -1.
 
-    Only a choice of where to divide: nothing depends on it but the number of boxes.
+    Only selects where to split: nothing depends on it but the number of boxes.
     """
     pricing, linked = bounds.pricing, bounds.linked
     conflict = np.full(bounds.count, -1)
@@ -164,17 +163,17 @@ def _conflicts(bounds: BoxBounds, positions: Floats, eligible: NDArray[np.bool_]
     value += np.sum(positions * (2.0 * bounds.fixed_sums[:, 2:] - mass * positions), axis=1)
     tail, head = bounds.edges.T
     both = chosen[tail] & chosen[head]
-    clashes = np.bincount(tail[both], minlength=len(linked))
-    order = np.argsort(clashes, kind="stable")
-    order = order[clashes[order] > 0]
-    conflict[bounds.box[linked[order]]] = order  # the last one written has most clashes
+    n_conflicts = np.bincount(tail[both], minlength=len(linked))
+    order = np.argsort(n_conflicts, kind="stable")
+    order = order[n_conflicts[order] > 0]
+    conflict[bounds.box[linked[order]]] = order  # the last one written has the most conflicts
     return np.where(eligible & (value > bounds.cutoff), conflict, -1)
 
 
 def _branch_on_group(
     bounds: BoxBounds, left: BoxBatch, entries: Ints, conflict: Ints
 ) -> list[BoxBatch]:
-    """Two cases for a group: it is out; or it is in, and its neighbours are out."""
+    """Two cases for a group: excluded; or included, with its neighbors excluded."""
     pricing = bounds.pricing
     chosen = conflict >= 0
     if not chosen.any():
@@ -203,7 +202,7 @@ def _branch_on_group(
 
 
 def _upper_root(positions: Sequence[Floats], values: Sequence[Floats], slack: Floats) -> Floats:
-    """At least where a convex decreasing function vanishes, given at three places; -inf: before."""
+    """Upper bound on the root of a convex decreasing function, given at three points; or -inf."""
     a, b, c = positions
     ga, gb, gc = values
     early = (ga >= 0.0) & (gb < 0.0)
@@ -215,13 +214,8 @@ def _upper_root(positions: Sequence[Floats], values: Sequence[Floats], slack: Fl
     return np.where(ga < 0.0, -np.inf, np.where(early | late, root, np.inf))
 
 
-# The checker's own proof that no cluster is worth more than claimed.
-#
-# ``V(y) <= cutoff`` is shown for all ``y`` of a region by dividing it into boxes until each is
-# closed by a look. The order does not matter for what is proven.
-
-BATCH_ENTRIES = 1 << 16  # looked at together
-MAX_TABLE_SIZE = 1 << 23  # places of the table that finds a group's entry in a box
+BATCH_ENTRIES = 1 << 16  # evaluated together
+MAX_TABLE_SIZE = 1 << 23  # entries of the table of `check_boxes._EntryIndex`
 MAX_DEPTH = 600
 PROBE_INTERVAL = 4
 
@@ -229,10 +223,10 @@ PROBE_INTERVAL = 4
 @final
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much the checker is ready to do; beyond that nothing is accepted.
+    """Amount of work after which a certificate is rejected.
 
-    Small files may ask for less than large ones: honest ones need a few boxes per number, and
-    a file of two kilobytes must not keep anybody waiting.
+    Small files have lower limits than large ones: genuine certificates need a few boxes per
+    number, and a small file must not cause a long check.
     """
 
     boxes: int = 20_000_000
@@ -252,7 +246,7 @@ class Limits:
 
 @final
 class Pricing:
-    """The worth of clusters under one vector of multipliers."""
+    """Values of clusters under one vector of multipliers."""
 
     def __init__(
         self,
@@ -270,7 +264,7 @@ class Pricing:
     def prove(
         self, region: CenterRegion, cutoff: float, allowed: NDArray[np.bool_] | None = None
     ) -> None:
-        """Show that ``V(y) <= cutoff`` in the region, or raise `Rejection` or `CutoffExceeded`."""
+        """Prove ``V(y) <= cutoff`` in the region, or raise `Rejection` or `CutoffExceeded`."""
 
         def bound_batch(batch: BoxBatch) -> tuple[list[BoxBatch], Floats]:
             with np.errstate(all="ignore"):  # every thread has its own setting
@@ -302,18 +296,18 @@ class Pricing:
             raise Rejection(Reason.LIMIT, "not proven within the memory allowed")
 
     def _next_batch(self, stack: list[BoxBatch]) -> BoxBatch:
-        """Take boxes from the top of the stack, about as many as are best looked at together."""
+        """Take boxes from the top of the stack, up to the size of a batch."""
         most = max(1, MAX_TABLE_SIZE // max(1, self._data.n_linked))
         taken: list[BoxBatch] = []
         entries = count = 0
         while stack and entries < BATCH_ENTRIES and count < most:
             top = stack.pop()
-            room = np.cumsum(top.sizes) <= BATCH_ENTRIES - entries
-            room[0] = True
-            room[most - count :] = False
-            if not room.all():
-                stack.append(top.take(~room))
-                top = top.take(room)
+            fits = np.cumsum(top.sizes) <= BATCH_ENTRIES - entries
+            fits[0] = True
+            fits[most - count :] = False
+            if not fits.all():
+                stack.append(top.take(~fits))
+                top = top.take(fits)
             taken.append(top)
             entries += len(top.ids)
             count += len(top.sizes)
@@ -325,7 +319,7 @@ class Pricing:
     def _probe(
         self, region: CenterRegion, cutoff: float, start: Floats, allowed: NDArray[np.bool_] | None
     ) -> None:
-        """End a proof that cannot succeed: there is a cluster worth more."""
+        """Stop a proof that cannot succeed: some cluster has a larger value."""
         value = self.local_search(region, start, allowed, steps=2)
         if value > cutoff * (1.0 + 1e-12) + float(self._data.error(np.zeros(1, dtype=np.int64))[0]):
             raise CutoffExceeded(value)
@@ -337,7 +331,7 @@ class Pricing:
         allowed: NDArray[np.bool_] | None,
         steps: int = 20,
     ) -> float:
-        """Worth of a good cluster near ``start``. Guides the proof; is no part of it."""
+        """Value of a good cluster near ``start``. Guides the proof; is no part of it."""
         w = self._data
         center, best = np.clip(start, region.low, region.high), 0.0
         useful = w.lam > 0.0 if allowed is None else allowed & (w.lam > 0.0)
@@ -357,7 +351,7 @@ class Pricing:
         return best
 
     def _select_linked(self, values: Floats) -> NDArray[np.bool_]:
-        """A good choice of groups with cannot-links: a best one where these are trees."""
+        """A good choice of groups with cannot-links; optimal on trees."""
         w = self._data
         chosen, _ = max_independent_set_on_forest(values, w.parent, w.levels)
         conflict = chosen[w.tail] & chosen[w.neighbors]
@@ -369,9 +363,9 @@ class Pricing:
 def _bound_batch(
     data: PricingData, batch: BoxBatch, region: CenterRegion, cutoff: float
 ) -> tuple[list[BoxBatch], Floats]:
-    """Return what is left to be shown of the boxes, and a place where a good cluster may be."""
+    """Return the boxes that remain open, and a center where a good cluster may be."""
     bounds = BoxBounds(data, batch, region, cutoff)
-    open_boxes = ~(bounds.upper <= cutoff)  # written so that NaN proves nothing
+    open_boxes = ~(bounds.upper <= cutoff)  # NaN proves nothing
     best = bounds.best[bounds.upper.argmax()]
     if not open_boxes.any():
         return [], best

@@ -1,4 +1,4 @@
-"""What multipliers for pairs of groups prove: the semidefinite bound, rounding included.
+"""Semidefinite bound from multipliers for pairs of groups, rounding included.
 
 A labelling is the matrix ``Z`` with ``1 / W`` for two groups of one cluster of weight W, 0 for
 two of different clusters. It costs ``<C, Z>``, ``C_st = w_s w_t |p_s - p_t|^2 / 2``, and
@@ -6,8 +6,9 @@ two of different clusters. It costs ``<C, Z>``, ``C_st = w_s w_t |p_s - p_t|^2 /
     Z >= 0,   Z_st = 0 for cannot-links,   Z_st <= Z_ss,   Z_st + Z_su <= Z_ss + Z_tu.
 
 So for multipliers ``L`` (not negative but on cannot-links) and ``mu >= 0`` of cuts
-``<A_c, Z> <= 0`` it costs at least ``<S, Z>``, ``S = C - L + sum_c mu_c A_c``. The document shows
-how the least eigenvalues of one matrix bound that, and where the factors of rounding come from.
+``<A_c, Z> <= 0`` it costs at least ``<S, Z>``, ``S = C - L + sum_c mu_c A_c``.
+docs/certificate-format.md shows how the least eigenvalues of one matrix bound that, and derives
+the factors of rounding.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ MAX_CUTS_PER_GROUP = 1_000
 NUMBERS_PER_CUT = 4  # three groups and the multiplier
 
 MAX_DUAL_ENTRY, MAX_MATRIX_ENTRY = 1e200, 1e150  # so that no sum, and no sum of squares, overflows
-TINY_NORM = 1e-150  # per row: what squares lose that underflow
+TINY_NORM = 1e-150  # per row: loss by underflow of squares
 
 
 def sdp_lower_bound(
     points: Floats, weights: Floats, edges: Ints, n_clusters: int, row: Floats
 ) -> float:
-    """At most the cost of every proper labelling of the groups, for any multipliers whatsoever."""
+    """Lower bound on the cost of every feasible labelling of the groups, for any multipliers."""
     n = len(points)
     if n > MAX_MATRIX_GROUPS:
         raise Rejection(Reason.LIMIT, f"more than {MAX_MATRIX_GROUPS} groups for a matrix")
@@ -54,8 +55,8 @@ def sdp_lower_bound(
 @dataclass(frozen=True, slots=True, eq=False)
 class _DualMatrix:
     entries: Floats  # (n, n) symmetric: S
-    sizes: Floats  # (n, n): the sum of the sizes of all that S is made of
-    relative: float  # every entry of S errs by at most this part of its size
+    sizes: Floats  # (n, n): sum of the absolute values of all terms of S
+    relative: float  # relative error of the entries of S
 
 
 def _dual_matrix(points: Floats, weights: Floats, edges: Ints, row: Floats) -> _DualMatrix:
@@ -75,7 +76,7 @@ def _dual_matrix(points: Floats, weights: Floats, edges: Ints, row: Floats) -> _
     free[edges[:, 0], edges[:, 1]] = True
     upper = np.zeros((n, n))
     upper[np.triu_indices(n)] = row[:n_entries]
-    upper = np.where(free, upper, np.maximum(upper, 0.0))  # those of the wrong sign count as 0
+    upper = np.where(free, upper, np.maximum(upper, 0.0))  # of the wrong sign: 0
     multipliers = upper + np.triu(upper, 1).T
 
     s, t, u, cut_multipliers = _cuts(row[n_entries:], n)
@@ -102,7 +103,7 @@ def _dual_matrix(points: Floats, weights: Floats, edges: Ints, row: Floats) -> _
 
 
 def _cuts(numbers: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats]:
-    """Groups s, t, u (-1: a pair) and the multiplier of every cut; any groups make a valid one."""
+    """Groups s, t, u (-1 for a pair) and multiplier of every cut; any groups are valid."""
     table = numbers.reshape(-1, NUMBERS_PER_CUT)
     named = table[:, :3]
     least = np.array([0.0, 0.0, -1.0])
@@ -113,12 +114,12 @@ def _cuts(numbers: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats]:
 
 
 def _least_eigenvalues(dual_matrix: _DualMatrix, v: Floats, mass: float, rank: int) -> float:
-    """At least minus the sum of the ``rank`` least eigenvalues of ``T'``, where negative."""
+    """Upper bound on minus the sum of the ``rank`` least eigenvalues of ``T'``, where negative."""
     n = len(v)
     scale = np.outer(v, v)
     scaled_entries = dual_matrix.entries / scale
     pull = scaled_entries @ v
-    # Any y would do; this one takes v out of the matrix.
+    # Any y is valid; this one removes v from the matrix.
     y = pull / mass - (0.5 * float(v @ pull) / mass / mass) * v
     outer = np.outer(y, v)
     matrix = scaled_entries - (outer + outer.T)
@@ -129,7 +130,7 @@ def _least_eigenvalues(dual_matrix: _DualMatrix, v: Floats, mass: float, rank: i
         values, vectors = np.linalg.eigh(matrix)
     except np.linalg.LinAlgError as error:
         raise Rejection(Reason.BOUND, "the eigenvalues cannot be computed") from error
-    # Whether they are eigenvalues is not taken for granted: both residuals are measured.
+    # The eigenvalues are not trusted: both residuals are measured.
     product = (n + 4) * EPS
     squares = total(vectors * vectors)
     orthogonality_error = up(
@@ -144,28 +145,28 @@ def _least_eigenvalues(dual_matrix: _DualMatrix, v: Floats, mass: float, rank: i
 
 
 def _frobenius_norm(matrix: Floats) -> float:
-    """At least the root of the sum of squares."""
-    # What underflows is made up for after the root: before it, it would weigh far more.
+    """Upper bound on the root of the sum of squares."""
+    # Underflow is compensated after the root: before it, it would weigh far more.
     return up(math.sqrt(total(matrix * matrix)), 300) + len(matrix) * TINY_NORM
 
 
-# What parts prove: every part by its own matrix, and their sum.
+# Partition bound: the sum of the semidefinite bounds of parts.
 #
 # If ``sum_t w_ts <= f w_s`` for every group s, with a factor f >= 1, then for any labelling
 #
 #     cost(w) >= cost(sum_t w_t) / f >= sum_t cost(w_t) / f
 #
-# because a cost with common centres is linear and monotone in the weights, and each part may choose
-# centres and labels of its own, with fewer pairs to respect. Weights are added exactly: `math.fsum`
+# because a cost with common centers is linear and monotone in the weights, and each part may choose
+# centers and labels of its own, with fewer pairs to satisfy. Weights are added exactly: `math.fsum`
 # is correctly rounded, so the sign of its result is the sign of the sum. f is 1 but for the
-# rounding of collapsed weights.
+# rounding of aggregated weights.
 #
 # A row holds the number of parts, then for every part: the number m of its groups, the number c of
-# its cuts, m groups, m weights, then the row of its matrix as `check_matrix` reads it:
+# its cuts, m groups, m weights, then the row of its matrix as `sdp_lower_bound` reads it:
 # ``m (m + 1) / 2`` multipliers and c cuts of four numbers.
 
 MIN_PART_WEIGHT = 1e-100  # so that quotients do not overflow
-MAX_PARTS_PER_GROUP = 2  # a solver never has more than one; more only keep the checker busy
+MAX_PARTS_PER_GROUP = 2  # the solver never has more than one; more only cost time
 
 
 @final
@@ -185,7 +186,7 @@ def partition_lower_bound(
     max_work: float,
     deadline: float = math.inf,
 ) -> float:
-    """At most the cost of every proper labelling of the groups, whatever the row says.
+    """Lower bound on the cost of every feasible labelling of the groups, for any row.
 
     ``max_work`` limits the sum of the cubes of the parts' sizes, ``deadline`` is a time by
     `time.monotonic`.
@@ -217,7 +218,7 @@ def partition_lower_bound(
 
 
 def _parse_parts(row: Floats, n: int) -> Iterator[_PartEvidence]:
-    """Cut the row up; every count is compared with what is left before it is used."""
+    """Split the row; every count is validated against the rest before it is used."""
     (n_parts,), position = _read_counts(row, 0, 1)
     if not 1 <= n_parts <= MAX_PARTS_PER_GROUP * n:
         raise Rejection(Reason.BOUND, f"{n_parts} parts of {n} groups")
@@ -247,12 +248,12 @@ def _read_counts(row: Floats, position: int, count: int) -> tuple[list[int], int
     numbers = row[position : position + count]
     whole = (numbers >= 0.0) & (numbers <= len(row)) & (numbers == np.floor(numbers))
     if len(numbers) < count or not np.all(whole):
-        raise Rejection(Reason.BOUND, "a count is missing or no whole number")
+        raise Rejection(Reason.BOUND, "a count is missing or not an integer")
     return [int(number) for number in numbers], position + count
 
 
 def _weight_excess(parts: list[_PartEvidence], weights: Floats) -> float:
-    """At least the largest ratio of what parts have of a group to its weight; at least 1."""
+    """Upper bound on the largest ratio of the weight in parts to that of a group; at least 1."""
     rows = np.concatenate([part_evidence.rows for part_evidence in parts])
     part_weights = np.concatenate([part_evidence.weights for part_evidence in parts])
     order = np.argsort(rows, kind="stable")
@@ -260,7 +261,7 @@ def _weight_excess(parts: list[_PartEvidence], weights: Floats) -> float:
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
     ends = np.append(starts[1:], len(rows))
     single = ends - starts == 1
-    # One weight is compared as it is; several are added up exactly, less the group's own.
+    # A single weight is compared directly; several are added exactly, less the own weight.
     over = starts[single][part_weights[starts[single]] > weights[rows[starts[single]]]]
     ratios = [float(part_weights[i]) / float(weights[rows[i]]) for i in over.tolist()]
     for first, end in zip(starts[~single].tolist(), ends[~single].tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""What a few eigenvalues prove: the spectral floor, and multipliers of few columns, rounded down.
+"""Spectral bound from a few eigenvalues, with or without multipliers, rounding included.
 
 A labelling is the matrix M with ``v_s v_t / W_k`` for two groups of one cluster of weight W_k, 0
 for others; ``v = sqrt(w)``. M is a projection of rank at most K, not negative, 0 at cannot-links,
@@ -10,11 +10,12 @@ and ``M v = v``. With ``y_s = v_s (p_s - c)``, any c, a labelling costs
 N a projection of rank at most ``m = K - 1`` with ``N v = 0``.
 
 **The row.** Numbers ``p``, ``q``, ``e``; a label per group; p times: clusters a and b, q nodes
-for ``m_s(b)``, q nodes for ``m_t(a)``, q x q gains; e times: two groups and an amount. Fewer than
-three numbers: no multipliers (the floor). ``m_s(b) = |x_s - c_b|^2 - |x_s - c_a|^2`` with the means
+for ``m_s(b)``, q nodes for ``m_t(a)``, q x q coefficients; e times: two groups and a coefficient.
+Fewer than three numbers: no multipliers. ``m_s(b) = |x_s - c_b|^2 - |x_s - c_a|^2`` with the means
 c of the clusters. ``hat_k`` is 1 at node k, 0 at the others, linear between, constant outside. For
-s in a and t in b, ``Lambda_st`` has the terms ``v_s v_t coefficients[k, l] hat_k(m_s(b)) hat_l(m_t(a))``;
-an amount is added at its two groups, which must have a cannot-link. Negative gains are refused.
+s in a and t in b, ``Lambda_st`` has the terms
+``v_s v_t coefficients[k, l] hat_k(m_s(b)) hat_l(m_t(a))``; the coefficient of two groups is added
+at these groups, which must have a cannot-link. Other negative coefficients are rejected.
 
 **Few columns.** ``A = B C B^T``, B the axes of Y, the columns ``v hat`` and unit vectors, C small.
 ``S = B^T N B`` has rank at most m and ``0 <= S <= H = B^T B - b b^T / W``, ``b = B^T v``. If R is
@@ -22,12 +23,13 @@ not singular and ``R^T R >= H``, then ``S = R^T T R`` with ``0 <= T <= I`` of ra
 ``<A, N> = <R C R^T, T>`` is at most the sum of the m largest eigenvalues of ``R C R^T``, where
 positive.
 
-**Rounding.** The columns ``v hat`` are what was computed: being not negative is all that counts.
-v and Y err by 3 u of themselves. Sums over rows: `BLOCK_ROWS` at a time, then one by one, so an inner
-product errs by less than ``relative = (BLOCK_ROWS + sums + 16) EPS`` of the norms of its columns (twice
-the first order). Columns are divided by their norms; H then errs by ``4 relative + 8 EPS`` in each
-entry. The residuals of the root R and of the eigenvectors are measured. Coordinates are scaled by
-a power of two to at most 1; norms count as `MIN_NORM` at least: underflow is nothing beside it.
+**Rounding.** The columns ``v hat`` are used as computed: it only matters that they are not
+negative. v and Y err by 3 u of themselves. Sums over rows: `BLOCK_ROWS` at a time, then one by
+one, so an inner product errs by less than ``relative = (BLOCK_ROWS + sums + 16) EPS`` of the norms
+of its columns (twice the first order). Columns are divided by their norms; H then errs by
+``4 relative + 8 EPS`` in each entry. The residuals of the root R and of the eigenvectors are
+measured. Coordinates are scaled by a power of two to at most 1; norms count as `MIN_NORM` at least:
+underflow is negligible beside it.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ from certikmeans.certificate.format import Reason, Rejection
 BLOCK_ROWS = 1_024
 MIN_NORM = 1e-100
 TINY_NORM = 1e-150
-NEGLIGIBLE = 1e-11  # an off-diagonal part of this size is as good as an eigenvector's error
+NEGLIGIBLE = 1e-11  # an off-diagonal part of this relative size counts as an error
 MAX_COLUMNS, MAX_DIMS, MAX_EIGEN_ORDER = 2_000, 6_000, 3_000
 MAX_INNER_PRODUCT_WORK = 2e12  # multiplications in inner products
 HEADER_LENGTH = 3
@@ -60,10 +62,10 @@ def spectral_lower_bound(
     row: Floats,
     deadline: float = math.inf,
 ) -> float:
-    """At most the cost of every proper labelling of the groups, whatever the row says.
+    """Lower bound on the cost of every feasible labelling of the groups, for any row.
 
-    A `Rejection` if the row says nothing that can be evaluated, or asks for too much work: a few
-    bytes can ask for inner products of many columns. ``deadline`` is a time by `time.monotonic`.
+    Raises `Rejection` if the row cannot be evaluated, or needs too much work: a few bytes can
+    require inner products of many columns. ``deadline`` is a time by `time.monotonic`.
     """
     n, d = points.shape
     if min(n, d) > MAX_DIMS or float(n) * d * min(n, d) > MAX_INNER_PRODUCT_WORK:
@@ -131,30 +133,30 @@ def _parse_row(row: Floats, n: int, n_clusters: int, edges: Ints) -> _Evidence:
         raise Rejection(Reason.BOUND, f"the multipliers are not those of {n} groups")
     labels = _as_indices(row[HEADER_LENGTH : HEADER_LENGTH + n], n_clusters, "labels of clusters")
     by_pair = row[HEADER_LENGTH + n : HEADER_LENGTH + n + p * width].reshape(p, width)
-    by_spike = row[HEADER_LENGTH + n + p * width :].reshape(e, 3)
+    by_cannot_link = row[HEADER_LENGTH + n + p * width :].reshape(e, 3)
     nodes = by_pair[:, 2 : 2 + 2 * q].reshape(p, 2, q)
     coefficients = by_pair[:, 2 + 2 * q :].reshape(p, q, q)
     if not np.all(np.diff(nodes, axis=2) > 0.0):
         raise Rejection(Reason.BOUND, "nodes do not ascend")
     if not np.all(coefficients >= 0.0):
-        raise Rejection(Reason.BOUND, "a gain is negative")
-    cannot_link_terms = np.sort(_as_indices(by_spike[:, :2], n, "groups"), axis=1)
+        raise Rejection(Reason.BOUND, "a coefficient is negative")
+    cannot_link_terms = np.sort(_as_indices(by_cannot_link[:, :2], n, "groups"), axis=1)
     codes = cannot_link_terms[:, 0] * n + cannot_link_terms[:, 1]
     known = edges.min(axis=1) * n + edges.max(axis=1)
     if len(distinct(codes)) != e or not np.isin(codes, known).all():
-        raise Rejection(Reason.BOUND, "an amount is not at a cannot-link of its own")
+        raise Rejection(Reason.BOUND, "a coefficient is not at a cannot-link, or given twice")
     return _Evidence(
         labels,
         _as_indices(by_pair[:, :2], n_clusters, "clusters"),
         nodes,
         coefficients,
         cannot_link_terms,
-        by_spike[:, 2],
+        by_cannot_link[:, 2],
     )
 
 
 def _eigenvalue_bound(scaled: _ScaledPoints, rank: int) -> float:
-    """No multipliers: the smaller one of ``Y^T Y`` and ``Y Y^T``, whose eigenvalues agree."""
+    """Bound without multipliers, from the smaller of ``Y^T Y`` and ``Y Y^T``."""
     n, d = scaled.points.shape
     if rank >= min(n, d):
         return 0.0
@@ -177,7 +179,7 @@ def _eigenvalue_bound(scaled: _ScaledPoints, rank: int) -> float:
 
 
 def _mean_term(pull: Floats, lengths: Floats, relative: float, mass: float) -> float:
-    """At least ``|Y^T v|^2 / W``."""
+    """Upper bound on ``|Y^T v|^2 / W``."""
     size = np.abs(pull) + 2.0 * relative * np.maximum(lengths, MIN_NORM) * math.sqrt(mass)
     return up(total(size * size) / mass, 300) * 1.01
 
@@ -207,7 +209,7 @@ def _with_multipliers(scaled: _ScaledPoints, row: _Evidence, rank: int) -> float
     products[n_long:, :n_long], products[:n_long, n_long:] = unit_rows, unit_rows.T
     middle = basis.middle(order - 1, linked_groups)
 
-    # v leaves; the other columns get the length 1, and what they were goes into the middle.
+    # v is removed; the other columns are normalized, and their lengths go into the middle matrix.
     lengths = np.maximum(np.sqrt(np.maximum(np.diagonal(products), 0.0)), MIN_NORM)[1:]
     mass = float(products[0, 0])
     pull = products[0, 1:]
@@ -232,7 +234,7 @@ def _with_multipliers(scaled: _ScaledPoints, row: _Evidence, rank: int) -> float
 
 @final
 class _HatBasis:
-    """The columns ``v hat`` that some gain uses, numbered from ``1 + d`` on."""
+    """The columns ``v hat`` with a nonzero coefficient, numbered from ``1 + d``."""
 
     def __init__(self, scaled: _ScaledPoints, row: _Evidence) -> None:
         self._row, self._exponent = row, scaled.exponent
@@ -293,13 +295,13 @@ class _HatBasis:
 
 
 def _members(labels: Ints) -> list[Ints]:
-    """Groups of every cluster that has some."""
+    """Groups of every nonempty cluster."""
     order = np.argsort(labels, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
 
 
 def _means(scaled: _ScaledPoints, labels: Ints, n_clusters: int) -> Floats:
-    """Means of the clusters; any would do."""
+    """Means of the clusters, approximately: any points are valid."""
     means = np.zeros((n_clusters, scaled.points.shape[1]))
     for rows in _members(labels):
         weights = scaled.weights[rows] / float(scaled.weights[rows].sum())
@@ -327,10 +329,10 @@ def _inner_products(
     order: int,
     linked_groups: Ints,
 ) -> tuple[Floats, float, Floats]:
-    """Inner products of the columns, the part of the norms by which they may err, and rows.
+    """Inner products of the columns, their error relative to the norms, and rows of columns.
 
-    The rows are those of ``linked_groups``: the very numbers that the columns have there. Computed once
-    more, a margin may be rounded otherwise, and a hat between two close nodes be another one.
+    The rows are those of ``linked_groups``: exactly the numbers that the columns have there.
+    Computed again, a margin may be rounded otherwise, and a hat between two close nodes differ.
     """
     products = np.zeros((order, order))
     unit_rows = np.zeros((len(linked_groups), order))
@@ -343,9 +345,9 @@ def _inner_products(
             _, block = _columns(scaled, some, basis)
             part += block.T @ block
             sums += 1
-            named, place, here = np.intersect1d(linked_groups, some, return_indices=True)
+            named, index, here = np.intersect1d(linked_groups, some, return_indices=True)
             if len(named):
-                unit_rows[np.ix_(place, numbers)] = block[here]
+                unit_rows[np.ix_(index, numbers)] = block[here]
         products[np.ix_(numbers, numbers)] += part
     return products, (min(len(scaled.points), BLOCK_ROWS) + sums + 16) * EPS, unit_rows
 
@@ -372,16 +374,21 @@ def _cholesky_factor(inner: Floats, error: float) -> Floats:
 
 
 def _largest_eigenvalues(matrix: Floats, perturbation: float, rank: int) -> float:
-    """At least ``<A, T>`` for A within ``perturbation`` of the matrix, ``0 <= T <= I`` of that trace."""
+    """Upper bound on ``<A, T>`` for ``0 <= T <= I`` of trace at most ``rank``.
+
+    A is any matrix within ``perturbation`` of ``matrix``, in the Frobenius norm.
+    """
     if rank == 0:
         return 0.0
     order = len(matrix)
     if not np.isfinite(matrix).all():
         return math.nan
     values = np.diagonal(matrix)
-    beside = _frobenius_norm(matrix - np.diag(values))
-    if beside <= NEGLIGIBLE * total(np.abs(values)):  # principal axes: nothing to compute
-        orthogonality_error, residual = 0.0, beside
+    off_diagonal = _frobenius_norm(matrix - np.diag(values))
+    if off_diagonal <= NEGLIGIBLE * total(
+        np.abs(values)
+    ):  # principal axes: the diagonal has the eigenvalues
+        orthogonality_error, residual = 0.0, off_diagonal
     elif order > MAX_EIGEN_ORDER:
         raise Rejection(Reason.LIMIT, "too many axes for eigenvalues")
     else:
@@ -389,7 +396,7 @@ def _largest_eigenvalues(matrix: Floats, perturbation: float, rank: int) -> floa
             values, vectors = np.linalg.eigh(matrix)
         except np.linalg.LinAlgError as error:
             raise Rejection(Reason.BOUND, "the eigenvalues cannot be computed") from error
-        # Whether they are eigenvalues is not taken for granted: both residuals are measured.
+        # The eigenvalues are not trusted: both residuals are measured.
         product = (order + 4) * EPS
         orthogonality_error = _frobenius_norm(vectors.T @ vectors - np.eye(order))
         orthogonality_error = up(orthogonality_error + product * total(vectors * vectors), 300)
@@ -401,5 +408,5 @@ def _largest_eigenvalues(matrix: Floats, perturbation: float, rank: int) -> floa
 
 
 def _frobenius_norm(matrix: Floats) -> float:
-    """At least the root of the sum of squares."""
+    """Upper bound on the root of the sum of squares."""
     return up(math.sqrt(total(matrix * matrix)), 300) + len(matrix) * TINY_NORM

@@ -1,7 +1,7 @@
-"""The certificate file: what it holds, and how it is laid out in bytes.
+"""Certificate files: content and binary layout.
 
-``docs/certificate-format.md`` is the specification. Reading never trusts a size: whatever the
-file declares is compared with what the other declarations allow before memory is taken.
+``docs/certificate-format.md`` is the specification. Sizes are never trusted when reading: every
+declared size is compared with what the other declarations allow before memory is allocated.
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ from numpy.typing import NDArray
 
 MAGIC = b"certikm\n"
 VERSION = 1
-VERSION_WITH_CERTAINTY = 2  # the version of files that claim more than a bound
+VERSION_WITH_CERTAINTY = 2  # version of files with certainty claims
 MAX_HEADER_BYTES = 1 << 16
 MAX_PAYLOAD_BYTES = 1 << 31
-# A small file cannot ask for much memory: so much, and more for what is given or paid for.
+# Limit on memory: a base, and more per point and per byte of the file.
 BASE_PAYLOAD_BYTES, PAYLOAD_BYTES_PER_POINT, PAYLOAD_BYTES_PER_FILE_BYTE = 1 << 26, 32, 100
 MAX_COUNT = (1 << 31) - 1
-MAX_POINT_CLUSTER_PAIRS = 1 << 28  # the checker makes tables of a number for each point and cluster
+MAX_POINT_CLUSTER_PAIRS = 1 << 28  # the verifier allocates tables of points times clusters
 _PREFIX = struct.Struct("<8sII")  # magic, version, length of the header
 
-# What stands in `Certificate.kinds`; all other numbers are leaves: the modules of `leaves` say
-# which.
+# Values of `Certificate.kinds`; all other numbers are kinds of leaves (package `leaves`).
 CENTER_SPLIT, PAIR_SPLIT = 0, 1
 
 
 class Reason(StrEnum):
-    """Why a certificate was refused; `ACCEPTED` if it was not."""
+    """Why a certificate was rejected; `ACCEPTED` if it was not."""
 
     ACCEPTED = "accepted"
     DAMAGED = "damaged file"
@@ -54,7 +53,7 @@ class Reason(StrEnum):
 
 
 class Rejection(Exception):
-    """Ends a check; carries the reason and a sentence about it."""
+    """Raised to end a check; carries the reason and a message."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
@@ -65,7 +64,7 @@ class Rejection(Exception):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Certificate:
-    """A claim about a problem, and the evidence for it. Nothing in it is to be trusted."""
+    """A claim about a problem, and the evidence for it. Nothing in it is trusted."""
 
     n_points: int
     n_features: int
@@ -108,7 +107,7 @@ def _hash(name: bytes, *arrays: NDArray[Any]) -> str:
     return digest.hexdigest()
 
 
-# Header keys and the type of each. Counts come first: they decide the size of every array.
+# Header keys by type. Counts come first: they determine the size of every array.
 _COUNTS = (
     "n_points", "n_features", "n_clusters", "n_axes", "n_must_link", "n_cannot_link",
     "n_nodes", "n_rows", "n_multipliers",
@@ -142,7 +141,7 @@ def _layout(header: dict[str, Any]) -> list[tuple[str, str, int]]:
 
 
 def encode(certificate: Certificate) -> bytes:
-    """Write a certificate as bytes; raises `Rejection` if it is larger than a reader would take."""
+    """Encode a certificate; raise `Rejection` if it is larger than a reader would accept."""
     c = certificate
     header: dict[str, Any] = {
         "n_points": c.n_points,
@@ -210,15 +209,14 @@ def _max_payload_bytes(n_points: int, file_size: int) -> int:
 
 
 def _byte_shuffle(array: NDArray[Any]) -> bytes:
-    """First bytes of all items, then second bytes: that compresses far better."""
+    """First bytes of all items, then second bytes, and so on: this compresses far better."""
     return array.view(np.uint8).reshape(len(array), array.itemsize).T.tobytes()
 
 
 def decode(content: bytes, shape: tuple[int, ...] | None = None) -> Certificate:
-    """Read a certificate; raises `Rejection` for anything but a well-formed one.
+    """Decode a certificate; raise `Rejection` for anything but a well-formed one.
 
-    ``shape`` is that of the points it has to be about: nothing larger than they allow is
-    decompressed.
+    ``shape`` is that of the points: nothing larger than they allow is decompressed.
     """
     header, start = _read_header(content)
     _check_counts(header, shape)
@@ -246,7 +244,9 @@ def _read_header(content: bytes) -> tuple[dict[str, Any], int]:
         raise Rejection(Reason.DAMAGED, "the file is too short to be a certificate")
     magic, version, length = _PREFIX.unpack_from(content)
     if magic != MAGIC:
-        raise Rejection(Reason.DAMAGED, "the file does not begin as a certificate does")
+        raise Rejection(
+            Reason.DAMAGED, "the file does not start with the magic bytes of a certificate"
+        )
     if version not in (VERSION, VERSION_WITH_CERTAINTY):
         known = f"{VERSION} and {VERSION_WITH_CERTAINTY}"
         raise Rejection(Reason.VERSION, f"version {version}; this program reads versions {known}")
@@ -268,7 +268,7 @@ def _read_header(content: bytes) -> tuple[dict[str, Any], int]:
     if any(type(header[name]) is not bool for name in _FLAGS):
         raise Rejection(Reason.FIELD, "a flag is neither true nor false")
     if any(not isinstance(header[name], str) for name in _TEXTS):
-        raise Rejection(Reason.FIELD, "a text is not a text")
+        raise Rejection(Reason.FIELD, "a text field is not a string")
     if version == VERSION_WITH_CERTAINTY:
         problem = claim_header_error(header["certainty"], header["labelled"], MAX_COUNT)
         if problem is not None:
@@ -279,7 +279,7 @@ def _read_header(content: bytes) -> tuple[dict[str, Any], int]:
 
 
 def _check_counts(header: dict[str, Any], shape: tuple[int, ...] | None) -> None:
-    """Refuse sizes that no honest certificate of such points has."""
+    """Reject sizes that are impossible for a certificate of such points."""
     n, d = header["n_points"], header["n_features"]
     if shape is not None and shape != (n, d):
         raise Rejection(Reason.DATA, f"the data have shape {shape}, not {(n, d)}")
@@ -292,7 +292,7 @@ def _check_counts(header: dict[str, Any], shape: tuple[int, ...] | None) -> None
 
 
 def _parse_number(value: Any, name: str, *, infinite: bool) -> float:
-    """A finite number, not negative; None where the claim is that no labelling exists."""
+    """Return a finite number of at least 0, or infinity where no labelling is claimed to exist."""
     if infinite:
         if value is not None:
             raise Rejection(Reason.FIELD, f"{name} is given although there are no labels")
@@ -303,10 +303,10 @@ def _parse_number(value: Any, name: str, *, infinite: bool) -> float:
 
 
 def _inflate(content: bytes, start: int, size: int) -> bytes:
-    """Decompress exactly ``size`` bytes, never more, and nothing may be left over."""
+    """Decompress exactly ``size`` bytes; nothing may be left over."""
     stream = zlib.decompressobj()
     try:
-        # Memory grows with what the stream holds, not with what the header says it holds.
+        # Memory grows with the content of the stream, not with the size declared in the header.
         payload = stream.decompress(memoryview(content)[start:], size + 1)
     except zlib.error as error:
         raise Rejection(Reason.DAMAGED, f"the arrays cannot be decompressed ({error})") from error
@@ -315,7 +315,7 @@ def _inflate(content: bytes, start: int, size: int) -> bytes:
     if len(payload) < size or not stream.eof:
         raise Rejection(Reason.DAMAGED, "the arrays are shorter than the header says")
     if stream.unused_data:
-        raise Rejection(Reason.DAMAGED, "there are bytes behind the end")
+        raise Rejection(Reason.DAMAGED, "there are bytes after the end")
     return payload
 
 
@@ -355,7 +355,7 @@ def _decode_pairs(steps: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[
     return np.column_stack([np.cumsum(steps), ends])
 
 
-# The part of a certificate file that claims more than a bound. Part of the format.
+# Certainty claims. Part of the format.
 
 _CERTAINTY_COUNTS, _CERTAINTY_NUMBERS = ("n_boxes", "n_groups"), ("slack", "sigma")
 
@@ -363,18 +363,18 @@ _CERTAINTY_COUNTS, _CERTAINTY_NUMBERS = ("n_boxes", "n_groups"), ("slack", "sigm
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CertaintyClaim:
-    """What is claimed of every labelling that costs at most ``(1 + slack)`` times the cost."""
+    """Claims about every labelling that costs at most ``(1 + slack)`` times the cost."""
 
     slack: float
-    sigma: float  # no cluster is worth more
+    sigma: float  # upper bound on the value of clusters
     multipliers: NDArray[np.float64]  # (n_groups,)
     low: NDArray[np.float64]  # (n_boxes, n_axes)
     high: NDArray[np.float64]
     cluster: NDArray[np.int64]  # (n_boxes,)
-    certain: NDArray[np.int64]  # (n_points,): 1 where the point is in its cluster
+    certain: NDArray[np.int64]  # (n_points,): 1 if the point is certain to be in its cluster
 
     def header(self) -> dict[str, Any]:
-        """Return what the header says of it."""
+        """Return the fields of the header."""
         counts = {"n_boxes": len(self.cluster), "n_groups": len(self.multipliers)}
         return {"slack": self.slack, "sigma": self.sigma, **counts}
 
@@ -390,7 +390,7 @@ class CertaintyClaim:
 
     @classmethod
     def read(cls, header: dict[str, Any], arrays: dict[str, Any]) -> CertaintyClaim | None:
-        """Assemble what was read; None where nothing is claimed."""
+        """Assemble the claims from decoded data; None if there are none."""
         claim = header.get("certainty")
         if claim is None:
             return None
@@ -407,7 +407,7 @@ class CertaintyClaim:
 
 
 def certainty_layout(header: dict[str, Any]) -> list[tuple[str, str, int]]:
-    """Name, type and length of its arrays, behind all others."""
+    """Name, type and length of the arrays of certainty claims, after all others."""
     claim = header.get("certainty")
     if claim is None:
         return []
@@ -421,7 +421,7 @@ def certainty_layout(header: dict[str, Any]) -> list[tuple[str, str, int]]:
 
 
 def claim_header_error(claim: Any, labelled: bool, largest: int) -> str | None:
-    """What is impossible about what the header says; None: nothing."""
+    """Return what is invalid in the certainty header, or None."""
     if not (isinstance(claim, dict) and set(claim) == {*_CERTAINTY_COUNTS, *_CERTAINTY_NUMBERS}):
         return "certainty does not have the fields of this version"
     if not labelled:

@@ -1,4 +1,4 @@
-"""From a finished run to a certificate in a file."""
+"""Writing the certificate of a finished solve."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from certikmeans.problem import Problem
     from certikmeans.result import Result
 
-# Solver and checker round differently. The claims are weaker than what the solver proved by
-# this share of the cost, far below any gap that is asked for.
+# Solver and verifier round differently. The claims are weaker than what the solver proved by this
+# fraction of the cost, far below any usual gap.
 COST_MARGIN = 1e-13
 MIN_POSITIVE_COST = 1e-199  # unless it is 0
 BOUND_MARGIN = 1e-9
 # Rounding is proportional to the scatter of the data, which can be far larger than the cost.
 SCATTER_MARGIN = 256 * 2.0**-52
-# Whether the checker agrees is tried out where that takes a moment.
+# The verifier is run on the content before it is written where that takes little time.
 _SELF_CHECK_SECONDS = 2.0
 _SELF_CHECK_MAX_SIZE = 10_000_000
 _MARGIN_FACTOR = 16.0
@@ -47,18 +47,18 @@ def write_certificate(
     *,
     certainty: Certainty | None = None,
 ) -> None:
-    """Write what ``result`` claims about ``problem``, and its proof, to a file.
+    """Write the claims of ``result`` about ``problem``, and their proof, to a file.
 
     Parameters
     ----------
     path : path-like
-        Replaced in one piece: a reader sees the old file or the whole new one.
+        Replaced atomically: a reader sees the old file or the complete new one.
     problem : Problem
-        What was solved.
+        The problem that was solved.
     result : Result
         Of ``solve(problem, keep_proof=True)``.
     certainty : Certainty, optional
-        Of ``result.certainty(slack)``: claimed in the file, too, and checked with it.
+        Of ``result.certainty(slack)``; its claims are written and checked as well.
 
     Raises
     ------
@@ -78,11 +78,11 @@ def write_certificate(
 def certificate_bytes(
     problem: Problem, result: Result, certainty: Certainty | None = None
 ) -> bytes:
-    """Return the content of the file, which the checker accepts if it gets to the end of it.
+    """Return the content of the file, which the verifier accepts within its limits.
 
     Where points differ by a few units in the last place, or a proof has numbers of very different
-    sizes, the checker's rounding may take more than the margins here: then less is claimed, or
-    certainty is refused.
+    sizes, the rounding of the verifier may exceed the margins here: then a weaker bound is claimed,
+    or an `InputError` is raised for certainty claims.
     """
     try:
         certificate = make_certificate(problem, result, certainty)
@@ -97,7 +97,7 @@ def certificate_bytes(
             )
             content = form.encode(certificate)
             reason = _self_check(problem, content, deadline)
-        # More boxes than allowed, and not for want of time: what is claimed is too close to call.
+        # More boxes than allowed, before the deadline: the claim is too close to the proven value.
         box_limit_reached = reason is form.Reason.LIMIT and time.monotonic() < deadline
         if box_limit_reached and certificate.certainty is not None:
             without_certainty = form.encode(replace(certificate, certainty=None))
@@ -105,18 +105,18 @@ def certificate_bytes(
                 reason = form.Reason.CERTAINTY
         if reason is form.Reason.CERTAINTY:
             raise InputError(
-                "this certainty cannot be certified: it does not survive the checker's rounding",
-                hint="leave it out, or ask for another slack",
+                "this certainty cannot be certified: it is lost to the rounding of the verifier",
+                hint="omit it, or use another slack",
             )
         return content
-    except form.Rejection as refusal:
+    except form.Rejection as rejection:
         raise InputError(
-            refusal.message, hint="ask for a larger gap or fewer nodes: every leaf takes room"
-        ) from refusal
+            rejection.message, hint="use a larger gap or fewer nodes: every leaf needs memory"
+        ) from rejection
 
 
 def _self_check(problem: Problem, content: bytes, deadline: float) -> form.Reason:
-    """What the checker has to say against it, as far as it gets in time."""
+    """Run the verifier, up to the deadline; return its reason."""
     if not problem.points.size * problem.n_clusters < _SELF_CHECK_MAX_SIZE:
         return form.Reason.ACCEPTED
     verdict = check_certificate(problem.points, content, limits=Limits(deadline=deadline))
@@ -139,7 +139,7 @@ def make_certificate(
     if problem.n_points * problem.n_clusters > form.MAX_POINT_CLUSTER_PAIRS:
         raise InputError(
             f"{problem.n_points} points and {problem.n_clusters} clusters are too many for the "
-            "checker of certificates",
+            "verifier of certificates",
             hint=f"points times clusters may be at most {form.MAX_POINT_CLUSTER_PAIRS}",
         )
     if result.labels is None and not infeasible:
@@ -153,7 +153,7 @@ def make_certificate(
     if not infeasible:
         assert result.labels is not None
         cost_bounds = scatter(problem.points, problem.weights, result.labels, problem.n_clusters)
-        if math.isfinite(cost_bounds.above):  # as the checker sees it
+        if math.isfinite(cost_bounds.above):  # as the verifier computes it
             cost = max(cost, cost_bounds.above)
     lower = math.inf if infeasible else max(0.0, proof.lower_bound - _claim_margin(problem, result))
     tree = _NodeArrays(proof)
@@ -183,20 +183,20 @@ def make_certificate(
 
 
 def _certainty_claim(proof: Proof, certainty: Certainty) -> CertaintyClaim:
-    """What the file says of every labelling that is nearly as good."""
+    """Translate certainty into claims of the file."""
     claim = certainty.claim
     if claim is None:
-        why = "the checker could not tell the clusters apart"
+        why = "the verifier could not separate the clusters"
         if certainty.claim_of is None:
-            why = f"certificates hold places of centres, and it comes from: {certainty.method}"
+            why = f"certificates hold regions of centres, but its method is: {certainty.method}"
         raise InputError(
             f"this certainty cannot be certified: {why}",
-            hint="leave it out, or ask for less slack",
+            hint="omit it, or use a smaller slack",
         )
     if not (np.array_equal(claim.center, proof.center) and np.array_equal(claim.axes, proof.axes)):
         raise InputError(
             "certainty was derived in other coordinates than the proof",
-            hint="ask for both with the same number of threads of the linear algebra library",
+            hint="compute both with the same number of threads of the linear algebra library",
         )
     return CertaintyClaim(
         slack=claim.slack,
@@ -210,13 +210,13 @@ def _certainty_claim(proof: Proof, certainty: Certainty) -> CertaintyClaim:
 
 
 def infeasible_proof(problem: Problem) -> Proof:
-    """Return the proof that the pairs contradict each other: the checker finds out itself."""
+    """Return the proof of infeasible pairs; the verifier searches for a coloring itself."""
     axes = np.eye(problem.n_features, 1)
     return Proof(math.inf, np.zeros(problem.n_features), axes, (LeafProof("infeasible"),))
 
 
 def _claim_margin(problem: Problem, result: Result) -> float:
-    """By how much the claim is weaker than what the solver proved."""
+    """Difference between the bound that the solver proved and the bound that is claimed."""
     deviation = problem.points - np.average(problem.points, axis=0, weights=problem.weights)
     farthest = math.sqrt(float(np.sum(np.max(np.abs(deviation), axis=0) ** 2)))
     norms = np.sqrt(np.einsum("ij,ij->i", deviation, deviation))
@@ -229,7 +229,7 @@ def _claim_margin(problem: Problem, result: Result) -> float:
 
 
 class _NodeArrays:
-    """The nodes as columns; equal multipliers are stored once."""
+    """The nodes as arrays; equal rows of multipliers are stored once."""
 
     def __init__(self, proof: Proof) -> None:
         self.kinds: list[int] = []

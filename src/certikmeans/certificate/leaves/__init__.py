@@ -1,7 +1,8 @@
-"""What proves a leaf: one module per kind. A new kind is a file here; nothing else names it.
+"""Kinds of leaves: one module per kind. A new kind is a new file; nothing else names it.
 
 A module has ``NAME``, the kind as proofs name it, ``CODE``, its number in certificate files, which
-never changes, and ``check(ctx)``, which returns if the leaf is proven and raises `Rejection` if not.
+never changes, and ``check(ctx)``, which returns if the leaf is proven and raises `Rejection` if
+not.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from certikmeans.certificate.check_domains import LeafContext
 
 
 class LeafKind(Protocol):
-    """What a module of this folder provides."""
+    """Interface of the modules of this package."""
 
     NAME: str
     CODE: int

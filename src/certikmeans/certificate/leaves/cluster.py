@@ -1,4 +1,4 @@
-"""The cluster bound: ``cost >= sum lam - sum over n_clusters of the worth of the best one``."""
+"""Cluster bound: ``cost >= sum lam`` minus the values of the ``n_clusters`` best clusters."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ CODE = 2
 @final
 @dataclass(slots=True, eq=False)
 class _RegionClass:
-    """Clusters that share a region and the groups they may hold."""
+    """Clusters with the same region and the same allowed groups."""
 
     region: CenterRegion
     allowed: NDArray[np.bool_] | None  # None: all
     n_clusters: int
-    best_value: float = 0.0  # some cluster there is worth this much
+    best_value: float = 0.0  # value of some cluster there
 
 
 def check(ctx: LeafContext) -> None:
-    """Show that all clusters together are worth at most what the multipliers leave."""
+    """Prove that the values of all clusters add up to at most what the multipliers leave."""
     domain, row = ctx.domain, ctx.row
     if row is None or len(row) != domain.n_groups:
         raise Rejection(Reason.BOUND, f"there is not one multiplier for each of {domain.n_groups}")
     if domain.required_bound == math.inf:
-        raise Rejection(Reason.BOUND, "multipliers cannot show that a part is empty")
+        raise Rejection(Reason.BOUND, "multipliers cannot prove that a domain is empty")
     exact = math.fsum(row.tolist())
     available = math.nextafter(math.nextafter(exact, -math.inf) - domain.required_bound, -math.inf)
     if not available >= 0.0:
@@ -60,7 +60,7 @@ def check(ctx: LeafContext) -> None:
 
 
 def _region_classes(ctx: LeafContext) -> list[_RegionClass] | None:
-    """Clusters by region and viable groups; None: no labelling is below the bound."""
+    """Classes of clusters by region and allowed groups; None if no labelling is below the bound."""
     domain = ctx.domain
     boxes = (ctx.low, ctx.high, ctx.cut_low, ctx.cut_high)
     regions = [CenterRegion(*row) for row in zip(*boxes, strict=True)]
@@ -84,7 +84,7 @@ def _region_classes(ctx: LeafContext) -> list[_RegionClass] | None:
 
 
 def _start_centers(ctx: LeafContext) -> list[Floats]:
-    """Where good clusters may be: the middle, and the means of the labelling."""
+    """Start centers for local search: the mean of all groups and the means of the labelling."""
     domain, original = ctx.domain, ctx.original
     starts = [np.average(domain.points, axis=0, weights=domain.weights)]
     if ctx.labels is not None and domain is ctx.root_domain:
@@ -95,10 +95,10 @@ def _start_centers(ctx: LeafContext) -> list[Floats]:
 
 
 def _prove_all(pricing: Pricing, classes: list[_RegionClass], available: float) -> None:
-    """Show that all clusters together are worth at most ``available``.
+    """Prove that the values of all clusters add up to at most ``available``.
 
-    How it is divided among them is a guess from clusters known to be worth much; where a
-    better one turns up, it is divided again.
+    The division among classes is estimated from clusters of high value; where a better one is
+    found, it is divided again.
     """
     n_clusters = sum(one.n_clusters for one in classes)
     for _ in range(MAX_REALLOCATIONS):
@@ -116,14 +116,14 @@ def _prove_all(pricing: Pricing, classes: list[_RegionClass], available: float) 
             for _ in range(one.n_clusters)
         )
         if not (slack_per_cluster >= 0.0 and math.nextafter(total_cutoff, math.inf) <= available):
-            raise Rejection(Reason.BOUND, "some clusters are worth more than the claim allows")
+            raise Rejection(Reason.BOUND, "the values of some clusters exceed the claim")
         for one, cutoff in zip(classes, cutoffs, strict=True):
             try:
                 pricing.prove(one.region, max(0.0, cutoff), one.allowed)
             except CutoffExceeded as exceeded:
                 if len(classes) == 1 or not exceeded.value > one.best_value:
                     raise Rejection(
-                        Reason.BOUND, "a cluster is worth more than the claim allows"
+                        Reason.BOUND, "the value of a cluster exceeds the claim"
                     ) from exceeded
                 one.best_value = exceeded.value
                 break

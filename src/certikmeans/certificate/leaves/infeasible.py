@@ -1,4 +1,4 @@
-"""A part without any labelling: its cannot-links need more colours than there are."""
+"""Domain without a labelling: its cannot-link graph is not colorable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CODE = 5
 
 
 def check(ctx: LeafContext) -> None:
-    """Find out by searching for a colouring."""
+    """Search for a coloring."""
     domain = ctx.domain
     if not is_uncolorable(domain.n_groups, domain.edges, ctx.original.n_clusters):
-        raise Rejection(Reason.BOUND, "it is not shown that the part is empty")
+        raise Rejection(Reason.BOUND, "it is not proven that the domain is empty")

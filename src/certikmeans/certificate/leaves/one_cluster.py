@@ -13,7 +13,7 @@ CODE = 4
 
 
 def check(ctx: LeafContext) -> None:
-    """Compute the cost of everybody together."""
+    """Compute the cost of all points in one cluster."""
     original = ctx.original
     if original.n_clusters != 1:
         raise Rejection(Reason.BOUND, "there is more than one cluster")

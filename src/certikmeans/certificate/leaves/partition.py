@@ -1,4 +1,4 @@
-"""The partition bound: parts whose weights add up to at most those of the whole."""
+"""Partition bound: parts whose weights add up to at most those of the root."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CODE = 9
 
 
 def check(ctx: LeafContext) -> None:
-    """The evidence is about the whole; what holds for all labellings holds for those of a part."""
+    """Check the evidence at the root: its bound holds for every domain."""
     root_domain, cached_bounds = ctx.root_domain, ctx.budget.cached_bounds
     if ctx.row_index not in cached_bounds:
         cached_bounds[ctx.row_index] = partition_lower_bound(

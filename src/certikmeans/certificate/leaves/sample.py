@@ -1,4 +1,4 @@
-"""The sample bound: every group pays at least its distance to the box of its centre."""
+"""Sample bound: every group costs at least its distance to the box of its center."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CODE = 3
 
 
 def check(ctx: LeafContext) -> None:
-    """Colour every component as cheaply as possible."""
+    """Color every component at minimum cost."""
     domain = ctx.domain
     costs = box_costs(domain.points, domain.weights, ctx.low, ctx.high)
     value = ColoringBounds(costs, domain.edges).min_cost()

@@ -1,4 +1,4 @@
-"""The semidefinite bound: multipliers for pairs of groups, and for cuts."""
+"""Semidefinite bound: multipliers for pairs of groups, and for cuts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CODE = 7
 
 
 def check(ctx: LeafContext) -> None:
-    """What holds for all labellings holds for those of the part: boxes are not looked at."""
+    """Check the bound for the groups of the domain; boxes of centers are not used."""
     domain, budget, row = ctx.domain, ctx.budget, ctx.evidence()
     value = budget.cached_bounds.get(ctx.row_index) if domain is ctx.root_domain else None
     if value is None:

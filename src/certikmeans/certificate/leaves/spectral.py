@@ -1,4 +1,4 @@
-"""The spectral bound: a few eigenvalues, with or without multipliers of few columns."""
+"""Spectral bound: a few eigenvalues, with or without multipliers of few columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CODE = 8
 
 
 def check(ctx: LeafContext) -> None:
-    """The evidence is about the whole; what holds for all labellings holds for those of a part."""
+    """Check the evidence at the root: its bound holds for every domain."""
     root_domain, cached_bounds = ctx.root_domain, ctx.budget.cached_bounds
     if ctx.row_index not in cached_bounds:
         row = np.empty(0) if ctx.row is None else ctx.row

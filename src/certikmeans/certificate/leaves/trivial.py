@@ -1,4 +1,4 @@
-"""A leaf without evidence: nothing but 0 follows from it."""
+"""Leaf without evidence: proves only the bound 0."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ CODE = 6
 
 
 def check(ctx: LeafContext) -> None:
-    """Claims that need no evidence have been accepted before."""
+    """Reject: claims that need no evidence are accepted before this is called."""
     raise Rejection(Reason.BOUND, "a bound above 0 needs evidence")
