@@ -83,7 +83,7 @@ def test_invalid_arguments():
         with pytest.raises(InputError, match="slack"):
             ActiveSession(Problem.from_data(LINE, 2), slack=slack)
     for seconds in (0.0, -1.0, float("inf"), "1"):
-        with pytest.raises(InputError, match="time limit"):
+        with pytest.raises(InputError, match="time_limit"):
             result.certainty(time_limit=seconds)
     for most in (-1, 1.5, "3", True):
         with pytest.raises(InputError, match="questions"):
