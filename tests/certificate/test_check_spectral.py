@@ -27,7 +27,7 @@ from tests.bounds.spectral_cases import (
     separated_blobs,
     with_pairs,
 )
-from tests.bounds.test_spectral import blobs, by_hand, sane_evidence
+from tests.bounds.test_spectral import blobs, sane_evidence, without_presolve
 
 EMPTY = np.empty(0)
 
@@ -98,7 +98,7 @@ def test_scales_of_coordinates(seed):
     points = (rng.normal(size=(n, d)) + 10.0 ** rng.integers(0, 9)) * 10.0 ** rng.integers(-40, 40)
     points *= 10.0 ** rng.integers(-20, 1, size=d)
     weights = 10.0 ** rng.uniform(-12, 12, size=n)
-    reduced = by_hand(points, weights, k)
+    reduced = without_presolve(points, weights, k)
     cost, labels = brute_force(Problem.from_data(points, k, weights=weights))
     assert Fraction(value_of(reduced, EMPTY)) <= cost
     assert (
@@ -160,7 +160,7 @@ def test_same_value_as_solver(seed, monkeypatch):
 
 def test_more_axes_than_points():
     points = np.random.default_rng(0).normal(size=(40, 300))
-    plain = by_hand(points, np.ones(40), 3)
+    plain = without_presolve(points, np.ones(40), 3)
     assert value_of(plain, EMPTY) == pytest.approx(eigenvalue_bound(plain), rel=1e-9)
 
 
@@ -229,7 +229,7 @@ def close_nodes(rng):
     labels = np.sort(np.concatenate([np.arange(k), rng.integers(k, size=n - k)]))
     points = rng.normal(size=(n, 2))
     points[:, 0] += 5.0 * labels
-    reduced = by_hand(points, np.ones(n), k)
+    reduced = without_presolve(points, np.ones(n), k)
     points, weights = reduced.points, reduced.weights
     middle = weights @ points / float(weights.sum())
     reach = float(np.maximum(points.max(axis=0) - middle, middle - points.min(axis=0)).max())
