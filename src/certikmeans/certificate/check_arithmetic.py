@@ -17,11 +17,14 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.certificate.format import Reason, Rejection
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 EPS = 2.0**-52
 TINY = 1e-200
+TINY_NORM = 1e-150  # per row of a matrix: loss by underflow of squares
 BLOCK = 256
 
 
@@ -50,6 +53,52 @@ def total(values: Floats) -> float:
     whole = len(flat) - len(flat) % BLOCK
     blocks = flat[:whole].reshape(-1, BLOCK).sum(axis=1)
     return math.fsum(blocks.tolist()) + math.fsum(flat[whole:].tolist())
+
+
+def frobenius_norm(matrix: Floats) -> float:
+    """Upper bound on the root of the sum of squares."""
+    # Underflow is compensated after the root: before it, it would weigh far more.
+    return up(math.sqrt(total(matrix * matrix)), 300) + len(matrix) * TINY_NORM
+
+
+def measured_eigenvalues(matrix: Floats) -> tuple[Floats, float, float]:
+    """Computed eigenvalues, and bounds on two residuals of the eigendecomposition.
+
+    The eigenvalues are not trusted: with the computed ``values`` and ``vectors`` V, the residuals
+    are the Frobenius norms of ``V^T V - I`` and of ``matrix - V diag(values) V^T``.
+    """
+    order = len(matrix)
+    try:
+        values, vectors = np.linalg.eigh(matrix)
+    except np.linalg.LinAlgError as error:
+        raise Rejection(Reason.BOUND, "the eigenvalues cannot be computed") from error
+    product = (order + 4) * EPS
+    orthogonality_error = frobenius_norm(vectors.T @ vectors - np.eye(order))
+    orthogonality_error = up(orthogonality_error + product * total(vectors * vectors), 300)
+    residual = frobenius_norm(matrix - (vectors * values) @ vectors.T)
+    residual += product * (1.0 + orthogonality_error) * total(np.abs(values))
+    return values, orthogonality_error, residual
+
+
+def cholesky_factor(inner: Floats, error: float) -> Floats:
+    """R, not singular, with ``R^T R`` above every matrix within ``error`` of ``inner``."""
+    order = len(inner)
+    if np.isfinite(inner).all() and math.isfinite(error):
+        product = (order + 4) * EPS
+        shift = 2.0 * error + 4.0 * product * order
+        for _ in range(8):
+            shifted = inner + shift * np.eye(order)
+            try:
+                root = np.linalg.cholesky(shifted).T
+            except np.linalg.LinAlgError:
+                shift *= 8.0
+                continue
+            residual = frobenius_norm(root.T @ root - shifted)
+            residual += product * (up(total(root * root), 300) + order)
+            if 1.01 * residual + error <= shift and np.diagonal(root).min() > 0.0:
+                return np.asarray(root)
+            shift *= 8.0
+    raise Rejection(Reason.BOUND, "the columns have no root in this arithmetic")
 
 
 @final

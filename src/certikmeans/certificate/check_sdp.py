@@ -21,7 +21,17 @@ from typing import final
 
 import numpy as np
 
-from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, distinct, down, total, up
+from certikmeans.certificate.check_arithmetic import (
+    EPS,
+    Floats,
+    Ints,
+    distinct,
+    down,
+    frobenius_norm,
+    measured_eigenvalues,
+    total,
+    up,
+)
 from certikmeans.certificate.format import Reason, Rejection
 
 # A row: the upper triangle of a matrix, row by row, then its cuts.
@@ -30,7 +40,6 @@ MAX_CUTS_PER_GROUP = 1_000
 NUMBERS_PER_CUT = 4  # three groups and the multiplier
 
 MAX_DUAL_ENTRY, MAX_MATRIX_ENTRY = 1e200, 1e150  # so that no sum, and no sum of squares, overflows
-TINY_NORM = 1e-150  # per row: loss by underflow of squares
 
 
 def sdp_lower_bound(
@@ -115,7 +124,6 @@ def _cuts(numbers: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats]:
 
 def _least_eigenvalues(dual_matrix: _DualMatrix, v: Floats, mass: float, rank: int) -> float:
     """Upper bound on minus the sum of the ``rank`` least eigenvalues of ``T'``, where negative."""
-    n = len(v)
     scale = np.outer(v, v)
     scaled_entries = dual_matrix.entries / scale
     pull = scaled_entries @ v
@@ -126,28 +134,11 @@ def _least_eigenvalues(dual_matrix: _DualMatrix, v: Floats, mass: float, rank: i
     size = dual_matrix.sizes / scale + np.abs(outer) + np.abs(outer.T)
     if not np.all(np.maximum(np.abs(matrix), size) <= MAX_MATRIX_ENTRY):
         raise Rejection(Reason.BOUND, "the multipliers are too large for this arithmetic")
-    try:
-        values, vectors = np.linalg.eigh(matrix)
-    except np.linalg.LinAlgError as error:
-        raise Rejection(Reason.BOUND, "the eigenvalues cannot be computed") from error
-    # The eigenvalues are not trusted: both residuals are measured.
-    product = (n + 4) * EPS
-    squares = total(vectors * vectors)
-    orthogonality_error = up(
-        _frobenius_norm(vectors.T @ vectors - np.eye(n)) + product * squares, 300
-    )
-    residual = _frobenius_norm(matrix - (vectors * values) @ vectors.T)
-    residual += product * (1.0 + orthogonality_error) * total(np.abs(values))
-    perturbation = (dual_matrix.relative + 8.0 * EPS) * _frobenius_norm(size)
+    values, orthogonality_error, residual = measured_eigenvalues(matrix)
+    perturbation = (dual_matrix.relative + 8.0 * EPS) * frobenius_norm(size)
     least = np.sort(values)[:rank]
     eigenvalue_sum = (1.0 + orthogonality_error) * math.fsum(np.maximum(-least, 0.0).tolist())
     return up(eigenvalue_sum + math.sqrt(rank) * up(perturbation + residual, 300), 16)
-
-
-def _frobenius_norm(matrix: Floats) -> float:
-    """Upper bound on the root of the sum of squares."""
-    # Underflow is compensated after the root: before it, it would weigh far more.
-    return up(math.sqrt(total(matrix * matrix)), 300) + len(matrix) * TINY_NORM
 
 
 # Partition bound: the sum of the semidefinite bounds of parts.

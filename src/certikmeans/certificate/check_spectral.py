@@ -41,12 +41,21 @@ from typing import final
 
 import numpy as np
 
-from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, distinct, total, up
+from certikmeans.certificate.check_arithmetic import (
+    EPS,
+    Floats,
+    Ints,
+    cholesky_factor,
+    distinct,
+    frobenius_norm,
+    measured_eigenvalues,
+    total,
+    up,
+)
 from certikmeans.certificate.format import Reason, Rejection
 
 BLOCK_ROWS = 1_024
 MIN_NORM = 1e-100
-TINY_NORM = 1e-150
 NEGLIGIBLE = 1e-11  # an off-diagonal part of this relative size counts as an error
 MAX_COLUMNS, MAX_DIMS, MAX_EIGEN_ORDER = 2_000, 6_000, 3_000
 MAX_INNER_PRODUCT_WORK = 2e12  # multiplications in inner products
@@ -219,13 +228,13 @@ def _with_multipliers(scaled: _ScaledPoints, row: _Evidence, rank: int) -> float
     level += _mean_term(pull[:d], lengths[:d], relative, mass)
     unit = pull / lengths
     inner = products[1:, 1:] / lengths[:, None] / lengths - np.outer(unit, unit / mass)
-    root = _cholesky_factor(inner, len(inner) * (4.0 * relative + 8.0 * EPS))
+    root = cholesky_factor(inner, len(inner) * (4.0 * relative + 8.0 * EPS))
     core = lengths[:, None] * middle * lengths
     matrix = root @ core @ root.T
     size = np.abs(root) @ np.abs(core) @ np.abs(root).T
     if not np.isfinite(size).all():
         return math.nan
-    perturbation = (2.0 * len(core) + 12.0) * EPS * _frobenius_norm(size)
+    perturbation = (2.0 * len(core) + 12.0) * EPS * frobenius_norm(size)
     trace = math.fsum(np.diagonal(products)[1 : 1 + d].tolist())
     return _rounded_bound(
         trace, relative, level, _largest_eigenvalues(0.5 * (matrix + matrix.T), perturbation, rank)
@@ -352,27 +361,6 @@ def _inner_products(
     return products, (min(len(scaled.points), BLOCK_ROWS) + sums + 16) * EPS, unit_rows
 
 
-def _cholesky_factor(inner: Floats, error: float) -> Floats:
-    """R, not singular, with ``R^T R`` above every matrix within ``error`` of ``inner``."""
-    order = len(inner)
-    if np.isfinite(inner).all() and math.isfinite(error):
-        product = (order + 4) * EPS
-        shift = 2.0 * error + 4.0 * product * order
-        for _ in range(8):
-            shifted = inner + shift * np.eye(order)
-            try:
-                root = np.linalg.cholesky(shifted).T
-            except np.linalg.LinAlgError:
-                shift *= 8.0
-                continue
-            residual = _frobenius_norm(root.T @ root - shifted)
-            residual += product * (up(total(root * root), 300) + order)
-            if 1.01 * residual + error <= shift and np.diagonal(root).min() > 0.0:
-                return np.asarray(root)
-            shift *= 8.0
-    raise Rejection(Reason.BOUND, "the columns have no root in this arithmetic")
-
-
 def _largest_eigenvalues(matrix: Floats, perturbation: float, rank: int) -> float:
     """Upper bound on ``<A, T>`` for ``0 <= T <= I`` of trace at most ``rank``.
 
@@ -384,7 +372,7 @@ def _largest_eigenvalues(matrix: Floats, perturbation: float, rank: int) -> floa
     if not np.isfinite(matrix).all():
         return math.nan
     values = np.diagonal(matrix)
-    off_diagonal = _frobenius_norm(matrix - np.diag(values))
+    off_diagonal = frobenius_norm(matrix - np.diag(values))
     if off_diagonal <= NEGLIGIBLE * total(
         np.abs(values)
     ):  # principal axes: the diagonal has the eigenvalues
@@ -392,21 +380,7 @@ def _largest_eigenvalues(matrix: Floats, perturbation: float, rank: int) -> floa
     elif order > MAX_EIGEN_ORDER:
         raise Rejection(Reason.LIMIT, "too many axes for eigenvalues")
     else:
-        try:
-            values, vectors = np.linalg.eigh(matrix)
-        except np.linalg.LinAlgError as error:
-            raise Rejection(Reason.BOUND, "the eigenvalues cannot be computed") from error
-        # The eigenvalues are not trusted: both residuals are measured.
-        product = (order + 4) * EPS
-        orthogonality_error = _frobenius_norm(vectors.T @ vectors - np.eye(order))
-        orthogonality_error = up(orthogonality_error + product * total(vectors * vectors), 300)
-        residual = _frobenius_norm(matrix - (vectors * values) @ vectors.T)
-        residual += product * (1.0 + orthogonality_error) * total(np.abs(values))
+        values, orthogonality_error, residual = measured_eigenvalues(matrix)
     largest = np.sort(values)[::-1][:rank]
     eigenvalue_sum = (1.0 + orthogonality_error) * math.fsum(np.maximum(largest, 0.0).tolist())
     return up(eigenvalue_sum + math.sqrt(rank) * up(perturbation + residual, 300), 16)
-
-
-def _frobenius_norm(matrix: Floats) -> float:
-    """Upper bound on the root of the sum of squares."""
-    return up(math.sqrt(total(matrix * matrix)), 300) + len(matrix) * TINY_NORM
