@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from certikmeans.assignment import make_assigner
 from certikmeans.bounds.base import BoundContext, BoundInput
-from certikmeans.bounds.cluster.bound import ClusterBound
 from certikmeans.bounds.cluster import initial_point
+from certikmeans.bounds.cluster.bound import ClusterBound
 from certikmeans.bounds.cluster.initial_point import ClusterWarmStart
 from certikmeans.bounds.cluster.pricing import (
     DEFAULT_PARAMS,
@@ -189,9 +189,7 @@ class LagrangianDual:
         """Columns of a warm start; where only their centers were saved, they are priced again."""
         if warm_start.columns or warm_start.column_centers is None:
             return warm_start.columns
-        most = max(
-            initial_point.DEFAULT_PARAMS.max_warm_start_columns, 2 * self.problem.n_clusters
-        )
+        most = max(initial_point.DEFAULT_PARAMS.max_warm_start_columns, 2 * self.problem.n_clusters)
         centers = list(warm_start.column_centers[:most])
         columns = self.best_columns_at(warm_start.multipliers, centers)
         return tuple(column for column in columns if column.mass > 0.0)
