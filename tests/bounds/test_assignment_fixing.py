@@ -1,4 +1,4 @@
-"""Sample determination against every labelling of small problems, in exact arithmetic."""
+"""Assignment fixing against enumeration of small problems, in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from certikmeans.assignment import CannotLinkAssigner
-from certikmeans.bounds import assignment_fixing
-from certikmeans.bounds.assignment_fixing import AssignmentFixing, plan_components
+from certikmeans.bounds.assignment_fixing import (
+    AssignmentFixing,
+    FixingParams,
+    plan_components,
+)
 from certikmeans.bounds.sample import min_box_costs
 from certikmeans.kernels.assignment_fixing import (
     Components,
@@ -161,26 +164,28 @@ def some_cutoffs(rng, costs):
     ]
 
 
-def prepared(labellings, *, use_dominance=False):
+def prepared(labellings, *, plan="enumerated", use_dominance=False):
     reduced = labellings.reduced
     assigner = CannotLinkAssigner(reduced, np.array(labellings.all[0]))
-    return AssignmentFixing(reduced, assigner, use_dominance=use_dominance), assigner
+    rule = AssignmentFixing(reduced, assigner, use_dominance=use_dominance, params=PARAMS[plan])
+    return rule, assigner
 
 
-@pytest.fixture(params=["enumerated", "relaxed"])
-def plan(request, monkeypatch):
-    """Components with cycles solved exactly, or with all but a spanning tree dropped."""
-    if request.param == "relaxed":
-        monkeypatch.setattr(assignment_fixing, "_MAX_TREES", 1)
+# Components with cycles solved exactly, or with all but a spanning tree dropped.
+PARAMS = {"enumerated": FixingParams(), "relaxed": FixingParams(max_trees=1)}
+
+
+@pytest.fixture(params=list(PARAMS))
+def plan(request):
     return request.param
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_no_labelling_below_the_cutoff_uses_a_removed_pair(seed, plan):
+def test_elimination_is_valid(seed, plan):
     reduced = small_reduced(seed)
     labellings = Labellings(reduced)
     rng = np.random.default_rng(seed)
-    rule, assigner = prepared(labellings)
+    rule, assigner = prepared(labellings, plan=plan)
     compared = 0
     for turn in range(3):
         domain = random_part(rng, labellings, labellings.all[-1] if turn == 0 else None)
@@ -202,11 +207,11 @@ def test_no_labelling_below_the_cutoff_uses_a_removed_pair(seed, plan):
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_forced_rules_keep_what_is_cheapest_for_centres_in_the_boxes(seed, plan):
+def test_dominance_keeps_cheapest_labellings(seed, plan):
     reduced = small_reduced(seed)
     labellings = Labellings(reduced)
     rng = np.random.default_rng(seed)
-    rule, assigner = prepared(labellings, use_dominance=True)
+    rule, assigner = prepared(labellings, plan=plan, use_dominance=True)
     compared = 0
     for turn in range(3):
         domain = random_part(rng, labellings, labellings.all[-1] if turn == 0 else None)
@@ -230,7 +235,7 @@ def test_forced_rules_keep_what_is_cheapest_for_centres_in_the_boxes(seed, plan)
 
 
 @pytest.mark.parametrize("seed", range(45))
-def test_forced_rules_keep_every_optimal_labelling(seed, plan):
+def test_dominance_keeps_optimal_labellings(seed, plan):
     reduced = small_reduced(seed)
     labellings = Labellings(reduced)
     rng = np.random.default_rng(seed)
@@ -239,7 +244,7 @@ def test_forced_rules_keep_every_optimal_labelling(seed, plan):
         Domain(root.lower - 1e-3, root.upper + 1e-3)  # every mean, rounded or not
     )
     optimum = min(cost for _, cost in everything)
-    rule, _ = prepared(labellings, use_dominance=True)
+    rule, _ = prepared(labellings, plan=plan, use_dominance=True)
     above = float(optimum) * (1.0 + 1e-9) + 1e-290
     best = next(labels for labels, cost in everything if cost == optimum)
     kept = 0
@@ -259,7 +264,7 @@ def test_idempotent_and_monotone(seed, use_dominance, plan):
     reduced = small_reduced(seed)
     labellings = Labellings(reduced)
     rng = np.random.default_rng(seed)
-    rule, _ = prepared(labellings, use_dominance=use_dominance)
+    rule, _ = prepared(labellings, plan=plan, use_dominance=use_dominance)
     domain = random_part(rng, labellings)
     costs = [cost for _, cost in labellings.inside(domain)]
     cutoff = float(max(costs, default=1.0)) * 0.5
@@ -277,7 +282,7 @@ def test_idempotent_and_monotone(seed, use_dominance, plan):
     assert not (fresh.allowed & ~first.allowed).any() or plan == "relaxed"
 
 
-def test_cutoff_equal_to_the_only_value():
+def test_cutoff_equal_to_optimum():
     # Boxes that are points: the labelling {0}, {1, 10} costs exactly 40.5. With that as cutoff
     # it may go or stay; one unit in the last place above, it has to stay.
     reduced = make_reduced(np.array([[0.0], [1.0], [10.0]]), np.ones(3), [(0, 1)], 2)
@@ -300,7 +305,7 @@ def test_rounding_at_the_cutoff(seed, plan):
     labellings = Labellings(reduced)
     rng = np.random.default_rng(seed)
     root = Domain.root(reduced)
-    rule, _ = prepared(labellings)
+    rule, _ = prepared(labellings, plan=plan)
     for _ in range(4):
         centers = rng.uniform(root.lower, root.upper + 1e-300)
         table = labellings.table(centers)
@@ -316,7 +321,7 @@ def test_rounding_at_the_cutoff(seed, plan):
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_groups_that_move_together(seed):
+def test_joint_moves(seed):
     # The kernel alone, on tables of whole numbers: whatever the costs between ``nearest`` and
     # ``farthest`` are, a cheapest labelling that was viable is viable still.
     rng = np.random.default_rng(seed)
@@ -383,7 +388,7 @@ def test_marginals_against_enumeration(seed):
             assert (found <= expected).all()
 
 
-def test_only_cluster_left_is_forbidden_to_neighbours():
+def test_propagation_to_neighbors():
     # A path 0 - 1 - 2: 0 is in cluster 0, so 1 is in 1, so 2 is not in 1.
     reduced = make_reduced(np.zeros((3, 1)), np.ones(3), [(0, 1), (1, 2)], 2)
     costs = np.zeros((3, 2))
@@ -429,7 +434,7 @@ def blobs(n_points, n_pairs, *, n_clusters=3, seed=0):
 
 
 @pytest.mark.parametrize("n_pairs", [0, 10, 40])
-def test_elimination_removes_pairs_of_outlying_groups(n_pairs):
+def test_elimination_of_outliers(n_pairs):
     reduced, assigner, run = blobs(60, n_pairs)
     half = np.full(2, 0.05)
     domain = Domain(run.centers - half, run.centers + half)
@@ -440,7 +445,7 @@ def test_elimination_removes_pairs_of_outlying_groups(n_pairs):
 
 
 @pytest.mark.parametrize("n_pairs", [0, 250, 1000, 3000])
-def test_forced_rules_fix_separated_clusters(n_pairs):
+def test_dominance_fixes_separated_clusters(n_pairs):
     # With 1,000 pairs and more nearly all groups are in one component with many cycles.
     reduced, assigner, run = blobs(1000, n_pairs)
     half = np.full(2, 0.3)
@@ -453,7 +458,7 @@ def test_forced_rules_fix_separated_clusters(n_pairs):
     assert not (found.allowed & ~alone.allowed).any()
 
 
-def test_a_component_without_a_labelling_empties_the_part():
+def test_infeasible_component_empties_domain():
     reduced = make_reduced(np.arange(3.0)[:, None], np.ones(3), [(0, 1), (1, 2), (2, 0)], 3)
     allowed = np.array([[True, True, False]] * 3)
     domain = Domain.root(reduced)
@@ -464,7 +469,7 @@ def test_a_component_without_a_labelling_empties_the_part():
     assert (found.n_removed, found.n_fixed) == (6, 0)
 
 
-def test_interrupted_is_valid_and_weaker():
+def test_interrupted_is_valid():
     reduced, assigner, run = blobs(60, 20)
     domain = Domain(run.centers - 0.1, run.centers + 0.1)
     stop = StopSignal()
@@ -480,7 +485,7 @@ def test_interrupted_is_valid_and_weaker():
 @pytest.mark.parametrize(
     ("n_points", "n_pairs", "limit"), [(1000, 250, 0.01), (80_000, 20_000, 0.4)]
 )
-def test_fast_enough(n_points, n_pairs, limit):
+def test_time_limit(n_points, n_pairs, limit):
     # About 0.4 ms and 30 ms on an idle machine.
     reduced, assigner, run = blobs(n_points, n_pairs)
     domain = Domain(run.centers - 0.3, run.centers + 0.3)

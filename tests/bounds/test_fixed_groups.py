@@ -1,4 +1,4 @@
-"""The sample bound with settled groups, against enumeration in exact arithmetic."""
+"""The sample bound with fixed groups, against enumeration in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def exact_cost_about_boxes(reduced, labels, domain):
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_below_every_viable_labelling(seed):
+def test_bound_below_every_labelling(seed):
     problem = feasible_problem(seed, largest=6)
     done = presolve(problem, StopSignal())
     reduced = done.reduced

@@ -1,4 +1,4 @@
-"""The grouped bound stays below every labelling, in exact arithmetic, and does its job."""
+"""The grouped bound against enumeration in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_root(seed):
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_random_boxes_and_viable_tables(seed):
+def test_random_boxes_and_allowed_pairs(seed):
     problem, done = reduced_of(seed, largest=5)
     rng = np.random.default_rng(seed)
     domain = random_part(done, rng)
@@ -96,7 +96,7 @@ def test_random_boxes_and_viable_tables(seed):
 
 
 @pytest.mark.parametrize("seed", range(80))
-def test_any_multipliers_are_valid(seed):
+def test_valid_for_any_multipliers(seed):
     # Multipliers of a size that makes rounding of their sum visible.
     problem, done = reduced_of(seed, largest=5)
     rng = np.random.default_rng(seed)
@@ -113,7 +113,7 @@ def test_any_multipliers_are_valid(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_not_below_the_sample_bound(seed):
+def test_at_least_sample_bound(seed):
     # The paper's inequality. With zero multipliers and a group for each sample it is the sample
     # bound; larger groups and better multipliers only raise it.
     _, done = reduced_of(seed, largest=9)
@@ -137,7 +137,7 @@ def instance(n_points=120, n_pairs=20, n_features=2, seed=3):
     return presolve(problem, StopSignal())
 
 
-def test_bound_never_falls_from_one_evaluation_to_the_next():
+def test_bound_is_monotone():
     reduced = instance().reduced
     root = Domain.root(reduced)
     values = [
@@ -149,7 +149,7 @@ def test_bound_never_falls_from_one_evaluation_to_the_next():
     assert history == sorted(history)
 
 
-def test_restart_keeps_what_the_parent_reached():
+def test_warm_start_of_child():
     reduced = instance().reduced
     root = Domain.root(reduced)
     parent = value_of(GroupedBound(), reduced, root)
@@ -165,7 +165,7 @@ def test_restart_keeps_what_the_parent_reached():
         assert (centers <= upper).all()
 
 
-def test_converges_as_the_boxes_shrink_to_points():
+def test_converges_with_box_size():
     done = instance()
     reduced = done.reduced
     rng = np.random.default_rng(0)
@@ -179,7 +179,7 @@ def test_converges_as_the_boxes_shrink_to_points():
     assert 0.0 <= gaps[-1] <= 1e-9 * exact
 
 
-def test_same_value_for_any_number_of_workers():
+def test_value_independent_of_workers():
     reduced = instance(400, 60).reduced
     root = Domain.root(reduced)
     alone = value_of(GroupedBound(max_evaluations=3), reduced, root)
@@ -191,7 +191,7 @@ def test_same_value_for_any_number_of_workers():
         assert np.array_equal(found.warm_start.nu, alone.warm_start.nu)
 
 
-def test_tasks_and_results_can_be_pickled():
+def test_tasks_pickle():
     from certikmeans.bounds.grouped import tasks
     from certikmeans.bounds.grouped.tasks import SearchLimits
     from tests.bounds.grouped_oracle import random_group
@@ -203,7 +203,7 @@ def test_tasks_and_results_can_be_pickled():
     assert solutions.bounds[0] == tasks.solve_chunk(*task).bounds[0]
 
 
-def test_what_was_cut_short_is_not_kept(monkeypatch):
+def test_interrupted_evaluation_is_not_saved(monkeypatch):
     """Stopped in the midst of an evaluation: whoever goes on makes it again."""
     reduced, compute = instance().reduced, LagrangianDual.compute
     bound = GroupedBound()
@@ -235,7 +235,7 @@ def test_what_was_cut_short_is_not_kept(monkeypatch):
         assert again.numbers["history"] == full.numbers["history"]
 
 
-def test_ends_at_the_cutoff_and_when_stopped():
+def test_stops_at_cutoff_and_signal():
     reduced = instance().reduced
     root = Domain.root(reduced)
     full = value_of(GroupedBound(), reduced, root)
@@ -251,7 +251,7 @@ def test_ends_at_the_cutoff_and_when_stopped():
 
 
 @pytest.mark.parametrize("limit", [1, None])
-def test_one_cluster_is_solved_exactly(limit):
+def test_single_cluster_is_exact(limit):
     points = np.arange(12.0).reshape(6, 2) ** 2
     done = presolve(Problem.from_data(points, 1), StopSignal())
     root = Domain.root(done.reduced)
@@ -262,7 +262,7 @@ def test_one_cluster_is_solved_exactly(limit):
     assert value <= cost * (1.0 + 1e-12)
 
 
-def test_empty_parts_are_infinite_only_when_proven():
+def test_infinite_only_if_infeasible():
     points = [[0.0], [1.0], [5.0], [9.0]]
     problem = Problem.from_data(points, 2, cannot_link=[(0, 1)])
     reduced = presolve(problem, StopSignal()).reduced
@@ -283,7 +283,7 @@ def test_empty_parts_are_infinite_only_when_proven():
     assert np.isfinite(value_of(weak, reduced, domain).value)
 
 
-def test_box_without_points_empties_its_cluster():
+def test_empty_box():
     reduced = presolve(Problem.from_data([[0.0], [1.0], [5.0]], 2), StopSignal()).reduced
     root = Domain.root(reduced)
     upper = root.upper.copy()
@@ -293,7 +293,7 @@ def test_box_without_points_empties_its_cluster():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_scip_gives_the_same_bound(seed):
+def test_scip_bound(seed):
     pytest.importorskip("pyscipopt")
     reduced = instance(15, 2, seed=seed).reduced
     root = Domain.root(reduced)
@@ -307,7 +307,7 @@ def test_scip_gives_the_same_bound(seed):
 
 
 @timed(10.0)
-def test_scip_ends_with_the_time(seconds):
+def test_scip_time_limit(seconds):
     pytest.importorskip("pyscipopt")
     reduced = instance(60, 5).reduced
     bound = GroupedBound(solver="scip")

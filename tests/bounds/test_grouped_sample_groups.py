@@ -1,4 +1,4 @@
-"""Groups are a partition into whole components, of limited size, and mixed."""
+"""Sample groups: whole components, limited size, representative."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from certikmeans.testing.instances import feasible_problem
 
 
 @pytest.mark.parametrize(("d", "n_clusters", "size"), [(4, 3, 30), (8, 3, 17), (60, 3, 1)])
-def test_size_limit_is_the_papers(d, n_clusters, size):
+def test_size_limit(d, n_clusters, size):
     assert size_limit(d, n_clusters) == size
 
 
@@ -42,7 +42,7 @@ def test_partition_into_whole_components(seed, limit):
     assert np.diff(groups.starts).max() <= max(allowed, largest)
 
 
-def test_every_group_is_a_fair_sample():
+def test_groups_are_representative():
     rng = np.random.default_rng(0)
     centers = np.repeat([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]], 40, axis=0)
     problem = presolve(
@@ -57,7 +57,7 @@ def test_every_group_is_a_fair_sample():
     assert np.abs(means).max() < 1.0
 
 
-def test_a_giant_component_is_cut_and_the_bound_stays_valid():
+def test_large_component_is_divided():
     rng = np.random.default_rng(2)
     points = rng.normal(size=(140, 2))
     chain = [(i, i + 1) for i in range(139)]

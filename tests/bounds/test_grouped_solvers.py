@@ -42,7 +42,7 @@ def rounding_of(chunk, nu):
 
 @pytest.mark.parametrize("limits", [PLAIN, DOLLS], ids=["plain", "dolls"])
 @pytest.mark.parametrize("seed", range(40))
-def test_a_group_without_a_labelling_is_infinite(seed, limits):
+def test_infeasible_group_is_infinite(seed, limits):
     chunk, nu, _ = draw_group(seed, 5, lambda exact: exact is None)
     found = solve(chunk, nu, limits)
     assert found.bounds[0] == found.values[0] == np.inf
@@ -50,7 +50,7 @@ def test_a_group_without_a_labelling_is_infinite(seed, limits):
 
 @pytest.mark.parametrize("limits", [PLAIN, DOLLS], ids=["plain", "dolls"])
 @pytest.mark.parametrize("seed", range(150))
-def test_minimum_is_exact_up_to_the_rounding_that_is_claimed(seed, limits):
+def test_minimum_within_rounding_error(seed, limits):
     chunk, nu, exact = group_with_a_labelling(seed, largest=5)
     found = solve(chunk, nu, limits)
     slack = rounding_of(chunk, nu)
@@ -60,7 +60,7 @@ def test_minimum_is_exact_up_to_the_rounding_that_is_claimed(seed, limits):
 
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("limit", [0, 1, 3])
-def test_a_limit_weakens_the_bound_and_keeps_it_valid(seed, limit):
+def test_node_limit_keeps_bound_valid(seed, limit):
     chunk, nu, exact = group_with_a_labelling(seed, largest=5)
     for quick in (0, limit):
         found = solve(chunk, nu, SearchLimits(0.0, quick, limit))
@@ -68,7 +68,7 @@ def test_a_limit_weakens_the_bound_and_keeps_it_valid(seed, limit):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_labels_and_centers_attain_the_value(seed):
+def test_value_of_labels_and_centers(seed):
     for number in range(200):
         chunk, nu, _ = random_group(1_000 * number + seed, largest=12)
         found = solve(chunk, nu, DOLLS)
@@ -100,7 +100,7 @@ def big_group(seed, m=14, n_clusters=3):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_both_searches_agree_on_larger_groups(seed):
+def test_plain_and_russian_doll_search_agree(seed):
     chunk, nu = big_group(seed, m=18)
     plain, dolls = solve(chunk, nu, PLAIN), solve(chunk, nu, DOLLS)
     assert plain.bounds[0] == pytest.approx(dolls.bounds[0], rel=1e-10)
@@ -108,7 +108,7 @@ def test_both_searches_agree_on_larger_groups(seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_blocks_of_a_hard_group_stay_below_its_minimum(seed):
+def test_blocks_are_below_minimum(seed):
     # Too many nodes for the limit, so that the group is cut into blocks whose bounds are added.
     rng = np.random.default_rng(seed)
     points = rng.uniform(size=(17, 3))
@@ -142,7 +142,7 @@ def test_scip_agrees(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_scip_agrees_that_there_is_no_labelling(seed):
+def test_scip_infeasible(seed):
     pytest.importorskip("pyscipopt")
     from certikmeans.bounds.grouped import scip
 

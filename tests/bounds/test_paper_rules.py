@@ -100,7 +100,7 @@ def ours(points, boxes, cutoff, *, pairs=(), feasible_labels=None, use_dominance
         ),
     ],
 )
-def test_lemma_1_with_the_largest_distance_of_the_incumbent(points, incumbent, optimum, boxes):
+def test_lemma_1_with_largest_distance(points, incumbent, optimum, boxes):
     problem = Problem.from_data(np.array(points, dtype=float)[:, None], 2)
     best, labels = brute_force(problem)
     assert list(labels) == optimum
@@ -124,7 +124,7 @@ def test_lemma_1_with_the_largest_distance_of_the_incumbent(points, incumbent, o
         assert found.lower_bound <= best
 
 
-def test_lemma_1_with_the_cost_of_the_incumbent_is_the_weak_special_case():
+def test_lemma_1_with_incumbent_cost():
     # Algorithm 1 compares with alpha, the whole cost, where the text has rho: sound, and ours
     # removes at least as much, because the rest of the points is not free.
     points, boxes = [0, 1, 3, 6], [(Fraction(5, 4), Fraction(11, 8)), (Fraction(6), Fraction(6))]
@@ -135,7 +135,7 @@ def test_lemma_1_with_the_cost_of_the_incumbent_is_the_weak_special_case():
     assert not any(found.allowed[s, k] for s, k in removed)
 
 
-def test_algorithm_1_determines_nothing_at_the_root():
+def test_algorithm_1_at_root():
     # It runs the rules once, in the bounding box of the data, the same for every centre. There
     # d_min is 0 for every point, so neither test can ever succeed.
     points = [Fraction(v) for v in (0, 1, 3, 6)]
@@ -144,7 +144,7 @@ def test_algorithm_1_determines_nothing_at_the_root():
     assert lemma_2(points, boxes) == [None] * 4
 
 
-def test_lemma_2_on_a_point_with_a_cannot_link():
+def test_lemma_2_with_cannot_link():
     best, optimum = brute_force(LINKED)
     assert (best, optimum) == (LINKED_OPTIMUM, (0, 1, 1))
     use_dominance = lemma_2([0, 1, 10], LINKED_BOXES)
@@ -162,7 +162,7 @@ def test_lemma_2_on_a_point_with_a_cannot_link():
     assert found.n_fixed == 3
 
 
-def test_forbidden_forced_move_prunes_the_node_of_the_optimum():
+def test_forbidden_forced_move_prunes_optimum():
     use_dominance = lemma_2([0, 1, 10], LINKED_BOXES)
     assert (
         use_dominance[0] == use_dominance[1] == 0
@@ -173,7 +173,7 @@ def test_forbidden_forced_move_prunes_the_node_of_the_optimum():
     assert found.lower_bound == pytest.approx(40.5)
 
 
-def test_cannot_link_elimination_yields_no_unconstrained_problem():
+def test_cannot_link_elimination():
     # Viable sets cannot say "not both": at the root everything is viable, and the problem that
     # the paper goes on with has the optimum 0.5 instead of 40.5.
     boxes = [(Fraction(0), Fraction(10))] * 2
@@ -188,7 +188,7 @@ def test_cannot_link_elimination_yields_no_unconstrained_problem():
     assert brute_force(LINKED)[0] == LINKED_OPTIMUM
 
 
-def test_lower_bounding_consistency_fails_where_the_box_is_a_point():
+def test_consistency_fails_for_point_boxes():
     # The limit of the paper's bound at centres (0.5, 10) is sum_s min_k |x_s - mu_k|^2 = 0.5,
     # below the optimum for ever, and its upper bound there is infinite: the node never closes.
     centers = [Fraction(1, 2), Fraction(10)]
@@ -201,7 +201,7 @@ def test_lower_bounding_consistency_fails_where_the_box_is_a_point():
     assert value == pytest.approx(0.25 + 81.0)  # the pair is in the bound
 
 
-def test_nearest_centre_or_infinity_never_reaches_the_optimum():
+def test_nearest_center_or_infinity():
     # The labels are proper only if the midpoint separates 0 from 1. Then the right centre is
     # below 2, and the point 10 alone costs more than 64: no candidate in the box comes near 40.5.
     grid = [Fraction(i, 8) for i in range(81)]
@@ -212,7 +212,7 @@ def test_nearest_centre_or_infinity_never_reaches_the_optimum():
     assert CannotLinkAssigner(reduced, [0, 1, 1]).assign([[0.0], [5.5]]).cost == 40.5
 
 
-def test_repeated_pseudo_samples_come_apart_under_cannot_links():
+def test_repeated_pseudo_samples():
     # x0 = x1 = 0 must be together; x0 may not be with 1, nor x1 with -1. As two pseudo-samples
     # that keep their own cannot-links they part: 1 instead of 2. One weighted group does not.
     points, cannot = [[0.0], [0.0], [1.0], [-1.0]], [(0, 2), (1, 3)]
@@ -226,7 +226,7 @@ def test_repeated_pseudo_samples_come_apart_under_cannot_links():
     assert len(reduced.graph.edges()) == 2
 
 
-def test_must_link_constant_is_the_sum_of_squares():
+def test_must_link_constant():
     # (t - 1) tr(Sigma) with the sample covariance is right; the q sigma^2 that ends the section on
     # upper bounds is right only for the population variance, of which nothing is said.
     inside = Problem.from_data([[0.0], [2.0], [9.0]], 2, must_link=[(0, 1)])
@@ -235,7 +235,7 @@ def test_must_link_constant_is_the_sum_of_squares():
     assert 2 * sample_variance == 4
 
 
-def test_constant_is_per_component_not_per_cluster():
+def test_constant_is_per_component():
     # Two must-link components in one cluster contribute twice; the paper sums over clusters.
     problem = Problem.from_data(
         [[0.0], [2.0], [1.0], [3.0], [100.0]], 2, must_link=[(0, 1), (2, 3)]

@@ -26,14 +26,21 @@ from certikmeans.problem.label_constraints import CannotLinkGraph
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
 
-# Spanning trees solved for one component with cycles, and group visits that they may take.
-_MAX_TREES = 256
-_MAX_VISITS = 20_000
-# The assigner's bound on relaxed components is asked for where their own is at least this part
-# of the cutoff: further away it would not remove anything.
-_ASSIGNER_BOUND_RATIO = 0.5
-# Only components that are relaxed, and ties in the last bit, need more than two.
-_MAX_ROUNDS = 8
+
+@final
+@dataclass(frozen=True, slots=True)
+class FixingParams:
+    """Settings of assignment fixing. They change what is removed, not its validity."""
+
+    max_trees: int = 256  # spanning trees solved for one component with cycles
+    max_visits: int = 20_000  # groups visited by them
+    # The assigner's bound on relaxed components is computed where their own is at least this
+    # fraction of the cutoff: below it would not remove anything.
+    assigner_bound_ratio: float = 0.5
+    max_rounds: int = 8  # relaxed components, and ties in the last bit, need more than two
+
+
+DEFAULT_PARAMS = FixingParams()
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -42,19 +49,19 @@ IntArray = NDArray[np.int64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FixingResult:
-    """What is left of a part.
+    """Allowed pairs and bound after fixing.
 
     Attributes
     ----------
-    viable : ndarray of shape (n_groups, n_clusters) of bool
-        A subset of what was viable before. All False if ``lower`` is infinite.
-    lower : float
-        At most the cost of every labelling of the part that costs less than the cutoff; infinite
+    allowed : ndarray of shape (n_groups, n_clusters) of bool
+        A subset of the pairs allowed before. All False if ``lower_bound`` is infinite.
+    lower_bound : float
+        On the cost of every labelling of the domain that costs less than the cutoff; infinite
         if there is none.
     n_removed : int
-        Pairs that were viable before and are not now.
+        Number of pairs removed.
     n_fixed : int
-        Groups with one viable cluster.
+        Groups with one allowed cluster.
     """
 
     allowed: NDArray[np.bool_]
@@ -65,51 +72,53 @@ class FixingResult:
 
 @final
 class AssignmentFixing:
-    """Remove pairs (group, cluster) that no labelling of a part below a cutoff can use.
+    """Remove pairs (group, cluster) that no labelling of a domain below a cutoff can use.
 
     With a centre in its box ``M_k``, group ``s`` pays at least ``D[s,k] = w_s d_min(x_s, M_k)^2``
     in cluster ``k``. For a component ``C`` of the cannot-link graph let ``m_C`` be the least sum
-    of ``D`` over its proper labellings with viable pairs, and ``m_C(s, k)`` the same with ``s`` in
-    ``k``. Must-link components are single groups since presolve, so must-links propagate by
-    themselves.
+    of ``D`` over its feasible labellings with allowed pairs, and ``m_C(s, k)`` the same with ``s``
+    in ``k``. Must-link components are single groups since presolve, so must-links propagate
+    automatically.
 
     **Elimination** (in place of Lemma 1 of the paper): remove ``(s, k)`` if ``m_C(s, k)`` plus the
     sum of ``m`` over all other components is at least the cutoff. Valid because components share
     nothing but the centres: a labelling with ``s`` in ``k`` pays at least ``m_C(s, k)`` in ``C``
-    and at least ``m`` in each of the others. A pair without any proper labelling has
+    and at least ``m`` in each of the others. A pair without any feasible labelling has
     ``m_C(s, k) = inf``, which is the propagation of cannot-links. With exact ``m`` one round
-    reaches the fixed point: a labelling below the cutoff does not use any pair that goes.
+    reaches the fixed point: a labelling below the cutoff does not use any removed pair.
 
-    **Forced assignment** (``use_dominance=True``, in place of Lemma 2) promises less: *for all centres in
-    the boxes, every labelling that is cheapest for them among the proper viable ones, and costs
-    less than the cutoff, keeps its pairs.* A cluster may be empty; its centre is then any point of
-    its box. Two rules, with ``E[s,k] = w_s d_max(x_s, M_k)^2``:
+    **Dominance** (``use_dominance=True``, in place of Lemma 2, the paper's forced assignment)
+    guarantees less: *for all centres in the boxes, every labelling that is cheapest for them among
+    the feasible allowed ones, and costs less than the cutoff, keeps its pairs.* A cluster may be
+    empty; its centre is then any point of its box. Two rules, with ``E[s,k] = w_s d_max(x_s, M_k)^2``:
 
-    - *A component*: remove ``(s, k)`` if ``m_C(s, k)`` exceeds the cost at ``E`` of some proper
-      viable labelling of ``C``. A labelling with ``s`` in ``k`` is not cheapest: giving ``C``
-      those labels is proper, since components are independent, and cheaper for the same centres.
+    - *A component*: remove ``(s, k)`` if ``m_C(s, k)`` exceeds the cost at ``E`` of some
+      feasible allowed labelling of ``C``. A labelling with ``s`` in ``k`` is not cheapest: giving
+      ``C`` those labels is feasible, since components are independent, and cheaper for the same
+      centres.
       For a free group this is Lemma 2, one dominated cluster at a time.
-    - *Groups that move together*: let each group of a set ``A`` have a target, viable at first,
+    - *Groups that move together*: let each group of a set ``A`` have a target, allowed at first,
       with ``E[s,target] < D[s,k]`` for its dominated clusters ``k``. Suppose that no neighbour of
       a group in ``A`` can be in the group's target once every group of ``A`` in a dominated
       cluster has moved to its own target. Then the dominated clusters go: a labelling that
-      uses one of them becomes cheaper for the same centres by these moves, and stays proper. Such
-      an ``A`` is found by dropping groups until the condition holds.
+      uses one of them becomes cheaper for the same centres by these moves, and stays feasible.
+      Such an ``A`` is found by dropping groups until the condition holds.
 
-    Without ``use_dominance`` every labelling of the part below the cutoff keeps its pairs. With it, a
-    labelling that is not cheapest for its own means may lose some, but an optimal one, which
+    Without ``use_dominance`` every labelling of the domain below the cutoff keeps its pairs. With
+    it, a labelling that is not cheapest for its own means may lose some, but an optimal one, which
     is, does not; and a bound that holds for all centres in the boxes (sample, cluster,
-    grouped) still is at most the cost of *every* labelling of the part below the cutoff, because
+    grouped) still is at most the cost of *every* labelling of the domain below the cutoff, because
     the cheapest labelling for the means of any of these is still there and costs no more. A bound
-    that uses that the centres are means of the viable groups is valid for optimal labellings only.
+    that uses that the centres are means of the allowed groups is valid for optimal labellings only.
 
     Parameters
     ----------
     problem : ReducedProblem
     assigner : AbstractAssigner
         For the same problem. Supplies the sample bound where components are relaxed.
-    forced : bool
+    use_dominance : bool
         Also apply the second rule.
+    params : FixingParams
 
     Notes
     -----
@@ -119,7 +128,7 @@ class AssignmentFixing:
     but keeps it a lower bound, and every link still forbids the only cluster left at one end
     to the other end.
 
-    Prepared once; holds no state that changes, so threads may share it.
+    Immutable after construction, so threads may share it.
 
     **Rounding.** ``D`` is rounded down. Every ``m`` is a minimum of sums of nonnegative numbers,
     and no term passes through more than ``error / (4 EPS)`` operations: each computed sum is at
@@ -150,14 +159,20 @@ class AssignmentFixing:
     """
 
     def __init__(
-        self, problem: ReducedProblem, assigner: AbstractAssigner, *, use_dominance: bool = False
+        self,
+        problem: ReducedProblem,
+        assigner: AbstractAssigner,
+        *,
+        use_dominance: bool = False,
+        params: FixingParams = DEFAULT_PARAMS,
     ) -> None:
         self._problem = problem
+        self._params = params
         self._use_dominance = use_dominance
         # A long search would cost more than the pairs it could remove.
         self._assigner = assigner.with_exact_time_limit(0.0)
         graph = problem.graph
-        fixed_start, fixed, exact = plan_components(graph, problem.n_clusters)
+        fixed_start, fixed, exact = plan_components(graph, problem.n_clusters, params)
         sizes = np.diff(graph.starts)
         self._components = Components(
             indptr=graph.indptr,
@@ -172,7 +187,7 @@ class AssignmentFixing:
         self._largest = int(sizes.max(initial=0))
         depth = 4 * self._largest + SUM_BLOCK + problem.n_groups / SUM_BLOCK + 32
         self._error = 4.0 * depth * EPS
-        # Squares can underflow: an error that is not relative.
+        # Squares can underflow: an absolute error.
         heaviest = 1.0 + float(problem.weights.max())
         self._absolute_error = problem.n_groups * problem.n_dims * heaviest * 1e-320
 
@@ -181,10 +196,10 @@ class AssignmentFixing:
 
         Parameters
         ----------
-        part : Subproblem
+        domain : Domain
         cutoff : float
-            Reduced cost. Infinite: only what cannot-links and viable pairs exclude by themselves
-            (and the second rule) is removed.
+            Reduced cost. If infinite, only pairs excluded by cannot-links and allowed pairs (and
+            the second rule) are removed.
         stop : StopSignal
             Ends early with fewer pairs removed.
         """
@@ -203,10 +218,11 @@ class AssignmentFixing:
         known_bound, labels, labels_cost = -np.inf, np.zeros(0, dtype=np.int64), 0.0
         total = lower_bound = 0.0
         relaxed = not self._components.exact.all()
-        for number in range(_MAX_ROUNDS):
+        for number in range(self._params.max_rounds):
             self._update(stale, costs, marginals, least)
             total = float(total_least(least, costs, graph.n_linked))
-            if number == 0 and relaxed and _ASSIGNER_BOUND_RATIO * cutoff <= total < np.inf:
+            threshold = self._params.assigner_bound_ratio * cutoff
+            if number == 0 and relaxed and threshold <= total < np.inf:
                 found = self._assigner.assign_costs(costs, stop=stop)
                 lower_bound = found.lower_bound
                 if found.cost < np.inf:
@@ -231,7 +247,7 @@ class AssignmentFixing:
         return FixingResult(left, lower_bound, int(before - per_group.sum()), n_fixed)
 
     def _costs(self, domain: Domain, *, farthest: bool) -> FloatArray:
-        """Costs at ``d_min`` or ``d_max``; inf where a pair is not viable."""
+        """Costs at ``d_min`` or ``d_max``; inf where a pair is not allowed."""
         problem = self._problem
         costs = np.empty((problem.n_groups, problem.n_clusters))
         box_costs(problem.points, problem.weights, domain.lower, domain.upper, farthest, costs)
@@ -253,7 +269,7 @@ class AssignmentFixing:
             return upper_costs
         marginals = np.empty((graph.n_linked, max_costs.shape[1]))
         least = np.full(graph.n_components, np.inf)
-        # The value of a relaxed component would belong to no proper labelling.
+        # The value of a relaxed component need not belong to a feasible labelling.
         self._update(self._components.exact.copy(), max_costs, marginals, least)
         upper_costs[: graph.n_components] = least
         upper_costs[graph.n_components :] = max_costs[graph.n_linked :].min(axis=1)
@@ -267,7 +283,7 @@ class AssignmentFixing:
 
 
 def plan_components(
-    graph: CannotLinkGraph, n_clusters: int
+    graph: CannotLinkGraph, n_clusters: int, params: FixingParams = DEFAULT_PARAMS
 ) -> tuple[IntArray, IntArray, NDArray[np.bool_]]:
     """Choose the groups to enumerate so that a spanning tree is left of each component.
 
@@ -297,7 +313,7 @@ def plan_components(
     groups: list[int] = []
     for c in np.flatnonzero(~exact).tolist():
         size = int(graph.starts[c + 1] - graph.starts[c])
-        max_trees = max(1, min(_MAX_TREES, _MAX_VISITS // size))
+        max_trees = max(1, min(params.max_trees, params.max_visits // size))
         uncovered_edges, n_trees = edges[begin[c] : begin[c + 1]], n_clusters
         while len(uncovered_edges) and n_trees <= max_trees:
             group = int(np.bincount(uncovered_edges.ravel()).argmax())

@@ -8,9 +8,9 @@ from certikmeans._jit.dispatcher import njit
 from certikmeans.kernels.costs import squared_distance
 from certikmeans.rounding import EPS
 
-# How the cannot-link graph is laid out for compiled code: flat arrays, prepared once.
+# Layout of the cannot-link graph for compiled code: flat arrays, computed once.
 
-# What solves the core of a component with cycles when its nearest labels clash.
+# Method for the core of a component with cycles.
 ELIMINATE, MATCH, SEARCH = 0, 1, 2
 
 
@@ -21,48 +21,46 @@ class GraphLayout(NamedTuple):
     neighbors: np.ndarray
     starts: np.ndarray  # (n_components + 1,) first vertex
     parents: np.ndarray  # (n_linked,) breadth-first parent, -1 at a root
-    cyclic_component: (
-        np.ndarray
-    )  # (n_components,) number among the components with cycles, -1 for a tree
-    feasible_labels: np.ndarray  # (n_linked,) labels that are proper
+    cyclic_component: np.ndarray  # (n_components,) number among those with cycles, or -1
+    feasible_labels: np.ndarray  # (n_linked,)
 
 
 class CoreLayout(NamedTuple):
-    """Components with cycles: what is peeled off, and what stays, the core.
+    """Components with cycles: the peeled trees and the core.
 
     Inside a component vertices are numbered from 0 ("local"); inside a core by their position in
-    the elimination order ("place").
+    the elimination order ("position").
     """
 
-    method: np.ndarray  # (n_slots,) ELIMINATE, MATCH or SEARCH
-    peel_start: np.ndarray  # (n_slots + 1,)
+    method: np.ndarray  # (n_cyclic,) ELIMINATE, MATCH or SEARCH
+    peel_start: np.ndarray  # (n_cyclic + 1,)
     peel: np.ndarray  # local vertices in the order they are peeled
-    anchor: np.ndarray  # local vertex that each of them hung on
-    start: np.ndarray  # (n_slots + 1,)
-    vertex: np.ndarray  # (n_places,) local vertex of every place
-    link_start: np.ndarray  # (n_places + 1,)
-    link: np.ndarray  # places of the neighbours in the core
-    clique_start: np.ndarray  # (n_slots + 1,) cliques that cover the links; SEARCH only
+    anchor: np.ndarray  # local vertex that each of them was attached to
+    start: np.ndarray  # (n_cyclic + 1,)
+    vertex: np.ndarray  # (n_positions,) local vertex of every position
+    link_start: np.ndarray  # (n_positions + 1,)
+    link: np.ndarray  # positions of the neighbours in the core
+    clique_start: np.ndarray  # (n_cyclic + 1,) cliques that cover the links; SEARCH only
     member_start: np.ndarray  # (n_cliques + 1,)
-    member: np.ndarray  # places
+    member: np.ndarray  # positions
 
 
 class EliminationTables(NamedTuple):
-    """The tables of bucket elimination, one per place."""
+    """The tables of bucket elimination, one per position."""
 
-    scope_start: np.ndarray  # (n_places + 1,)
-    scope: np.ndarray  # later places that the table depends on, ascending
-    scope_linked: np.ndarray  # 1 where that place is a neighbour
-    child_start: np.ndarray  # (n_places + 1,)
-    child: np.ndarray  # places whose tables are summed here
+    scope_start: np.ndarray  # (n_positions + 1,)
+    scope: np.ndarray  # later positions that the table depends on, ascending
+    scope_linked: np.ndarray  # 1 where that position is a neighbour
+    child_start: np.ndarray  # (n_positions + 1,)
+    child: np.ndarray  # positions whose tables are summed here
     stride_start: np.ndarray  # (n_children + 1,)
-    stride: np.ndarray  # step in the child's table per scope place, then for the place itself
-    start: np.ndarray  # (n_places,) first entry
-    size: np.ndarray  # (n_slots,) entries in all tables of a slot; 0: too many, not laid out
+    stride: np.ndarray  # step in the child's table per scope position, then for this position
+    start: np.ndarray  # (n_positions,) first entry
+    size: np.ndarray  # (n_cyclic,) entries of all tables; 0 if too many
 
 
 class AssignmentLayout(NamedTuple):
-    """Everything that compiled code needs to know about the cannot-links."""
+    """Layout of the cannot-links for compiled code."""
 
     graph: GraphLayout
     cores: CoreLayout
@@ -71,7 +69,7 @@ class AssignmentLayout(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def component_tables(tables, cores, cyclic_component):
-    """Return the tables of one slot, by place."""
+    """Return the tables of one cyclic component, by position."""
     first, last = cores.start[cyclic_component], cores.start[cyclic_component + 1]
     return EliminationTables(
         tables.scope_start[first : last + 1],
@@ -97,7 +95,7 @@ def pass_message(
 ):
     """Add to each label of ``parent`` the least cost of ``vertex`` among the other labels.
 
-    That is its best value, except for the label where the best sits, which gets the second best:
+    That is its best value, except for the label of the best, which gets the second best:
     O(n_labels) instead of a minimum per pair of labels.
     """
     best, second, where = np.inf, np.inf, -1
@@ -114,7 +112,7 @@ def pass_message(
 @njit(cache=True, nogil=True)
 def cheapest_label(
     costs,  # IN  (n_labels,) float64
-    taken,  # IN  a label that may not be used, or -1
+    taken,  # IN  a label that must not be used, or -1
 ):
     """Lowest label of least cost other than ``taken``; finite only if some cost is."""
     best, where = np.inf, -1
@@ -129,12 +127,12 @@ def solve_tree(
     unary,  # IN/OUT  (n_vertices, n_labels) float64 >= 0, inf = forbidden; becomes messages
     parents,  # IN   (n_vertices,) int64 parent's number plus ``first``, -1 for the root; ascending
     first,  # IN   number of the root in ``parents``
-    labels,  # OUT  (n_vertices,) int64 a cheapest proper labelling
+    labels,  # OUT  (n_vertices,) int64 a cheapest feasible labelling
 ):
-    """Least cost of a proper labelling of a tree; inf if there is none.
+    """Least cost of a feasible labelling of a tree; inf if there is none.
 
     Only sums and minima of nonnegative numbers: the value returned is at most the rounded cost of
-    every proper labelling, and each cost passes through fewer than ``n_vertices`` additions.
+    every feasible labelling, and each cost passes through fewer than ``n_vertices`` additions.
     """
     n = unary.shape[0]
     for v in range(n - 1, 0, -1):
@@ -146,7 +144,7 @@ def solve_tree(
     return unary[0, labels[0]]
 
 
-# Cheapest assignment of rows to distinct columns (Hungarian method), with a proof by prices.
+# Cheapest assignment of rows to distinct columns (Hungarian method), with a proof by multipliers.
 
 
 @njit(cache=True, nogil=True)
@@ -220,7 +218,7 @@ def matching_bound(
 ):
     """Lower bound on every matching: ``sum_i min_j (c_ij + p_j) - sum_j p_j``, rounded down.
 
-    Valid for any prices, because a matching pays each price at most once.
+    Valid for any multipliers, because a matching pays each multiplier at most once.
     """
     n_rows, n_columns = costs.shape
     gained, paid = 0.0, 0.0
@@ -243,10 +241,10 @@ def _min_over_labels(
     blocked,  # IN  (n_labels,) int64, > 0 where a neighbour has the label
     entries,  # IN  float64 tables
     bases,  # IN  where the child tables stand
-    strides,  # IN  their step per label of this place
+    strides,  # IN  their step per label of this position
     n_children,  # IN
 ):
-    """Least cost over the labels of one place, and the lowest label that attains it."""
+    """Least cost over the labels of one position, and the lowest label that attains it."""
     best, where = np.inf, -1
     for k in range(costs.size):
         if blocked[k] == 0:
@@ -297,7 +295,7 @@ def _fill_table(
         entries[entry] = value
         entry += 1
         u = n_scope - 1
-        while u >= 0:  # count up: the last scope place runs fastest
+        while u >= 0:  # count up: the last scope position runs fastest
             linked = tables.scope_linked[begin + u]
             blocked[digits[u]] -= linked
             step = 1 if digits[u] + 1 < n_labels else 1 - n_labels
@@ -312,7 +310,7 @@ def _fill_table(
 
 @njit(cache=True, nogil=True)
 def _read_label(tables, position, labels, costs, entries, blocked, bases, strides):
-    """Best label of a place once its scope is labelled (``labels``)."""
+    """Best label of a position once its scope is labelled (``labels``)."""
     begin = tables.scope_start[position]
     n_scope = tables.scope_start[position + 1] - begin
     children = tables.child_start[position]
@@ -330,14 +328,14 @@ def _read_label(tables, position, labels, costs, entries, blocked, bases, stride
 
 @njit(cache=True, nogil=True)
 def eliminate(
-    tables,  # IN   of one slot, see `layout.component_tables`
-    costs,  # IN   (n_core, n_labels) float64 >= 0, inf = forbidden; by place
-    entries,  # OUT  float64 scratch, as long as the slot's tables
-    labels,  # OUT  (n_core,) int64 a cheapest proper labelling, if the value is finite
+    tables,  # IN   of one cyclic component, see `component_tables`
+    costs,  # IN   (n_core, n_labels) float64 >= 0, inf = forbidden; by position
+    entries,  # OUT  float64 scratch, as long as its tables
+    labels,  # OUT  (n_core,) int64 a cheapest feasible labelling, if the value is finite
 ):
-    """Least cost of a proper labelling of a core; inf if there is none.
+    """Least cost of a feasible labelling of a core; inf if there is none.
 
-    Only sums and minima of nonnegative numbers, as in `trees.solve_tree`.
+    Only sums and minima of nonnegative numbers, as in `solve_tree`.
     """
     n_core, n_labels = costs.shape
     digits = np.empty(n_core, np.int64)
@@ -355,7 +353,7 @@ def eliminate(
     return total
 
 
-# One component of the cannot-link graph whose nearest labels clash: the cheapest proper labels.
+# Cheapest feasible labels of one component whose nearest labels conflict.
 
 SOLVED, DEFERRED, INFEASIBLE = 0, 1, 2
 
@@ -372,7 +370,7 @@ def next_conflict(
 ):
     """First vertex from ``vertex`` on with its parent's label; ``last`` if there is none.
 
-    Decides for trees, and finds most of what there is in components with cycles: see `has_conflict`.
+    Complete for trees only; in components with cycles see `has_conflict`.
     """
     for v in range(vertex, last):
         parent = graph.parents[v]
@@ -401,9 +399,9 @@ def gather_core(
     cores,  # IN
     cyclic_component,  # IN
     unary,  # IN/OUT  (n_vertices, n_labels) float64 >= 0; messages are added
-    costs,  # OUT  (n_core, n_labels) float64 costs of the core with all that hangs on it
+    costs,  # OUT  (n_core, n_labels) float64 costs of the core including the trees
 ):
-    """Peel the trees off a component: what they cost becomes a cost of the core."""
+    """Peel the trees off a component; their costs become costs of the core."""
     for i in range(cores.peel_start[cyclic_component], cores.peel_start[cyclic_component + 1]):
         pass_message(unary, cores.peel[i], cores.anchor[i])
     first = cores.start[cyclic_component]
@@ -417,7 +415,7 @@ def scatter_core(
     cores,  # IN
     cyclic_component,  # IN
     unary,  # IN   (n_vertices, n_labels) as `gather_core` left it
-    core_labels,  # IN   (n_core,) int64 proper labels of the core
+    core_labels,  # IN   (n_core,) int64 feasible labels of the core
     labels,  # OUT  (n_vertices,) int64
 ):
     """Label the component from its core: the peeled vertices, last peeled first."""
@@ -433,7 +431,7 @@ def scatter_core(
 
 @njit(cache=True, nogil=True)
 def _match_core(costs, core_labels):
-    """Cheapest distinct labels of a complete graph: ``(value, lower)``, proven by prices."""
+    """Cheapest distinct labels of a complete graph: ``(value, lower)``, proven by multipliers."""
     multipliers = np.empty(costs.shape[1])
     if not min_cost_matching(costs, core_labels, multipliers):
         return np.inf, np.inf
@@ -468,18 +466,16 @@ def solve_component(
     component,  # IN
     unary,  # IN/OUT  (n_vertices, n_labels) float64 >= 0, inf = forbidden; becomes messages
     entries,  # OUT  float64 scratch for elimination
-    labels,  # OUT  (n_vertices,) int64 proper labels
+    labels,  # OUT  (n_vertices,) int64 feasible labels
 ):
-    """Cheapest proper labels of a component.
+    """Cheapest feasible labels of a component.
 
     Returns ``(status, shortfall)``. SOLVED: the labels cost at most ``shortfall`` more than the
-    optimum, apart from the rounding of sums of nonnegative numbers. IMPOSSIBLE: every proper
-    labelling uses a forbidden label. LEFT: nothing was done, the core takes a search.
+    optimum, apart from the rounding of sums of nonnegative numbers. INFEASIBLE: every
+    feasible labelling uses a forbidden label. DEFERRED: nothing was done, the core needs a search.
     """
-    first, cyclic_component = (
-        layout.graph.starts[component],
-        layout.graph.cyclic_component[component],
-    )
+    first = layout.graph.starts[component]
+    cyclic_component = layout.graph.cyclic_component[component]
     if cyclic_component >= 0 and layout.cores.method[cyclic_component] == SEARCH:
         return DEFERRED, 0.0
     if cyclic_component < 0:
@@ -496,7 +492,7 @@ def solve_component(
 
 @njit(cache=True, nogil=True)
 def _table_cost(costs, labels, skipped):
-    """Cost of the labels, in two levels, so that a term passes through few additions."""
+    """Cost of the labels, in two levels, so that each term passes through few additions."""
     total = 0.0
     for first in range(0, labels.size, SUM_BLOCK):
         part = 0.0
@@ -514,9 +510,9 @@ def assign_table(
     largest_component,  # IN
     largest_table,  # IN
     labels,  # OUT  (n_groups,) int64
-    pending,  # OUT  (n_slots,) bool: takes a search; not labelled properly and not counted
+    pending,  # OUT  (n_cyclic,) bool: needs a search; labels not feasible, cost not counted
 ):
-    """Cheapest proper labels for a table of costs.
+    """Cheapest feasible labels for a table of costs.
 
     Returns ``(cost, lower)`` of all components but the pending ones, ``lower`` without the
     rounding of sums; both inf if one of them has no labelling of finite cost.
@@ -531,7 +527,7 @@ def assign_table(
         labels[i] = cheapest_label(costs[i], nothing)
     for cyclic_component in range(pending.size):
         pending[cyclic_component] = False
-    shortfall, impossible = 0.0, False
+    shortfall, infeasible = 0.0, False
     for c in range(graph.cyclic_component.size):
         first, last = graph.starts[c], graph.starts[c + 1]
         own = labels[first:last]
@@ -546,11 +542,11 @@ def assign_table(
             for v in range(first, last):
                 skipped[v] = True
         elif status == INFEASIBLE:
-            impossible = True
+            infeasible = True
         else:
             shortfall += more
     cost = _table_cost(costs, labels, skipped)
-    if impossible or cost == np.inf:
+    if infeasible or cost == np.inf:
         return np.inf, np.inf
     return cost, cost - shortfall
 

@@ -7,8 +7,6 @@ import numpy as np
 from certikmeans._jit.dispatcher import njit
 from certikmeans.kernels.rows import two_smallest
 
-# What the kernels of sample determination pass on.
-
 
 class Components(NamedTuple):
     """Components of the cannot-link graph, and the vertices to enumerate in each. Read only."""
@@ -24,7 +22,7 @@ class Components(NamedTuple):
 
 
 class ComponentCosts(NamedTuple):
-    """Least costs of the components, and of everything."""
+    """Least costs of the components and of the whole problem."""
 
     marginals: np.ndarray  # (n_linked, n_clusters) with each vertex in each cluster
     least: np.ndarray  # (n_components,)
@@ -35,7 +33,7 @@ class ComponentCosts(NamedTuple):
 
 
 class RemovalLimits(NamedTuple):
-    """What a cost is compared with, and how far it may err."""
+    """Thresholds for removal, and rounding errors of costs."""
 
     cutoff: float
     upper_costs: np.ndarray  # (n_components + n_free,) remove what costs more in its component
@@ -43,11 +41,11 @@ class RemovalLimits(NamedTuple):
     absolute_error: float  # absolute
 
 
-# Min-marginals of cannot-link components: what each group costs at least in each cluster.
+# Min-marginals of cannot-link components: least cost with each group in each cluster.
 #
-# A cost of inf marks a pair (group, cluster) that is not viable. Only sums and minima of nonnegative
-# numbers are taken, so every value is at most the rounded cost of every proper labelling it stands
-# for.
+# A cost of inf marks a pair (group, cluster) that is not allowed. Only sums and minima of
+# nonnegative numbers are taken, so every value is at most the rounded cost of every feasible
+# labelling that it bounds.
 
 
 @njit(cache=True, nogil=True)
@@ -60,7 +58,7 @@ def tree_marginals(
     down,  # OUT  scratch, same shape: message of the parent, then also of earlier children
     marginals,  # OUT  (n_vertices, n_clusters) float64
 ):
-    """Least cost of a proper labelling of a tree with each vertex in each cluster.
+    """Least cost of a feasible labelling of a tree with each vertex in each cluster.
 
     Messages run up and then down. What a parent costs without one child is added up from the
     siblings before and after it: a difference of sums could be inf - inf, and would round badly.
@@ -104,7 +102,7 @@ def _fix_vertices(
 ):
     """Copy the costs with the fixed vertices in their clusters and their neighbours elsewhere.
 
-    False if a fixed vertex may not be where it is put.
+    Returns False if a fixed vertex is not allowed in its cluster.
     """
     for f in range(fixed.size):
         if costs[fixed[f] - first, digits[f]] == np.inf:
@@ -217,7 +215,7 @@ def _only_cluster(costs):
     return where
 
 
-# Sample determination over all components: costs of boxes, bounds, and what can be removed.
+# Assignment fixing over all components: box costs, bounds, and removable pairs.
 
 SUM_BLOCK = 1024
 
@@ -231,7 +229,7 @@ def update_marginals(
     marginals,  # OUT  (n_linked, n_clusters)
     least,  # OUT  (n_components,) least cost of the component; inf if it has no labelling
 ):
-    """Bring the marginals of the components in ``stale`` up to date."""
+    """Recompute the marginals of the components in ``stale``."""
     for c in range(stale.size):
         if not stale[c]:
             continue
@@ -243,7 +241,7 @@ def update_marginals(
         component_marginals(
             components, first, fixed, costs[first:last], scratch, marginals[first:last]
         )
-        # Every vertex has the same least marginal, rounding aside.
+        # Every vertex has the same least marginal, up to rounding.
         best, _, _ = two_smallest(marginals[first])
         least[c] = best
 
@@ -275,7 +273,7 @@ def total_least(
 @njit(cache=True, nogil=True)
 def _remove_costly(
     marginals,  # IN   (n_clusters,)
-    rest,  # IN   at most what everything else costs, rounding aside
+    rest,  # IN   lower bound on the cost of all other components, up to rounding
     upper_cost,  # IN   remove what costs more than this in its component
     scale,  # IN   size of the sums that ``rest`` comes from
     limits,  # IN
@@ -308,10 +306,10 @@ def remove_pairs(
     costs,  # IN/OUT  (n_groups, n_clusters)
     stale,  # OUT  (n_components,) bool: True where something was removed
 ):
-    """Remove every pair whose component, with the pair, and all the rest cost at least the cutoff.
+    """Remove every pair with which its component and the rest cost at least the cutoff.
 
-    What the rest costs is the total less the component's own share; where ``known_bound`` is given, also
-    ``known_bound`` less what the labels cost in the component, which is at least its optimum.
+    The rest costs the total less the component's least cost; where ``known_bound`` is given, also
+    ``known_bound`` less the cost of the labels in the component, which is at least its optimum.
     """
     starts, upper_costs = components.starts, limits.upper_costs
     total, known_bound, labels, scale = (
@@ -375,15 +373,15 @@ def _may_move(
 @njit(cache=True, nogil=True)
 def remove_dominated(
     components,  # IN
-    max_costs,  # IN   (n_groups, n_clusters) costs at d_max, rounded up; inf: not viable at first
+    max_costs,  # IN   (n_groups, n_clusters) costs at d_max, rounded up; inf: not allowed at first
     absolute_error,  # IN   absolute error of a cost
     costs,  # IN/OUT  (n_groups, n_clusters) costs at d_min, rounded down
     stale,  # OUT  (n_components,) bool: True where something was removed
 ):
-    """Remove the clusters that linked groups would leave together for a cheaper one each.
+    """Remove clusters that linked groups would leave simultaneously for cheaper ones.
 
     ``moving`` shrinks to a set in which every group has a target whose cost is below that of some
-    of its viable clusters, and no neighbour can hold that target after all have moved.
+    of its allowed clusters, and no neighbour can hold that target after all have moved.
     """
     indptr, neighbors = components.indptr, components.neighbors
     n_linked, n_clusters = components.parents.size, costs.shape[1]
@@ -396,7 +394,7 @@ def remove_dominated(
         for k in range(n_clusters):
             if upper_cost[v] < costs[v, k] < np.inf:
                 moving[v] = True
-    # A group is looked at once, and again whenever a neighbour stays.
+    # A group is checked once, and again whenever a neighbour is dropped.
     stack = np.empty(n_linked + neighbors.size, np.int64)
     height = 0
     for v in range(n_linked):

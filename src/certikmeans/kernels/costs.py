@@ -29,7 +29,7 @@ def squared_distance_to(
     i,  # IN  row of ``points``
     point,  # IN  (d,) float64
 ):
-    """Squared distance from a row to one place."""
+    """Squared distance from a row to one point."""
     total = 0.0
     for j in range(point.size):
         diff = points[i, j] - point[j]
@@ -71,11 +71,11 @@ def aggregate_groups(
     points,  # IN   (n, d)
     weights,  # IN   (n,)
     group_of,  # IN   (n,) int64
-    groups,  # OUT  Groups, zeros before
+    groups,  # OUT  zeros before
 ):
-    """Weigh and average the members; a group of one is that one, to the last digit.
+    """Mass and mean of every group; a group of one member has exactly its point as mean.
 
-    A group that weighs nothing costs nothing; it is put where it would be with equal weights.
+    A group of weight 0 costs nothing; its mean is that with equal weights.
     """
     means, masses, sizes = groups
     for i in range(group_of.size):
@@ -97,7 +97,7 @@ def within_group_cost(
     points,  # IN   (n, d)
     weights,  # IN   (n,)
     group_of,  # IN   (n,) int64
-    groups,  # IN   Groups
+    groups,  # IN
 ):
     """Sum of ``w_i |x_i - c|^2`` about the computed means, and at least that of ``|g|^2 / W``.
 
@@ -153,7 +153,7 @@ def labels_cost(
     points,  # IN   (n_points, n_features) float64
     weights,  # IN   (n_points,) float64, > 0
     labels,  # IN   (n_points,) int64
-    centers,  # OUT  (n_clusters, n_features): means; an empty cluster sits on cluster labels[0]
+    centers,  # OUT  (n_clusters, n_features): means; for empty clusters that of labels[0]
 ):
     """Cost of ``labels`` with every cluster at its exact mean, rounded up.
 
@@ -203,7 +203,7 @@ def labels_cost(
             signed[k, j] += weights[i] * diff
             absolute[k, j] += weights[i] * abs(diff)
         term = weights[i] * squares
-        # Neumaier's compensation: what the sum lost is kept beside it.
+        # Neumaier's compensated summation.
         new_total = total + term
         compensation += (total - new_total) + term if total >= term else (term - new_total) + total
         total = new_total

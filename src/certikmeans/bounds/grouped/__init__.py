@@ -1,4 +1,4 @@
-"""The paper's bound: samples in groups, each with its own copy of the centres."""
+"""The paper's bound: Lagrangian decomposition over groups of samples."""
 
 from certikmeans.bounds.grouped.bound import GroupedBound
 

@@ -1,4 +1,4 @@
-"""The grouped bound: what is evaluated, in which order, and what is claimed."""
+"""The grouped bound: Lagrangian decomposition over groups of samples."""
 
 from __future__ import annotations
 
@@ -50,27 +50,27 @@ class GroupedBound(LowerBound[SampleGroups]):
     Every group has its own copy of the centres. "All copies are equal" is relaxed with
     multipliers, which leaves group ``g`` with a linear term ``nu_g.mu``, and ``sum_g nu_g = 0``:
 
-        cost  >=  sum_g  min over proper viable labels of g and mu in the boxes of
+        cost  >=  sum_g  min over feasible allowed labels of g and mu in the boxes of
                          sum_{s in g} w_s |x_s - mu_label(s)|^2 + nu_g.mu
 
-    Valid for any such ``nu``: a labelling of the part has one position of the centres in the boxes
-    that serves all groups (its means; anywhere for empty clusters), and there the linear terms
+    Valid for any such ``nu``: a labelling in the domain has one choice of the centres in the boxes
+    that serves all groups (its means; any for empty clusters), and there the linear terms
     cancel. Multipliers come from a bundle method; every evaluation is a valid bound.
 
     Parameters
     ----------
     solver : {"compiled", "scip"}
-        Who solves the group problems. SCIP is the reference: its tolerances are not rigorous,
-        so its values have a margin taken off.
+        Solver of the group problems. SCIP is the reference: its tolerances are not rigorous,
+        so a margin is subtracted from its values.
     max_evaluations : int
-        Evaluations of the Lagrangian per part, at most.
+        Maximum number of evaluations of the dual per domain.
     node_limit : int
         Nodes of the search per group and evaluation (in proportion fewer if the group has more
         than 90 pairs of sample and cluster); beyond, its bound is weaker but valid.
     quick_limit : int
-        Nodes of the plain search, before the one that solves parts of the group first begins.
+        Nodes of the plain search, before the Russian doll search starts.
     relative_tolerance : float
-        Branches this close to the best labelling of a group are not followed; the bound counts it.
+        Branches this close to the best labelling of a group are pruned; the bound accounts for it.
     max_group_size : int, optional
         Instead of the paper's ``min(162 / d - K, 10 K)``.
     """
@@ -99,12 +99,12 @@ class GroupedBound(LowerBound[SampleGroups]):
         self._max_group_size = max_group_size
 
     def rehearse(self, inputs: BoundInput) -> None:
-        """Let several groups agree on their centres."""
+        """Run the bundle on several groups."""
         small, whole = GroupedBound(max_group_size=4), Domain.root(inputs.problem)
         small.compute(small.setup(inputs), whole, np.inf, BoundContext())
 
     def setup(self, inputs: BoundInput) -> SampleGroups:
-        """Form the groups."""
+        """Form the sample groups."""
         return make_sample_groups(inputs.problem, self._max_group_size)
 
     def compute(
@@ -181,7 +181,7 @@ class GroupedBound(LowerBound[SampleGroups]):
 class _AscentProgress:
     """Last state of an ascent at the root in which no evaluation was cut short.
 
-    An evaluation that may have been cut short is made again.
+    Nothing is saved after a stop: the last evaluation may have been interrupted.
     """
 
     def __init__(self, ctx: BoundContext) -> None:
@@ -198,9 +198,9 @@ class _AscentProgress:
 
 
 def _normalized_domain(groups: SampleGroups, domain: Domain) -> tuple[Domain, NDArray[np.bool_]]:
-    """The part with proper boxes, and who may go where, in the order of the groups.
+    """The domain with nonempty boxes, and the allowed clusters in the order of the groups.
 
-    A cluster whose box is empty has no members; its centre then plays no part, and any point
+    A cluster whose box is empty has no members; its centre then does not matter, and any point
     serves as its box.
     """
     if domain.allowed is None:
@@ -218,7 +218,7 @@ def _normalized_domain(groups: SampleGroups, domain: Domain) -> tuple[Domain, ND
 def _candidate_centers(
     solutions: GroupSolutions, domain: Domain, groups: SampleGroups
 ) -> tuple[NDArray[np.float64], ...]:
-    """Centres averaged over the groups by the weight of their clusters; those of the largest."""
+    """Weighted average of the centres of all groups, and the centres of the largest group."""
     masses = solutions.masses
     total = masses.sum(axis=0)
     even = np.where(total > 0.0, masses / np.where(total > 0.0, total, 1.0), 1.0 / len(masses))

@@ -23,7 +23,7 @@ from certikmeans.bounds.grouped.tasks import (
     SearchLimits,
     concatenate,
 )
-from certikmeans.kernels.grouped.master import CuttingPlanes, propose
+from certikmeans.kernels.grouped.master import CuttingPlanes, solve_master
 from certikmeans.parallel import SharedData, TaskPool
 from certikmeans.problem.domain import Domain
 from certikmeans.stop import StopSignal
@@ -34,16 +34,16 @@ Task = tuple[int, NDArray[np.float64], NDArray[np.int64], SearchLimits]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class DualEvaluation:
-    """The bound at one choice of multipliers."""
+    """The bound at given multipliers."""
 
-    value: float  # proven
+    value: float  # proven lower bound
     nu: NDArray[np.float64]  # (G, K, d)
     solutions: GroupSolutions
 
 
 @final
 class LagrangianDual:
-    """Solves all groups for given multipliers and adds up what is proven."""
+    """Lagrangian dual function: sum of the bounds of all groups for given multipliers."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class LagrangianDual:
         self._solve = solve
         self._limits = limits
         self._task_pool = task_pool
-        self._shared = SharedData(tuple(chunks))  # tasks name one of them
+        self._shared = SharedData(tuple(chunks))  # tasks refer to them by number
         self._stop = stop
         self._starts = groups.starts
         self._max_abs_center = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
@@ -69,7 +69,7 @@ class LagrangianDual:
         self.group_weights = np.add.reduceat(groups.weights, groups.starts[:-1])
 
     def compute(self, nu: NDArray[np.float64], labels: NDArray[np.int64]) -> DualEvaluation:
-        """The proven value at ``nu``. Labels are where the searches start from."""
+        """Evaluate the proven bound at ``nu``; the searches start from ``labels``."""
         solutions = self._solve_all(nu, labels)
         if np.isposinf(solutions.bounds).any():
             return DualEvaluation(np.inf, nu, solutions)
@@ -81,7 +81,7 @@ class LagrangianDual:
         )
 
     def _solve_all(self, nu: NDArray[np.float64], labels: NDArray[np.int64]) -> GroupSolutions:
-        """Answers for all groups, in their order whoever ran them."""
+        """Solutions of all groups, in order."""
         tasks = []
         limits = self._limits._replace(seconds=self._stop.remaining)
         first, row = 0, 0
@@ -96,9 +96,9 @@ class LagrangianDual:
 def _solve_or_relax(
     chunks: tuple[Chunk, ...], task: Task, solve: ChunkSolver, stop: StopSignal
 ) -> GroupSolutions:
-    """Solve a few groups, or say what holds without solving when time is up.
+    """Solve a chunk, or, when time is up, bound its groups without solving them.
 
-    Squares are not negative, and a linear term is least at a corner of the box.
+    Squares are nonnegative, and the minimum of a linear term over a box is at a corner.
     """
     number, nu, labels, limits = task
     chunk = chunks[number]
@@ -115,21 +115,33 @@ def _solve_or_relax(
     )
 
 
-# Where the multipliers come from: a proximal bundle with the cuts of every group kept apart.
+# Maximization of the dual: a proximal bundle with separate cuts for every group.
 
-MAX_CUTS = 16
-SERIOUS_STEP_FRACTION = 0.1  # share of the promised gain that makes a step worth taking
-STALL_WINDOW = 3  # evaluations over which progress is judged
-MIN_PROGRESS_TO_CUTOFF = (
-    0.02  # progress asked for in that time, as a share of the way to the cutoff
-)
-MIN_RELATIVE_PROGRESS = 1e-5  # the same relative to the value, where there is no cutoff
+
+@final
+@dataclass(frozen=True, slots=True)
+class BundleParams:
+    """Settings of the proximal bundle method."""
+
+    max_cuts: int = 16  # per group
+    serious_step_fraction: float = 0.1  # of the predicted gain, for a serious step
+    stall_window: int = 3  # evaluations over which progress is measured
+    # Least progress in that window: as a fraction of the distance to the cutoff, and of the value.
+    min_progress_to_cutoff: float = 0.02
+    min_relative_progress: float = 1e-5
+
+    def __post_init__(self) -> None:
+        if min(self.max_cuts, self.stall_window) < 1:
+            raise ValueError("max_cuts and stall_window must be positive")
+
+
+DEFAULT_PARAMS = BundleParams()
 
 
 def symmetry_classes(
     lower: NDArray[np.float64], upper: NDArray[np.float64], allowed: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Class of each cluster, such that clusters of a class cannot be told apart.
+    """Symmetry class of each cluster: those with the same box and allowed samples.
 
     >>> box = np.array([[0.0], [0.0], [1.0]])
     >>> symmetry_classes(box, box + 2.0, np.ones((4, 3), dtype=bool))
@@ -155,8 +167,8 @@ def average_over_classes(
 ) -> NDArray[np.float64]:
     """Average axis 1 over the clusters of each class.
 
-    The Lagrangian bound is concave and does not change when clusters that cannot be told apart
-    are swapped, so it has a maximiser that treats them alike; and the search can use that.
+    The Lagrangian bound is concave and invariant under permutations of clusters of a class, so it
+    has a maximiser with equal multipliers for them; the search exploits that symmetry.
     """
     if np.array_equal(classes, np.arange(len(classes))):
         return table
@@ -169,19 +181,24 @@ def average_over_classes(
 
 @final
 class ProximalBundle:
-    """The cuts of all groups, and the position of the best bound so far."""
+    """Cuts of all groups, and the best evaluation so far as stability centre."""
 
     def __init__(
-        self, first: DualEvaluation, weights: NDArray[np.float64], classes: NDArray[np.int64]
+        self,
+        first: DualEvaluation,
+        weights: NDArray[np.float64],
+        classes: NDArray[np.int64],
+        params: BundleParams = DEFAULT_PARAMS,
     ) -> None:
-        n_sets = len(first.nu)
+        n_sets, max_cuts = len(first.nu), params.max_cuts
+        self.params = params
         self._classes = classes
         self._weights = weights  # (G,) weight of each group
         self._cuts = CuttingPlanes(
             n_cuts=np.zeros(n_sets, dtype=np.int64),
-            costs=np.zeros((n_sets, MAX_CUTS)),
-            centers=np.zeros((n_sets, MAX_CUTS, first.nu[0].size)),
-            alpha=np.zeros((n_sets, MAX_CUTS)),
+            costs=np.zeros((n_sets, max_cuts)),
+            centers=np.zeros((n_sets, max_cuts, first.nu[0].size)),
+            alpha=np.zeros((n_sets, max_cuts)),
         )
         self._step_scale = 1.0
         self._n_null_steps = 0
@@ -189,7 +206,7 @@ class ProximalBundle:
         self._add_cuts(first)
 
     def propose(self) -> tuple[NDArray[np.float64], float]:
-        """Multipliers worth trying, and the gain that the cuts promise for them at most."""
+        """Next multipliers, and the gain predicted by the model, an upper bound."""
         nu = self.best.nu
         masses = average_over_classes(
             self.best.solutions.masses.sum(axis=0, keepdims=True), self._classes
@@ -200,16 +217,15 @@ class ProximalBundle:
         proposed = np.empty((len(nu), nu[0].size))
         flat = np.ascontiguousarray(nu.reshape(proposed.shape))
         level = float(np.sum(self.best.solutions.values))
-        model = propose(
-            self._cuts, flat, columns, 1e-4 * MIN_RELATIVE_PROGRESS * abs(level), proposed
-        )
+        tolerance = 1e-4 * self.params.min_relative_progress * abs(level)
+        model = solve_master(self._cuts, flat, columns, tolerance, proposed)
         return average_over_classes(proposed.reshape(nu.shape), self._classes), model - level
 
     def update(self, trial: DualEvaluation, predicted_gain: float) -> None:
-        """Learn from an evaluation; move if it kept enough of the promise."""
+        """Add the cuts of an evaluation; a serious step if it gained enough."""
         gain = trial.value - self.best.value
         self._add_cuts(trial)
-        if gain >= SERIOUS_STEP_FRACTION * predicted_gain:
+        if gain >= self.params.serious_step_fraction * predicted_gain:
             self._n_null_steps = 0
             if gain >= 0.5 * predicted_gain:
                 self._step_scale = min(2.0 * self._step_scale, 64.0)
@@ -221,14 +237,14 @@ class ProximalBundle:
             self.best = trial
 
     def _add_cuts(self, trial: DualEvaluation) -> None:
-        """Add the cut of each group; the least used one makes room."""
+        """Add the cut of each group, replacing the one of least weight if there are too many."""
         n_sets = len(trial.nu)
         centers = average_over_classes(trial.solutions.centers, self._classes).reshape(n_sets, -1)
         costs = trial.solutions.values - np.einsum(
             "gc,gc->g", trial.nu.reshape(n_sets, -1), centers
         )
         cuts = self._cuts
-        full = cuts.n_cuts == MAX_CUTS
+        full = cuts.n_cuts == self.params.max_cuts
         slots = np.where(full, np.argmin(cuts.alpha, axis=1), cuts.n_cuts)
         rows = np.arange(n_sets)
         dropped = np.where(full, cuts.alpha[rows, slots], 0.0)
@@ -241,12 +257,12 @@ class ProximalBundle:
 @final
 @dataclass(slots=True, eq=False)
 class AscentState:
-    """How far an ascent is, between two evaluations."""
+    """State of an ascent between two evaluations."""
 
     bundle: ProximalBundle
-    labels: NDArray[np.int64]  # where the next searches start from
+    labels: NDArray[np.int64]  # initial labels of the next searches
     history: list[float]  # best value after each evaluation
-    converged: bool = False  # it gets no further
+    converged: bool = False
 
 
 def ascend(
@@ -256,16 +272,17 @@ def ascend(
     cutoff: float,
     max_evaluations: int,
     checkpoint: Callable[[AscentState], None] = lambda ascent: None,
+    params: BundleParams = DEFAULT_PARAMS,
 ) -> tuple[DualEvaluation, list[float]]:
-    """Raise the bound until it reaches ``cutoff`` or gets no further.
+    """Maximize the dual until it reaches ``cutoff`` or stalls.
 
-    Returns the best evaluation and the best value after each. An evaluation that was cut short
-    has no labels for some groups, hence no cuts: it is the last.
+    Returns the best evaluation, and the best value after each evaluation. An interrupted
+    evaluation has no labels for some groups, hence no cuts: it is the last.
     """
     history = [first.value]
     if len(first.nu) == 1 or not np.isfinite(first.solutions.values).all():
         return first, history
-    bundle = ProximalBundle(first, lagrangian.group_weights, classes)
+    bundle = ProximalBundle(first, lagrangian.group_weights, classes, params)
     ascent = AscentState(bundle, first.solutions.labels, history)
     checkpoint(ascent)
     return continue_ascent(lagrangian, ascent, cutoff, max_evaluations, checkpoint)
@@ -278,14 +295,16 @@ def continue_ascent(
     max_evaluations: int,
     checkpoint: Callable[[AscentState], None] = lambda ascent: None,
 ) -> tuple[DualEvaluation, list[float]]:
-    """The same from somewhere on the way; ``checkpoint`` is told after every evaluation."""
+    """Continue an ascent; ``checkpoint`` is called after every evaluation."""
     bundle, history = ascent.bundle, ascent.history
+    params, window = bundle.params, bundle.params.stall_window
     while not ascent.converged and len(history) < max_evaluations and bundle.best.value < cutoff:
         proposed, predicted_gain = bundle.propose()
-        min_progress = MIN_RELATIVE_PROGRESS * bundle.best.value
+        min_progress = params.min_relative_progress * bundle.best.value
         if np.isfinite(cutoff):
-            min_progress = max(min_progress, MIN_PROGRESS_TO_CUTOFF * (cutoff - bundle.best.value))
-        if not predicted_gain > min_progress / STALL_WINDOW or not np.isfinite(proposed).all():
+            to_cutoff = cutoff - bundle.best.value
+            min_progress = max(min_progress, params.min_progress_to_cutoff * to_cutoff)
+        if not predicted_gain > min_progress / window or not np.isfinite(proposed).all():
             break
         trial = lagrangian.compute(proposed, ascent.labels)
         if not np.isfinite(trial.solutions.values).all():
@@ -294,7 +313,7 @@ def continue_ascent(
         bundle.update(trial, predicted_gain)
         history.append(bundle.best.value)
         ascent.converged = (
-            len(history) > STALL_WINDOW and history[-1] - history[-1 - STALL_WINDOW] <= min_progress
+            len(history) > window and history[-1] - history[-1 - window] <= min_progress
         )
         checkpoint(ascent)
     return bundle.best, history

@@ -1,4 +1,4 @@
-"""How far rounding can move the grouped bound, and by how much it is therefore lowered.
+"""Rounding error of the grouped bound.
 
 Write ``u`` for the unit roundoff, ``EPS = 2 u``; ``m``, ``K``, ``d`` for the numbers of samples
 of a group, clusters and axes; ``Y`` for the largest norm in any box, and for a set of samples with
@@ -24,9 +24,9 @@ for fewer than 9,000,000 samples.
 its own arithmetic by ``(d + 10) u``; summation by ``m u``. An addition is at most
 ``w (|x| + Y)^2``, so all this is below ``(20 m + d + 100) u M``.
 
-**Dolls.** Labelled part and tail have their own errors, in proportion to their own parts of M, so
-along a chain of dolls they add up to the above for the whole group. Each link rounds the share
-(three times) and a sum, and so does each block: ``6 u M``, at most ``m`` times.
+**Russian doll search.** Labelled part and tail have their own errors, in proportion to their own
+parts of M, so along the chain of tails they add up to the above for the whole group. Each link
+rounds the share (three times) and a sum, and so does each block: ``6 u M``, at most ``m`` times.
 
 The total is below ``(27 m + K d + K + 2 d + 120) u M``; `group_errors` returns
 ``16 (m + K d + 16) EPS M``. Minima, maxima and comparisons are exact, and every branch that the
@@ -34,7 +34,7 @@ search did not follow is in the minimum with its own bound, whatever the toleran
 
 **The sum.** For common centres ``mu`` the linear terms of all groups add up to ``r.mu`` with
 ``r = sum_g nu_g``, which is zero only up to rounding. ``|r|`` is at most its computed value plus
-``G EPS sum_g |nu_g|``, and `lagrangian_lower_bound` takes ``|r|.Y`` off. Underflow plays no part:
+``G EPS sum_g |nu_g|``, and `lagrangian_lower_bound` takes ``|r|.Y`` off. Underflow does not occur:
 `Problem` keeps squares far above the smallest normal number.
 """
 
@@ -84,7 +84,8 @@ def lagrangian_lower_bound(
     """At most the cost of every labelling, given the groups' bounds and their errors.
 
     >>> zero = np.zeros((2, 1, 1))
-    >>> 2.9 < lagrangian_lower_bound(np.array([1.0, 2.0]), np.zeros(2), zero, np.ones((1, 1))) <= 3.0
+    >>> bound = lagrangian_lower_bound(np.array([1.0, 2.0]), np.zeros(2), zero, np.ones((1, 1)))
+    >>> 2.9 < bound <= 3.0
     True
     """
     residual = np.abs(nu.sum(axis=0)) + (len(nu) * EPS) * np.abs(nu).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Which samples form a group. Fixed at the root."""
+"""Partition of the samples into groups, fixed at the root."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from certikmeans.kernels.grouped.preprocessing import order_farthest_first
 from certikmeans.problem import ReducedProblem
 
-# Points this close in order are not told apart further.
+# Runs of at most this many points are not divided further.
 LEAF_SIZE = 4
-# Components larger than this, and than three times the limit, are cut.
+# Components larger than this, and than three times the limit, are divided.
 MAX_UNCUT_COMPONENT = 100
 Order = NDArray[np.int64]
 
@@ -54,18 +54,18 @@ def size_limit(n_dims: int, n_clusters: int) -> int:
 
 
 def make_sample_groups(problem: ReducedProblem, limit: int | None = None) -> SampleGroups:
-    """Deal the cannot-link components out so that every group looks like the whole.
+    """Distribute the cannot-link components so that every group resembles the whole data.
 
-    A group of neighbours can be served by K centres at almost no cost, so its own optimum says
-    little about the whole; a group that is a fair sample costs its share. Components are put in
-    an order in which close ones follow each other (halved again and again along the longest side
-    of their bounding box) and dealt out along it, each to the group with fewest samples so far.
+    K centres fit a group of neighbours at almost no cost, so its optimum contributes little; a
+    representative group contributes its share of the cost. Components are put in a spatial order
+    (recursive bisection along the longest side of the bounding box) and distributed along it,
+    each to the group with fewest samples so far.
     Components of several samples come first; one larger than the limit is a group of its own,
     and a new group is opened if no other has room. Measured: docs/concepts/grouped-bound.md.
-    A component of several times the limit is beyond any search: it is cut into runs of its
-    breadth-first order, and the cannot-links between them are left out, which is a relaxation.
+    A component of several times the limit is too large to search: it is divided into runs of its
+    breadth-first order, and the cannot-links between them are dropped, which is a relaxation.
 
-    Inside a group the samples come farthest first: each as far as possible from those before it.
+    Inside a group the samples are in farthest-first order.
     """
     if limit is None:
         limit = size_limit(problem.n_dims, problem.n_clusters)
@@ -79,7 +79,7 @@ def make_sample_groups(problem: ReducedProblem, limit: int | None = None) -> Sam
     oversized = [[int(c)] for c in queue if sizes[c] > limit]
     queue = queue[sizes[queue] <= limit]
     sets: list[list[int]] = [[] for _ in range(-(-int(sizes[queue].sum()) // limit))]
-    loads = [(0, g) for g in range(len(sets))]  # a heap: fewest samples first, then the oldest
+    loads = [(0, g) for g in range(len(sets))]  # heap: fewest samples first, ties by number
     for component in queue.tolist():
         size = int(sizes[component])
         load, least = loads[0] if loads else (limit, 0)
@@ -95,7 +95,7 @@ def make_sample_groups(problem: ReducedProblem, limit: int | None = None) -> Sam
 
 
 def _split_large(starts: NDArray[np.int64], most: int, size: int) -> NDArray[np.int64]:
-    """Cut components of more than ``most`` rows into runs of ``size``."""
+    """Divide components of more than ``most`` rows into runs of ``size``."""
     large = np.flatnonzero(np.diff(starts) > most)
     cuts = [np.arange(starts[c] + size, starts[c + 1], size) for c in large]
     return np.sort(np.concatenate([starts, *cuts]))
@@ -106,14 +106,14 @@ def _rows(starts: NDArray[np.int64], components: list[int]) -> NDArray[np.int64]
 
 
 def spatial_order(points: NDArray[np.float64]) -> Order:
-    """Order in which close points follow each other.
+    """Spatial order by recursive bisection.
 
     >>> spatial_order(np.array([[3.0], [0.0], [2.0], [1.0]]))
     array([1, 3, 2, 0])
     """
     order = np.arange(len(points))
     starts = np.array([0])
-    while True:  # all runs of a level at once: sorted along their widest axis, then halved
+    while True:  # all runs of a level at once: sort along the widest axis, then halve
         sizes = np.diff(np.append(starts, len(points)))
         run = np.repeat(np.arange(len(starts)), sizes)
         here = points[order]
@@ -127,7 +127,7 @@ def spatial_order(points: NDArray[np.float64]) -> Order:
 
 
 def farthest_first(points: NDArray[np.float64]) -> Order:
-    """Order in which each point is as far as possible from those before it.
+    """Farthest-first order.
 
     >>> farthest_first(np.array([[0.0], [1.0], [10.0], [5.0]]))
     array([2, 0, 3, 1])
@@ -148,7 +148,7 @@ def _build_groups(problem: ReducedProblem, sets: list[NDArray[np.int64]]) -> Sam
     shift = np.repeat(graph.indptr[order] - link_start[:-1], degrees)
     link = position_of[graph.neighbors[np.arange(len(shift)) + shift]]
     set_of = np.repeat(np.arange(len(sets)), [len(rows) for rows in sets])
-    inside = set_of[link] == np.repeat(set_of, degrees)  # not so only where a component was cut
+    inside = set_of[link] == np.repeat(set_of, degrees)  # False only where a component was divided
     kept = np.bincount(np.repeat(np.arange(len(order)), degrees)[inside], minlength=len(order))
     link_start = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
     return SampleGroups(

@@ -1,4 +1,4 @@
-"""The group problems as mixed-integer programs for SCIP: the reference, slow on purpose."""
+"""Group problems as mixed-integer programs for SCIP: a slow reference solver."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from certikmeans.bounds.grouped.tasks import Chunk, GroupSolutions, SearchLimits
 from certikmeans.errors import MissingExtraError
 from certikmeans.stop import StopSignal
 
-MARGIN = 1e-5  # taken off a value, relative to the group's scale: SCIP works with tolerances
-PRECISION = 1e-8  # feasibility asked of SCIP
+MARGIN = 1e-5  # subtracted from a value, relative to its scale, because of SCIP's tolerances
+PRECISION = 1e-8  # feasibility tolerance of SCIP
 
 
 def solve_chunk(
@@ -50,7 +50,7 @@ def _solve_group(
         solutions.bounds[g] = np.inf
         return
     size = 1.0 + float(np.sum(np.abs(nu) * (np.abs(chunk.lower) + np.abs(chunk.upper)))) / scale
-    # The linear term is bounded by its corners, whatever SCIP says.
+    # The minimum of the linear term over the box is a valid bound.
     corner = float(np.sum(np.minimum(nu * chunk.lower, nu * chunk.upper)))
     solutions.bounds[g] = max(corner, (model.getDualbound() - MARGIN * size) * scale)
     if model.getNSols() == 0:
@@ -69,7 +69,7 @@ def _solve_group(
 
 
 def _scale(chunk: Chunk, rows: range) -> float:
-    """What the samples can cost at most: costs are of order one in its units."""
+    """Upper bound on the cost of the samples, so that scaled costs are at most 1."""
     points, weights = chunk.points[rows.start : rows.stop], chunk.weights[rows.start : rows.stop]
     below = np.abs(points[:, None, :] - chunk.lower)
     above = np.abs(points[:, None, :] - chunk.upper)

@@ -11,7 +11,7 @@ from certikmeans.bounds.grouped.sample_groups import SampleGroups
 from certikmeans.kernels.grouped.solve import Chunk, GroupSolutions, SearchLimits, solve_groups
 from certikmeans.problem.domain import Domain
 
-CHUNK_SIZE = 4  # groups; the stop signal is asked between chunks
+CHUNK_SIZE = 4  # groups; the stop signal is checked between chunks
 
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "ChunkSolver",
     "GroupSolutions",
     "SearchLimits",
+    "concatenate",
     "make_chunks",
     "solve_chunk",
 ]
@@ -31,7 +32,7 @@ ChunkSolver = Callable[
 def make_chunks(
     groups: SampleGroups, domain: Domain, allowed: NDArray[np.bool_], nearest: NDArray[np.float64]
 ) -> list[Chunk]:
-    """Cut the groups into tasks; their number does not depend on who runs them."""
+    """Divide the groups into tasks, independently of the number of workers."""
     chunks = []
     for first in range(0, groups.n_sets, CHUNK_SIZE):
         starts = groups.starts[first : first + CHUNK_SIZE + 1]
@@ -54,13 +55,10 @@ def make_chunks(
 
 
 def concatenate(solutions: list[GroupSolutions]) -> GroupSolutions:
-    """Put the answers of all chunks one behind the other."""
+    """Concatenate the solutions of all chunks."""
     if len(solutions) == 1:
         return solutions[0]
     return GroupSolutions(*(np.concatenate(parts) for parts in zip(*solutions, strict=True)))
-
-
-# The group problems by combinatorial branch and bound over labels, compiled.
 
 
 def solve_chunk(

@@ -1,1 +1,1 @@
-"""Whether a graph can be coloured with K colours, and small reasons why not."""
+"""Graph coloring with K colors, and obstructions: cliques, odd cycles."""

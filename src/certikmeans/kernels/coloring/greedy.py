@@ -1,4 +1,4 @@
-"""Linear-time parts of graph colouring: parity, peeling, greedy, subgraphs. Compiled.
+"""Linear-time parts of graph coloring: parity, peeling, greedy, subgraphs. Compiled.
 
 Graphs are in compressed form: the neighbours of ``v`` are
 ``neighbors[indptr[v] : indptr[v + 1]]``, both directions stored, no loops, no repetitions.
@@ -19,9 +19,9 @@ def two_color(
     labels,  # OUT  (n_vertices,) int64, parity of the depth in the spanning forest
     odd,  # OUT  (n_components,) bool, True where an edge joins equal parities
 ):
-    """Colour every component by parity, which is proper unless it has an odd cycle.
+    """Color every component by parity, which is proper unless it has an odd cycle.
 
-    The spanning tree forces a two-colouring up to a swap, so an edge between equal parities
+    The spanning tree forces a two-coloring up to a swap, so an edge between equal parities
     proves that the component is not bipartite. Returns the first such component, or -1.
     """
     first = -1
@@ -50,8 +50,8 @@ def peel(
 ):
     """Take away, again and again, vertices with fewer than ``n_colors`` neighbours left.
 
-    Whatever colours the rest gets, such a vertex finds one: so the graph is colourable if and
-    only if its core is. Vertices are coloured last that were peeled first. Returns their number.
+    Whatever colors the rest gets, such a vertex finds one: so the graph is colorable if and
+    only if its core is. Vertices are colored last that were peeled first. Returns their number.
     """
     n = indptr.size - 1
     degree = np.zeros(n, dtype=np.int64)
@@ -87,9 +87,9 @@ def color_peeled(
     neighbors,  # IN   (2 n_edges,) int64
     n_colors,  # IN   int
     peeled,  # IN   (m,) int64, in the order of `peel`
-    labels,  # IN/OUT (n_vertices,) int64: the core is coloured, the peeled become so
+    labels,  # IN/OUT (n_vertices,) int64: the core is colored, the peeled become so
 ):
-    """Give every peeled vertex the smallest colour that its coloured neighbours leave free."""
+    """Give every peeled vertex the smallest color that its colored neighbours leave free."""
     taken_by = np.full(n_colors, -1, dtype=np.int64)
     for v in peeled:
         labels[v] = -1
@@ -130,11 +130,11 @@ def dsatur(
     neighbors,  # IN   (2 n_edges,) int64
     n_colors,  # IN   int
     by_degree,  # IN   (n,) int64, vertices of small degree first
-    labels,  # OUT  (n,) int64, -1 where no colour was left
+    labels,  # OUT  (n,) int64, -1 where no color was left
 ):
-    """Colour greedily, always the vertex that sees most colours. Returns how many failed.
+    """Color greedily, always the vertex that sees most colors. Returns how many failed.
 
-    Vertices wait in one doubly linked list per number of colours seen, so the whole pass is
+    Vertices wait in one doubly linked list per number of colors seen, so the whole pass is
     linear in the size of the graph plus ``n * n_colors`` (in a core: at most twice the edges).
     """
     n = indptr.size - 1

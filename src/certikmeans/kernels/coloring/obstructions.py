@@ -1,6 +1,6 @@
 """Small obstructions in graphs: cliques and odd cycles. Compiled.
 
-Graphs are in compressed form, as in `colouring.greedy`.
+Graphs are in compressed form, as in `coloring.greedy`.
 """
 
 from typing import NamedTuple

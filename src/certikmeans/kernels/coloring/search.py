@@ -1,7 +1,7 @@
-"""Colouring searches that stop and go on: one exact, one by tabu moves. Compiled.
+"""Resumable coloring searches: one exact, one by tabu moves. Compiled.
 
 Each ``advance_...`` does a bounded amount of work on a state made of plain arrays and returns
-YES, NO or UNDECIDED; after UNDECIDED it can be called again and continues where it was.
+YES, NO or UNDECIDED; after UNDECIDED the next call continues.
 """
 
 from typing import NamedTuple
@@ -14,26 +14,26 @@ YES, NO, UNDECIDED = 1, 0, -1
 
 
 class ExactColoringState(NamedTuple):
-    """The exact search. A *level* is the position in the sequence of coloured vertices."""
+    """The exact search. A *level* is the position in the sequence of colored vertices."""
 
-    prefix: np.ndarray  # (q,) int64: a clique, coloured first
+    prefix: np.ndarray  # (q,) int64: a clique, colored first
     color: np.ndarray  # (n,) int64, valid where level >= 0
-    level: np.ndarray  # (n,) int64, -1: not coloured
+    level: np.ndarray  # (n,) int64, -1: not colored
     order: np.ndarray  # (n,) int64: vertex at each level
-    used: np.ndarray  # (n + 1,) int64: colours used below each level
-    counts: np.ndarray  # (n, K) int32: neighbours of each colour
-    saturation: np.ndarray  # (n,) int64: colours seen by each vertex
+    used: np.ndarray  # (n + 1,) int64: colors used below each level
+    counts: np.ndarray  # (n, K) int32: neighbours of each color
+    saturation: np.ndarray  # (n,) int64: colors seen by each vertex
     weight: np.ndarray  # (n,) int64: degree plus number of dead ends; breaks ties
-    excluded: np.ndarray  # (n, K) bool, by level: colours proven impossible
+    excluded: np.ndarray  # (n, K) bool, by level: colors proven impossible
     conflict: np.ndarray  # (n, words) uint64, by level: bits of the levels that prove it
     core_vertices: np.ndarray  # (n,) bool: vertices that took part in any conflict
     present: np.ndarray  # (K,) bool: scratch
-    depth: np.ndarray  # (1,) int64: levels coloured
+    depth: np.ndarray  # (1,) int64: levels colored
 
 
 @njit(cache=True, nogil=True)
 def _select_vertex(state):
-    """Return the uncoloured vertex that sees most colours; ties by weight, then by number."""
+    """Return the uncolored vertex that sees most colors; ties by weight, then by number."""
     best = -1
     for v in range(state.level.size):
         if state.level[v] >= 0:
@@ -71,7 +71,7 @@ def _unassign(indptr, neighbors, state, v):
 
 @njit(cache=True, nogil=True)
 def _next_color(state, v, level):
-    """Return the next colour to try at ``level``, or -1. At most one unused colour is offered."""
+    """Return the next color to try at ``level``, or -1. At most one unused color is offered."""
     for c in range(min(state.used[level] + 1, state.excluded.shape[1])):
         if state.counts[v, c] == 0 and not state.excluded[level, c]:
             return c
@@ -80,7 +80,7 @@ def _next_color(state, v, level):
 
 @njit(cache=True, nogil=True)
 def _explain_dead_end(indptr, neighbors, state, v, level):
-    """Add, for every colour taken by neighbours, one of them to the conflict of ``level``."""
+    """Add, for every color taken by neighbours, one of them to the conflict of ``level``."""
     row = state.conflict[level]
     one = np.uint64(1)
     state.core_vertices[v] = True
@@ -120,7 +120,7 @@ def _deepest_level(row):
 def _record_conflict(state, level, failed, color):
     """Record at ``level`` that ``color`` fails because of the levels in ``failed``.
 
-    Colours are interchangeable: with ``failed`` as it is, a colour that none of its vertices
+    Colors are interchangeable: with ``failed`` as it is, a color that none of its vertices
     has fails just as ``color`` does, provided that none of them has ``color`` either.
     """
     one = np.uint64(1)
@@ -143,7 +143,7 @@ def _record_conflict(state, level, failed, color):
 
 @njit(cache=True, nogil=True)
 def _backjump(indptr, neighbors, state, level):
-    """Leave a dead end for the deepest level to blame. Returns it, or -1: not colourable."""
+    """Return to the deepest level of the conflict set; -1 if it is empty: not colorable."""
     row = state.conflict[level]
     target = _deepest_level(row)
     if target < 0:
@@ -160,15 +160,15 @@ def _backjump(indptr, neighbors, state, level):
 def advance_search(
     indptr,  # IN   (n + 1,) int64
     neighbors,  # IN   (2 n_edges,) int64
-    state,  # IN/OUT SearchState
+    state,  # IN/OUT ExactColoringState
     max_work,  # IN   int: elementary steps, about a nanosecond each
 ):
-    """Colour vertex by vertex (most colours seen first), jumping back over innocent choices.
+    """Color vertex by vertex (most colors seen first), with conflict-directed backjumping.
 
-    Every dead end is explained by a set of earlier vertices whose colours alone rule out any
-    proper colouring: for each colour of the stuck vertex either a neighbour that has it, or the
-    set that proved it impossible. The search returns to the deepest of them. When the set is
-    empty nothing was to blame, and the graph has no proper colouring at all.
+    Every dead end is explained by a set of earlier vertices whose colors alone rule out any
+    proper coloring: for each color of the vertex either a neighbour that has it, or the set that
+    proved it impossible. The search returns to the deepest of them. When the set is empty, the
+    graph has no proper coloring.
     """
     n, n_colors = state.excluded.shape
     depth = state.depth[0]
@@ -200,14 +200,14 @@ def advance_search(
 
 
 class TabuColoringState(NamedTuple):
-    """The tabu search: a complete, improper colouring and what is needed to mend it."""
+    """The tabu search: a complete coloring with conflicts, and its tabu list."""
 
     color: np.ndarray  # (n,) int64
-    counts: np.ndarray  # (n, K) int32: neighbours of each colour
+    counts: np.ndarray  # (n, K) int32: neighbours of each color
     forbidden: np.ndarray  # (n, K) int64: iteration until which a move is not allowed
-    conflicting: np.ndarray  # (n,) int64: the first n_conflicting are vertices in a clash
-    position: np.ndarray  # (n,) int64: where a vertex stands in clashing, -1: nowhere
-    counters: np.ndarray  # (5,) int64: n_conflicting, twice the clashes, best, iteration, random
+    conflicting: np.ndarray  # (n,) int64: the first n_conflicting are vertices in a conflict
+    position: np.ndarray  # (n,) int64: index in ``conflicting``, or -1
+    counters: np.ndarray  # (5,) int64: n_conflicting, twice the conflicts, best, iteration, random
 
 
 N_CONFLICTING, N_CONFLICTS, BEST, ITERATION, RANDOM = 0, 1, 2, 3, 4
@@ -222,14 +222,14 @@ def _random(counters):
 
 @njit(cache=True, nogil=True)
 def _update_conflict_list(state, v):
-    """Enter ``v`` in the list of clashing vertices, or take it out."""
-    in_clash = state.counts[v, state.color[v]] > 0
+    """Add ``v`` to the list of conflicting vertices, or remove it."""
+    in_conflict = state.counts[v, state.color[v]] > 0
     at = state.position[v]
-    if in_clash and at < 0:
+    if in_conflict and at < 0:
         state.position[v] = state.counters[N_CONFLICTING]
         state.conflicting[state.counters[N_CONFLICTING]] = v
         state.counters[N_CONFLICTING] += 1
-    elif not in_clash and at >= 0:
+    elif not in_conflict and at >= 0:
         state.counters[N_CONFLICTING] -= 1
         last = state.conflicting[state.counters[N_CONFLICTING]]
         state.conflicting[at] = last
@@ -241,9 +241,9 @@ def _update_conflict_list(state, v):
 def start_tabu(
     indptr,  # IN   (n + 1,) int64
     neighbors,  # IN   (2 n_edges,) int64
-    state,  # IN/OUT TabuState; ``color`` may hold -1, replaced by the colour least seen
+    state,  # IN/OUT TabuColoringState; ``color`` may hold -1, replaced by the color least seen
 ):
-    """Complete the colouring and count its clashes."""
+    """Complete the coloring and count its conflicts."""
     n, n_colors = state.counts.shape
     state.counts[:, :] = 0
     for v in range(n):
@@ -297,12 +297,12 @@ def _best_move(state, sample):
 def advance_tabu(
     indptr,  # IN   (n + 1,) int64
     neighbors,  # IN   (2 n_edges,) int64
-    state,  # IN/OUT TabuState
-    sample,  # IN   int, clashing vertices looked at per move: the fewer, the more erratic
-    tenure,  # IN   int, how long moves back are forbidden, per cent of the clashing vertices
+    state,  # IN/OUT TabuColoringState
+    sample,  # IN   int, conflicting vertices examined per move: the fewer, the more random
+    tenure,  # IN   int, how long moves back are forbidden, per cent of the conflicting vertices
     max_work,  # IN   int: elementary steps, about a nanosecond each
 ):
-    """Recolour one clashing vertex after another until none is left. Never answers NO."""
+    """Recolor one conflicting vertex after another until none is left. Never returns NO."""
     counters = state.counters
     n_colors = state.counts.shape[1]
     work = 0

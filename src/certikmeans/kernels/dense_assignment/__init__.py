@@ -1,1 +1,1 @@
-"""Cheapest proper labels of a dense core: prices, branching, and labels without proof."""
+"""Cheapest feasible labels of a dense core: dual bound, branch and bound, heuristics."""

@@ -9,12 +9,12 @@ from certikmeans.kernels.rows import two_smallest
 
 
 class BranchingState(NamedTuple):
-    """Scratch of the search, by place; ``order`` and what follows it by depth."""
+    """Scratch of the search, by position; ``order`` and what follows it by depth."""
 
-    label: np.ndarray  # (n_core,) int64 label given, or -1
-    blocked: np.ndarray  # (n_core, n_labels) int64 how often a label is barred
-    preferred: np.ndarray  # (n_core,) int64 cheapest label left to a vertex without one
-    regret: np.ndarray  # (n_core,) float64 what its next best costs more
+    label: np.ndarray  # (n_core,) int64 label assigned, or -1
+    blocked: np.ndarray  # (n_core, n_labels) int64 how often a label is excluded
+    preferred: np.ndarray  # (n_core,) int64 cheapest remaining label of an unassigned vertex
+    regret: np.ndarray  # (n_core,) float64 additional cost of its second best label
     paired: np.ndarray  # (n_core,) bool
     open_row: np.ndarray  # (n_labels,) float64
     order: np.ndarray  # (n_core + 1,) int64 vertex branched on
@@ -23,12 +23,12 @@ class BranchingState(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Vertices of a core that can still clash with each other and with no others."""
+    """Vertices of a core that can still conflict with each other and with no others."""
 
     vertices: np.ndarray  # (m,) int64
     number: int
-    piece_of: np.ndarray  # (n_core,) int64 number of the piece of every place
-    paid: float  # sum of its prices
+    piece_of: np.ndarray  # (n_core,) int64 number of the piece of every position
+    paid: float  # sum of its multipliers
 
 
 @njit(cache=True, nogil=True)
@@ -49,7 +49,7 @@ def new_search_state(n_core, n_labels):
 
 @njit(cache=True, nogil=True)
 def _plain_bound(group, reduced, state):
-    """Sum of what is given and the cheapest of what is left; inf if a vertex has nothing left."""
+    """Sum of the assigned and the cheapest remaining labels; inf if a vertex has none."""
     total = 0.0
     for i in range(group.size):
         v = group[i]
@@ -68,10 +68,10 @@ def _plain_bound(group, reduced, state):
 
 @njit(cache=True, nogil=True)
 def _conflict_bound(core, piece, state):
-    """What the clashing wishes must cost in addition, and the vertex to branch on (-1: none).
+    """Additional cost of conflicting preferences, and the vertex to branch on (-1: none).
 
-    Linked vertices with one wish cost at least the smaller regret; a matching of such pairs adds
-    up. Branching takes the vertex of largest regret in a clash, on a tie the better linked one.
+    Linked vertices that prefer one label cost at least the smaller regret; a matching of such
+    pairs adds up. Branching takes the vertex of largest regret in a conflict; ties by degree.
     """
     link_start, link, group = core.link_start, core.link, piece.vertices
     for i in range(group.size):
@@ -81,7 +81,7 @@ def _conflict_bound(core, piece, state):
         v = group[i]
         if state.label[v] >= 0:
             continue
-        partner, shared, clash = -1, -1.0, False
+        partner, shared, in_conflict = -1, -1.0, False
         begin, end = link_start[v], link_start[v + 1]
         for e in range(begin, end):
             u = link[e]
@@ -89,10 +89,12 @@ def _conflict_bound(core, piece, state):
                 continue
             if state.preferred[u] != state.preferred[v]:
                 continue
-            clash = True
+            in_conflict = True
             if not state.paired[u] and min(state.regret[u], state.regret[v]) > shared:
                 partner, shared = u, min(state.regret[u], state.regret[v])
-        if clash and (state.regret[v] > most or (state.regret[v] == most and end - begin > degree)):
+        if in_conflict and (
+            state.regret[v] > most or (state.regret[v] == most and end - begin > degree)
+        ):
             chosen, most, degree = v, state.regret[v], end - begin
         if partner >= 0 and not state.paired[v]:
             state.paired[v] = state.paired[partner] = True
@@ -102,7 +104,7 @@ def _conflict_bound(core, piece, state):
 
 @njit(cache=True, nogil=True)
 def _update_incumbent(group, costs, state, upper, best):
-    """Take the wishes, which do not clash, as a labelling. Returns the best value so far."""
+    """Take the preferred labels, which are feasible, as incumbent. Returns the best value."""
     value = 0.0
     for i in range(group.size):
         v = group[i]
@@ -127,7 +129,7 @@ def _max_regret_vertex(group, state):
 
 @njit(cache=True, nogil=True)
 def _open_node(core, piece, reduced, state, upper, best):
-    """Bound the node at hand. Returns ``(vertex to branch on or -1, bound, upper)``."""
+    """Bound the current node. Returns ``(vertex to branch on or -1, bound, upper)``."""
     bound = _plain_bound(piece.vertices, reduced, state) - piece.paid
     if bound >= upper or bound == np.inf:
         return -1, bound, upper
@@ -136,7 +138,7 @@ def _open_node(core, piece, reduced, state, upper, best):
         return -1, bound, upper
     if chosen < 0:
         upper = _update_incumbent(piece.vertices, core.costs, state, upper, best)
-        # Prices that nobody pays can hide a difference between the bound and this cost.
+        # Multipliers without a paying member can make the bound smaller than this cost.
         if bound < upper:
             chosen = _max_regret_vertex(piece.vertices, state)
     return chosen, bound, upper
@@ -158,7 +160,7 @@ def _next_label(row, blocked, tried):
 
 @njit(cache=True, nogil=True)
 def _set_label(core, v, label, state):
-    """Give ``v`` a label, or take back the one it has (``label`` -1)."""
+    """Assign a label to ``v``, or remove it (``label`` -1)."""
     step = 1 if label >= 0 else -1
     forbidden = label if label >= 0 else state.label[v]
     state.label[v] = label
@@ -170,9 +172,9 @@ def _set_label(core, v, label, state):
 def search_piece(
     core,  # IN
     piece,  # IN
-    reduced,  # IN  (n_core, n_labels) float64 costs plus prices, inf = barred
+    reduced,  # IN  (n_core, n_labels) float64 costs plus multipliers, inf = excluded
     upper,  # IN  cost of ``best`` on the piece, or inf
-    work,  # IN  at most this many vertices are looked at
+    work,  # IN  at most this many vertices are visited
     state,  # OUT scratch
     best,  # IN/OUT  (n_core,) int64 labels, improved on the piece
 ):

@@ -1,4 +1,4 @@
-"""A core as compiled code sees it, and what a search for its optimum keeps."""
+"""Core of a component, and a dual bound on its labellings by block-coordinate ascent. Compiled."""
 
 from typing import NamedTuple
 
@@ -9,31 +9,31 @@ from certikmeans.kernels.rows import two_smallest
 
 
 class CoreProblem(NamedTuple):
-    """What is left of a component without its trees; vertices are numbered by place. Read only."""
+    """Core of a component, without its trees; vertices are numbered by position. Read only."""
 
     link_start: np.ndarray  # (n_core + 1,) int64
-    link: np.ndarray  # places of the neighbours
+    link: np.ndarray  # positions of the neighbours
     member_start: np.ndarray  # (n_cliques + 1,) int64 cliques that cover the links
-    member: np.ndarray  # places
+    member: np.ndarray  # positions
     costs: np.ndarray  # (n_core, n_labels) float64 >= 0, inf = forbidden
 
 
 class DualState(NamedTuple):
-    """Labels that are still allowed, and the prices that bar the others."""
+    """Allowed labels, multipliers and reduced costs."""
 
     allowed: np.ndarray  # (n_core, n_labels) bool
     multipliers: np.ndarray  # (n_cliques, n_labels) float64 >= 0
-    reduced: np.ndarray  # (n_core, n_labels) costs plus prices, inf where not allowed
-    n_allowed: np.ndarray  # (n_core,) int64 labels left to a vertex
+    reduced: np.ndarray  # (n_core, n_labels) costs plus multipliers, inf where not allowed
+    n_allowed: np.ndarray  # (n_core,) int64 allowed labels of a vertex
 
 
 class CoreSolution(NamedTuple):
-    """The best labelling found, and what is proven about it."""
+    """Best labelling found and its lower bound."""
 
-    status: int  # SOLVED, UNFINISHED or IMPOSSIBLE
+    status: int  # SOLVED, UNFINISHED or INFEASIBLE
     value: float  # cost of the labelling; inf if none was found
     lower_bound: float  # of every labelling
-    margin: float  # what rounding may have hidden when labels were barred
+    margin: float  # what rounding may have hidden when labels were excluded
 
 
 @njit(cache=True, nogil=True)
@@ -41,7 +41,7 @@ def core_value(
     core,  # IN
     labels,  # IN  (n_core,) int64, any numbers
 ):
-    """Cost of a labelling of a core; inf if it is not proper."""
+    """Cost of a labelling of a core; inf if it is infeasible."""
     total = 0.0
     for v in range(labels.size):
         label = labels[v]
@@ -54,21 +54,22 @@ def core_value(
     return total
 
 
-# A lower bound for cores: a price per clique and label, which a proper labelling pays once.
+# A lower bound for cores: a multiplier per clique and label, which a feasible labelling pays once.
 #
-# For prices ``p >= 0`` every proper labelling costs at least
+# For multipliers ``p >= 0`` every feasible labelling costs at least
 #
 #     sum_v min_k (c_vk + sum of p_qk over the cliques q that hold v)  -  sum_qk p_qk
 #
-# because the members of a clique use a label at most once. This is the dual of the linear relaxation
-# with clique inequalities, and the reduced costs show which labels no better labelling can use.
+# because the members of a clique use a label at most once. This is the dual of the linear
+# relaxation with clique inequalities, and the reduced costs show which labels no better labelling
+# can use.
 
 _REGRET_FRACTION = 0.4
 
 
 @njit(cache=True, nogil=True)
 def _clique_value(members, reduced, multiplier):
-    """Return the part of the bound that the prices of one clique can change."""
+    """Terms of the bound that depend on the multipliers of one clique."""
     total = 0.0
     for i in range(members.size):
         least, _, _ = two_smallest(reduced[members[i]])
@@ -87,10 +88,11 @@ def _shift(members, reduced, multiplier, k, change):
 
 @njit(cache=True, nogil=True)
 def _raise_contested(members, reduced, multiplier, largest, following):
-    """Raise prices until no label is wanted twice with regret.
+    """Raise multipliers until no label is preferred by two members with positive regret.
 
-    If several members want label k and would each lose ``gap`` by the next best, a rise to the
-    second largest gap gains at least as much as it costs. False: two members have nothing else.
+    If several members prefer label k and each loses ``gap`` by its second best, raising the
+    multiplier by the second largest gap gains at least as much as it costs. Returns False if two
+    members have no other label.
     """
     n_labels = reduced.shape[1]
     for _ in range(2 * members.size):
@@ -120,9 +122,9 @@ def _raise_contested(members, reduced, multiplier, largest, following):
 
 @njit(cache=True, nogil=True)
 def _share_regret(members, reduced, multiplier):
-    """Let every member that wants a label alone put part of its regret into the price.
+    """Add part of the regret of a label's only preferring member to the multiplier.
 
-    The bound stays, but the other members now feel that the label is wanted. Without this the
+    The bound stays, but the label becomes more expensive for the other members. Without this the
     ascent ends far below the linear relaxation; with it mostly within a few percent.
     """
     for i in range(members.size):
@@ -139,7 +141,7 @@ def _share_regret(members, reduced, multiplier):
 
 @njit(cache=True, nogil=True)
 def _update_clique(members, reduced, multiplier, old, largest, following):
-    """Set the prices of one clique anew, the others fixed. False proves that nothing is left."""
+    """Recompute the multipliers of one clique. False proves infeasibility."""
     before = _clique_value(members, reduced, multiplier)
     for k in range(multiplier.size):
         old[k] = multiplier[k]
@@ -149,9 +151,8 @@ def _update_clique(members, reduced, multiplier, old, largest, following):
     if not _raise_contested(members, reduced, multiplier, largest, following):
         return False
     _share_regret(members, reduced, multiplier)
-    if (
-        _clique_value(members, reduced, multiplier) < before
-    ):  # raises are not always the best choice
+    # The raises are heuristic: undo them if the bound got worse.
+    if _clique_value(members, reduced, multiplier) < before:
         for k in range(multiplier.size):
             _shift(members, reduced, multiplier, k, old[k] - multiplier[k])
             multiplier[k] = old[k]
@@ -160,7 +161,7 @@ def _update_clique(members, reduced, multiplier, old, largest, following):
 
 @njit(cache=True, nogil=True)
 def _update_pair(u, v, reduced, multiplier):
-    """`_update_clique` for two members, in closed form; this is where the time goes."""
+    """`_update_clique` for two members, in closed form: most of the time is spent here."""
     best_u, next_u, preferred_u = np.inf, np.inf, -1
     best_v, next_v, preferred_v = np.inf, np.inf, -1
     for k in range(multiplier.size):
@@ -236,12 +237,12 @@ def dual_bound(
 @njit(cache=True, nogil=True)
 def ascend_multipliers(
     core,  # IN
-    upper,  # IN  cost of a known labelling, or inf: reaching it is enough
-    reduced,  # IN/OUT  (n_core, n_labels) float64, inf = barred
+    upper,  # IN  cost of a known labelling, or inf; the ascent stops there
+    reduced,  # IN/OUT  (n_core, n_labels) float64, inf = excluded
     multipliers,  # IN/OUT  (n_cliques, n_labels) float64 >= 0
     sweeps,  # IN  at most this many rounds over all cliques
 ):
-    """Ascend the bound clique by clique. False proves that no proper labelling exists."""
+    """Ascend the bound clique by clique. False proves that no feasible labelling exists."""
     member_start, member = core.member_start, core.member
     n_cliques, n_labels = multipliers.shape
     largest, following, old = np.empty(n_labels), np.empty(n_labels), np.empty(n_labels)
@@ -271,7 +272,7 @@ def drop_inactive_multipliers(
     allowed,  # IN  (n_core, n_labels) bool
     multipliers,  # IN/OUT
 ):
-    """Set to zero every price that fewer than two members can still pay: never worse."""
+    """Set to zero every multiplier that fewer than two members can still pay: never worse."""
     member_start, member = core.member_start, core.member
     for q in range(multipliers.shape[0]):
         begin, end = member_start[q], member_start[q + 1]
@@ -289,9 +290,9 @@ def reduce_costs(
     core,  # IN
     allowed,  # IN  (n_core, n_labels) bool
     multipliers,  # IN  (n_cliques, n_labels)
-    reduced,  # OUT (n_core, n_labels) costs plus prices, inf where not allowed
+    reduced,  # OUT (n_core, n_labels) costs plus multipliers, inf where not allowed
 ):
-    """Recompute the reduced costs from the prices, so that no rounding accumulates in them."""
+    """Recompute the reduced costs from the multipliers, so that no rounding accumulates in them."""
     member_start, member, costs = core.member_start, core.member, core.costs
     n_core, n_labels = costs.shape
     for v in range(n_core):

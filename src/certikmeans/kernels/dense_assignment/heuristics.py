@@ -15,22 +15,22 @@ _MAX_CHAIN_LENGTH = 100
 @njit(cache=True, nogil=True)
 def permute_classes(
     costs,  # IN   (n_core, n_labels) float64
-    proper,  # IN   (n_core,) int64 a proper labelling
-    labels,  # OUT  (n_core,) int64 the same classes under their cheapest names
+    feasible_labels,  # IN   (n_core,) int64 a feasible labelling
+    labels,  # OUT  (n_core,) int64 the same classes, renamed at least cost
 ):
-    """Rename the labels of a proper labelling at least cost: n! namings by one matching.
+    """Permute the labels of a feasible labelling at least cost, by one matching.
 
-    Returns False if every naming is infinitely expensive; ``labels`` is then a copy.
+    Returns False if every renaming has infinite cost; ``labels`` is then a copy.
     """
     n_labels = costs.shape[1]
     naming = np.zeros((n_labels, n_labels))
-    for v in range(proper.size):
+    for v in range(feasible_labels.size):
         for k in range(n_labels):
-            naming[proper[v], k] += costs[v, k]
+            naming[feasible_labels[v], k] += costs[v, k]
     name = np.arange(n_labels)
     possible = min_cost_matching(naming, name, np.empty(n_labels))
-    for v in range(proper.size):
-        labels[v] = name[proper[v]] if possible else proper[v]
+    for v in range(feasible_labels.size):
+        labels[v] = name[feasible_labels[v]] if possible else feasible_labels[v]
     return possible
 
 
@@ -48,12 +48,12 @@ def _chain_change(costs, labels, chain, length, b):
 @njit(cache=True, nogil=True)
 def improve_by_swaps(
     core,  # IN
-    labels,  # IN/OUT  (n_core,) int64 a proper labelling of finite cost
+    labels,  # IN/OUT  (n_core,) int64 a feasible labelling of finite cost
     passes,  # IN  at most this many rounds over all vertices
 ):
-    """Swap two labels along Kempe chains while that lowers the cost. Stays proper.
+    """Swap two labels along Kempe chains while that lowers the cost. Stays feasible.
 
-    A chain without a clash is a single vertex, so this includes moving one vertex.
+    A chain without a conflict is a single vertex, so this includes moving one vertex.
     """
     costs = core.costs
     n_core, n_labels = costs.shape
@@ -76,12 +76,12 @@ def improve_by_swaps(
             return
 
 
-# Tabu search on a core: single moves through labellings that clash, at a price.
+# Tabu search on a core: single moves through infeasible labellings, with a penalty.
 
 
 @njit(cache=True, nogil=True)
 def _count_conflicts(core, labels, neighbor_counts):
-    """Count, for every vertex and label, the neighbours with that label. Returns the clashes."""
+    """Count, for every vertex and label, the neighbours with that label. Returns the conflicts."""
     total = 0
     for v in range(labels.size):
         for k in range(neighbor_counts.shape[1]):
@@ -109,7 +109,7 @@ def _best_move(costs, labels, neighbor_counts, penalty, tabu_until, step):
 
 @njit(cache=True, nogil=True)
 def _first_penalty(costs):
-    """Average of what the second best label costs more than the best."""
+    """Average difference between the second best and the best label."""
     total, count = 0.0, 0
     for v in range(costs.shape[0]):
         best, second, _ = two_smallest(costs[v])
@@ -122,18 +122,18 @@ def _first_penalty(costs):
 @njit(cache=True, nogil=True)
 def tabu_search(
     core,  # IN
-    reduced,  # IN  (n_core, n_labels) float64 costs plus prices, by which moves are chosen
-    labels,  # IN/OUT  (n_core,) int64 allowed labels that may clash; scratch
+    reduced,  # IN  (n_core, n_labels) float64 costs plus multipliers, by which moves are chosen
+    labels,  # IN/OUT  (n_core,) int64 allowed labels that may conflict; scratch
     steps,  # IN
     upper,  # IN  cost of ``best_labels``, or inf
-    best_labels,  # IN/OUT  (n_core,) int64 the best proper labelling
+    best_labels,  # IN/OUT  (n_core,) int64 the best feasible labelling
 ):
-    """Look for proper labels cheaper than ``best_labels``. Returns the cost of the best.
+    """Look for feasible labels cheaper than ``best_labels``. Returns the cost of the best.
 
-    A clash costs a penalty that rises while there are clashes and falls while there are none, so
-    that the search crosses the boundary of the proper labellings again and again. A vertex may
-    not return to a label for some steps; their number comes from a fixed generator, because with
-    a regular pattern the search runs in circles.
+    A conflict costs a penalty that rises while there are conflicts and falls while there are none,
+    so that the search keeps crossing the boundary of the feasible labellings. A vertex may not
+    return to a label for some steps; their number is pseudorandom with a fixed seed, because with
+    a regular pattern the search cycles.
     """
     link_start, link, costs = core.link_start, core.link, core.costs
     n_core, n_labels = costs.shape

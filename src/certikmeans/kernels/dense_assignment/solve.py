@@ -1,4 +1,4 @@
-"""The optimum of a dense core: prices bar labels, the core falls apart, pieces are searched."""
+"""Optimum of a dense core: reduced-cost fixing, decomposition, branch and bound. Compiled."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ _MAX_TABU_STEPS, _MAX_TABU_WORK = 4000, 20_000_000
 
 @njit(cache=True, nogil=True)
 def _initial_labels(core, feasible_labels, labels):
-    """Take the cheaper of ``labels`` and the renamed witness, improve it. Returns its cost."""
+    """Improve the cheaper of ``labels`` and the permuted feasible labels. Returns the cost."""
     renamed = np.empty(labels.size, np.int64)
     value = core_value(core, labels)
     if permute_classes(core.costs, feasible_labels, renamed):
@@ -49,23 +49,23 @@ def _initial_labels(core, feasible_labels, labels):
 
 @njit(cache=True, nogil=True)
 def _fix_by_reduced_cost(reduced, bound, upper, labels, allowed):
-    """Bar every label that only labellings of cost ``upper`` or more can use.
+    """Exclude every label that only labellings of cost ``upper`` or more can use.
 
-    Labels in ``labels`` stay, so that the labelling at hand survives; every better one does too.
+    Labels in ``labels`` stay, so that the current labelling survives; every better one does too.
     """
-    barred = False
+    excluded = False
     for v in range(reduced.shape[0]):
         least, _, _ = two_smallest(reduced[v])
         for k in range(reduced.shape[1]):
             if allowed[v, k] and k != labels[v] and bound + (reduced[v, k] - least) >= upper:
                 allowed[v, k] = False
-                barred = True
-    return barred
+                excluded = True
+    return excluded
 
 
 @njit(cache=True, nogil=True)
 def _propagate(core, dual, stack):
-    """Bar the only label of a vertex at its neighbours, repeatedly. False: nothing left for one."""
+    """Exclude the only label of a vertex at its neighbours. False if a vertex has none left."""
     link_start, link = core.link_start, core.link
     allowed, count = dual.allowed, dual.n_allowed
     n_core = allowed.shape[0]
@@ -108,7 +108,7 @@ def _share_label(allowed, u, v):
 
 @njit(cache=True, nogil=True)
 def _split(core, dual, piece_of, members, begins):
-    """Group the undecided vertices that can still clash. Returns the number of pieces."""
+    """Group the undecided vertices that can still conflict. Returns the number of pieces."""
     link_start, link = core.link_start, core.link
     allowed, count = dual.allowed, dual.n_allowed
     for v in range(count.size):
@@ -137,7 +137,7 @@ def _split(core, dual, piece_of, members, begins):
 
 @njit(cache=True, nogil=True)
 def _multipliers_by_piece(core, dual, piece_of, paid):
-    """Sum the prices of each piece; the members that share a label are in one piece."""
+    """Sum the multipliers of each piece; the members that share a label are in one piece."""
     member_start, member = core.member_start, core.member
     allowed, multipliers = dual.allowed, dual.multipliers
     for p in range(paid.size):
@@ -222,17 +222,17 @@ def _search_pieces(core, dual, known, work, labels):
 
 @njit(cache=True, nogil=True)
 def _tighten_bound(core, dual, stack, value, labels):
-    """Alternate prices and barred labels. Returns a bound on all that is still allowed."""
+    """Alternate multipliers and excluded labels. Returns a bound on all that is still allowed."""
     bound = 0.0
     for _ in range(_MAX_TIGHTEN_ROUNDS):
         before = bound
         bound = _update_multipliers(core, dual, value)
         if bound == np.inf:
             break
-        barred = value < np.inf and _fix_by_reduced_cost(
+        excluded = value < np.inf and _fix_by_reduced_cost(
             dual.reduced, bound, value, labels, dual.allowed
         )
-        if barred:
+        if excluded:
             _propagate(core, dual, stack)
         elif bound - before <= 0.02 * min(value - bound, bound):
             break
@@ -241,7 +241,7 @@ def _tighten_bound(core, dual, stack, value, labels):
 
 @njit(cache=True, nogil=True)
 def _improve_labels(core, reduced, value, labels):
-    """Better labels without proof, from those that the prices suggest. Returns their cost."""
+    """Better labels without proof, from those that the multipliers suggest. Returns their cost."""
     start_labels = np.empty(labels.size, np.int64)
     for v in range(labels.size):
         _, _, start_labels[v] = two_smallest(reduced[v])
@@ -255,7 +255,7 @@ def _improve_labels(core, reduced, value, labels):
 
 @njit(cache=True, nogil=True)
 def _rounding_margin(n_core, multipliers, value):
-    """How much the rounding of a bound can hide, if labels of cost ``value`` close it.
+    """Bound on the rounding error of a bound that labels of cost ``value`` attain.
 
     A bound is a sum of ``terms`` rounded numbers: first up to ``value + paid``, then less ``paid``.
     """
@@ -271,16 +271,16 @@ def _rounding_margin(n_core, multipliers, value):
 @njit(cache=True, nogil=True)
 def search_core(
     core,  # IN
-    feasible_labels,  # IN  (n_core,) int64 a proper labelling of any cost
-    work,  # IN  at most about this many vertices are looked at in the search
-    margin,  # IN  what rounding may have hidden when ``allowed`` was made
-    multipliers,  # IN/OUT  (n_cliques, n_labels) float64 >= 0, any; zeros if nothing is known
-    labels,  # IN/OUT  (n_core,) int64 a first guess (any numbers); the best labelling found
+    feasible_labels,  # IN  (n_core,) int64 a feasible labelling of any cost
+    work,  # IN  about the number of vertices that the search may visit
+    margin,  # IN  bound on the rounding error when ``allowed`` was computed
+    multipliers,  # IN/OUT  (n_cliques, n_labels) float64 >= 0, any
+    labels,  # IN/OUT  (n_core,) int64 initial guess (any numbers); the best labelling found
     allowed,  # IN/OUT  (n_core, n_labels) bool: a labelling cheaper than ``labels`` uses only these
 ):
-    """Least cost of a proper labelling of a core.
+    """Least cost of a feasible labelling of a core.
 
-    UNFINISHED: the work ran out; ``labels`` is proper unless the value is inf.
+    UNFINISHED: the work ran out; ``labels`` is feasible unless the value is inf.
     """
     n_core, n_labels = core.costs.shape
     dual = DualState(allowed, multipliers, np.empty((n_core, n_labels)), np.empty(n_core, np.int64))

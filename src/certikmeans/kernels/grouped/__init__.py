@@ -1,1 +1,1 @@
-"""The group problems of the grouped bound, and the master problem of its multipliers."""
+"""Group subproblems of the grouped bound, and the master problem of its multipliers."""

@@ -8,7 +8,7 @@ from certikmeans._jit.dispatcher import njit
 
 
 class Sums(NamedTuple):
-    """Weight, moment, sum of squares and size of every cluster: all a least cost depends on."""
+    """Sufficient statistics of the clusters: weight, moment, sum of squares and size."""
 
     mass: np.ndarray  # (K,)
     moment: np.ndarray  # (K, d)
@@ -29,7 +29,7 @@ def new_sums(n_clusters, n_dims):
 
 @njit(cache=True, nogil=True)
 def clear_sums(sums):
-    """Take all members out."""
+    """Remove all members."""
     sums.mass[:] = 0.0
     sums.moment[:] = 0.0
     sums.square[:] = 0.0
@@ -38,12 +38,12 @@ def clear_sums(sums):
 
 @njit(cache=True, nogil=True)
 def add_member(
-    sums,  # INOUT
+    sums,  # IN/OUT
     k,
     point,  # IN   (d,)
     weight,
 ):
-    """Put one sample into cluster ``k``."""
+    """Add one sample to cluster ``k``."""
     squares = 0.0
     for j in range(point.size):
         pull = weight * point[j]
@@ -185,14 +185,14 @@ def least_addition(
     return total
 
 
-# A good labelling of one group to start the search from. Compiled.
+# Initial labelling of one group.
 
 MAX_SWEEPS = 20
 
 
 @njit(cache=True, nogil=True)
 def is_feasible(group, labels):
-    """Whether ``labels`` uses viable clusters only and keeps every cannot-link."""
+    """Whether ``labels`` uses allowed clusters only and keeps every cannot-link."""
     for i in range(labels.size):
         if labels[i] < 0 or not group.allowed[i, labels[i]]:
             return False
@@ -218,7 +218,7 @@ def label_greedily(
     sums,  # OUT
     labels,  # OUT  (m,)
 ):
-    """Every sample in turn where it costs least; False if one has nowhere to go."""
+    """Greedy labels; False if a sample has no allowed cluster left."""
     clear_sums(sums)
     labels[:] = -1
     for i in range(labels.size):
@@ -248,9 +248,9 @@ def added_cost(i, k, group, sums, share):
 def improve_labels(
     group,  # IN
     sums,  # OUT  of the labels on return
-    labels,  # INOUT (m,) proper
+    labels,  # IN/OUT (m,) feasible
 ):
-    """Move single samples while that pays; return the value of the labels."""
+    """Move single samples while the value decreases; returns the value of the labels."""
     compute_sums(group.points, group.weights, labels, np.int64(0), labels.size, sums)
     for _ in range(MAX_SWEEPS):
         moved = False
@@ -269,7 +269,7 @@ def improve_labels(
             moved = moved or chosen != current
         if not moved:
             break
-    # Sums that saw removals carry their rounding: the value returned comes from fresh ones.
+    # Removals accumulate rounding: the value returned comes from recomputed sums.
     compute_sums(group.points, group.weights, labels, np.int64(0), labels.size, sums)
     return total_value(sums, 1.0, group.nu, group.lower, group.upper)
 

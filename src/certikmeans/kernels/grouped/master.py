@@ -1,4 +1,4 @@
-"""The next multipliers: a proximal bundle whose cuts are kept apart by group. Compiled.
+"""Master problem of the disaggregate proximal bundle method. Compiled.
 
 With cuts ``v_g(nu) <= cost_gt + nu.centers_gt`` the model ``sum_g min_t`` is to be maximised minus
 ``|nu - nu0|^2 / 2`` in a metric ``1 / scale``, over ``nu`` that sum to zero. Its dual is a convex
@@ -7,8 +7,8 @@ them, and one common position ``q``:
 
     min  sum_g sum_t alpha_gt (cost_gt + nu0_g.centers_gt) + 1/2 sum_g scale_g |p_g - q|^2
 
-with ``nu_g = nu0_g + scale_g (p_g - q)``. Solved by turns: ``q`` in closed form, the weights of a
-group by exact steps between two cuts. Nothing that is proven depends on how well that goes.
+with ``nu_g = nu0_g + scale_g (p_g - q)``. Solved alternately: ``q`` in closed form, the weights of
+a group by exact steps between two cuts. The validity of the bound does not depend on accuracy.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class CuttingPlanes(NamedTuple):
     n_cuts: np.ndarray  # (G,) int64, >= 1
     costs: np.ndarray  # (G, T)
     centers: np.ndarray  # (G, T, C)
-    alpha: np.ndarray  # (G, T) weights of the cuts, each row sums to one; kept up to date
+    alpha: np.ndarray  # (G, T) weights of the cuts, each row sums to one; updated
 
 
 @njit(cache=True, nogil=True)
@@ -41,7 +41,7 @@ def _common_position(mean, scale, common):
 
 @njit(cache=True, nogil=True)
 def _weigh(cuts, g, level, mean, scale, common, tolerance):
-    """Exact steps between the most and the least wanted cut of one group; returns the gain."""
+    """Exact steps between the cuts of largest and smallest slope of a group; returns the gain."""
     n, centers, alpha = cuts.n_cuts[g], cuts.centers[g], cuts.alpha[g]
     gained = 0.0
     for _ in range(2 * n):
@@ -75,14 +75,14 @@ def _weigh(cuts, g, level, mean, scale, common, tolerance):
 
 
 @njit(cache=True, nogil=True)
-def propose(
-    cuts,  # INOUT
+def solve_master(
+    cuts,  # IN/OUT
     nu,  # IN   (G, C) where the metric is centred
     scale,  # IN   (G, C) > 0
     tolerance,
     proposed,  # OUT  (G, C) multipliers; their sum is zero up to rounding
 ):
-    """Maximise the model near ``nu``; return the model's value at what is proposed."""
+    """Maximise the model near ``nu``; returns its value at the proposed multipliers."""
     n_cuts, costs, centers, alpha = cuts.n_cuts, cuts.costs, cuts.centers, cuts.alpha
     n_groups, n_columns = nu.shape
     level = np.empty(costs.shape)

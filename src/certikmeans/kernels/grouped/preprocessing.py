@@ -1,4 +1,4 @@
-"""Preprocessing of sample groups: search order, box distances, reduction of allowed clusters. Compiled."""
+"""Preprocessing of sample groups: search order, box distances, allowed clusters. Compiled."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ def order_farthest_first(
     points,  # IN   (m, d)
     order,  # OUT  (m,) int64
 ):
-    """Each point as far as possible from those before it; the first, from the mean."""
+    """Farthest-first order; the first point is the farthest from the mean."""
     m, d = points.shape
     distances = np.empty(m)
     mean = np.zeros(d)
@@ -35,7 +35,7 @@ def order_farthest_first(
         distances[chosen] = -1.0
 
 
-# Which clusters the samples of a part can still need. Compiled.
+# Allowed clusters of the samples.
 
 
 @njit(cache=True, nogil=True)
@@ -44,18 +44,18 @@ def reduce_allowed(
     farthest,  # IN   (n, K)
     link_start,  # IN   (n + 1,)
     link,  # IN
-    allowed,  # INOUT (n, K)
+    allowed,  # IN/OUT (n, K)
 ):
-    """Take out clusters that a cheapest labelling can do without; False if none is left.
+    """Remove clusters that some cheapest labelling does not use; False if none is left.
 
-    Three rules, each of which leaves a cheapest labelling, so they may build on one another. The
-    multipliers play no part, as the linear term does not depend on the labels.
+    Three rules, each of which keeps some cheapest labelling, so they can be combined. The
+    multipliers do not matter, as the linear term does not depend on the labels.
 
-    * ``k`` goes if a cluster ``t`` whose box is closer in every position is open to the sample and
-      to none of its neighbours: moving there keeps the labelling proper and lowers the cost.
-    * Samples with a favourite, closer in every position than all else, move there together, if
+    * ``k`` goes if a cluster ``t`` whose box is closer in every position is allowed for the sample
+      and for none of its neighbours: moving there stays feasible and lowers the cost.
+    * Samples with a preferred cluster, closer in every position than all others, move there, if
       no two neighbours share one and no neighbour outside the set can be in it (`_joint_moves`).
-    * A sample with one cluster left closes it to its neighbours.
+    * The only cluster of a sample is removed from its neighbours.
     """
     n, n_clusters = allowed.shape
     n_neighbors_allowed = np.zeros((n, n_clusters), np.int64)
@@ -94,16 +94,16 @@ def reduce_allowed(
 
 @njit(cache=True, nogil=True)
 def _joint_moves(nearest, farthest, link_start, link, allowed, preferred):
-    """Favourites of the largest set of samples that can all move to them, else -1."""
+    """Preferred clusters of the largest set of samples that can all move to them, else -1."""
     n, n_clusters = allowed.shape
     for i in range(n):
         preferred[i] = -1
         for t in range(n_clusters):
-            ahead = allowed[i, t]
+            is_preferred = allowed[i, t]
             for k in range(n_clusters):
                 if k != t and allowed[i, k] and not farthest[i, t] < nearest[i, k]:
-                    ahead = False
-            if ahead:
+                    is_preferred = False
+            if is_preferred:
                 preferred[i] = t
     shrinking = True
     while shrinking:
@@ -122,7 +122,7 @@ def _joint_moves(nearest, farthest, link_start, link, allowed, preferred):
 
 @njit(cache=True, nogil=True)
 def _propagate_fixed(i, link_start, link, allowed, n_neighbors_allowed, n_allowed):
-    """Close the only cluster of ``i`` to its neighbours; whether that changed anything."""
+    """Remove the only cluster of ``i`` from its neighbours; True if that changed anything."""
     only = 0
     while not allowed[i, only]:
         only += 1

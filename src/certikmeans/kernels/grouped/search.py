@@ -1,19 +1,19 @@
 """Depth-first branch and bound over the labels of the samples of one group. Compiled.
 
-Samples are labelled in a fixed order, places ``start .. end - 1``. A node has labels up to a place;
-two lower bounds on all its completions are used, the larger one counts.
+Samples are labelled in a fixed order, positions ``start .. end - 1``. A node has labels up to a
+position; the larger of two lower bounds on all its completions is used.
 
 *Additions.* The value of the clusters so far has its minimum over the boxes at ``c``, and grows at
-least by ``W_k |m - c_k|^2`` from there (a strongly convex function over a convex set). Shared out
+least by ``W_k |m - c_k|^2`` from there (a strongly convex function over a convex set). Divided
 among the samples without a label in proportion to their weights, of total ``U``, a sample put into
 cluster ``k`` adds at least ``min over m of w (W_k / U) |m - c_k|^2 + w |x - m|^2``, and may choose
 its cheapest cluster. `least_addition` has this in closed form with ``ratio = W_k / (W_k + U)``.
 
-*Dolls.* ``tail_bound[p]`` is a lower bound on the samples from place ``p`` on, taken alone with the share
-``share[p]`` of the linear term (Russian doll search). The labelled samples keep the rest of the
-share. Valid because one position of the centres serves both, and the minimum of a sum is not below
-the sum of the minima. The shares follow the weights, so that both parts feel the same pull.
-For the same reason a group can be cut into blocks of places: their bounds add up.
+*Russian doll search.* ``tail_bound[p]`` is a lower bound on the samples from position ``p`` on,
+taken alone with the share ``share[p]`` of the linear term. The labelled samples keep the rest of
+the share. Valid because one choice of the centres serves both, and the minimum of a sum is not
+below the sum of the minima. The shares are proportional to the weights, so that the linear term
+moves the centres of both alike. For the same reason bounds of blocks of positions add up.
 """
 
 from typing import NamedTuple
@@ -29,7 +29,7 @@ from certikmeans.kernels.grouped.cluster_values import (
 
 
 class Group(NamedTuple):
-    """One group in search order, and the part's boxes. Read only."""
+    """One group in search order, and the boxes. Read only."""
 
     points: np.ndarray  # (m, d)
     weights: np.ndarray  # (m,)
@@ -37,7 +37,7 @@ class Group(NamedTuple):
     link: np.ndarray  # cannot-links, both directions
     allowed: np.ndarray  # (m, K) bool
     nearest: np.ndarray  # (m, K) squared distance to the box, rounded down
-    identical_cluster: np.ndarray  # (K,) previous cluster that cannot be told apart, or -1
+    identical_cluster: np.ndarray  # (K,) previous identical cluster, or -1
     lower: np.ndarray  # (K, d)
     upper: np.ndarray  # (K, d)
     nu: np.ndarray  # (K, d)
@@ -47,7 +47,7 @@ class SearchStack(NamedTuple):
     """Scratch of the search, by depth."""
 
     label: np.ndarray  # (m,) int64
-    blocked: np.ndarray  # (m, K) int64 how many labelled neighbours bar a cluster
+    blocked: np.ndarray  # (m, K) int64 how many labelled neighbours exclude a cluster
     mass: np.ndarray  # (m,) what the changed cluster was before
     moment: np.ndarray  # (m, d)
     square: np.ndarray  # (m,)
@@ -56,26 +56,26 @@ class SearchStack(NamedTuple):
     child_bound: np.ndarray  # (m, K)
     child_label: np.ndarray  # (m, K) int64
     center: np.ndarray  # (K, d)
-    rest: np.ndarray  # (m + 1,) weight from a place on
+    rest: np.ndarray  # (m + 1,) weight from a position on
     mass_after: np.ndarray  # (K,)
     ratio: np.ndarray  # (K,)
 
 
 class Segment(NamedTuple):
-    """The places to label, and what is known of their tails."""
+    """The positions to label, and bounds of their tails."""
 
     start: int
     end: int  # one past the last
-    share: np.ndarray  # (m + 1,) share of the linear term that belongs to the tail from a place on
+    share: np.ndarray  # (m + 1,) share of the linear term of the tail from a position on
     tail_bound: np.ndarray  # (m + 1,) lower bound on that tail, with its share
-    total_share: float  # share of the linear term of all of it
+    total_share: float  # share of the linear term of all positions
 
 
 class SearchResult(NamedTuple):
-    """What a search has shown."""
+    """Result of a search."""
 
     value: float  # of the best labelling known
-    lower: float  # infinite only if there is no labelling at all
+    lower_bound: float  # infinite only if there is no labelling
     nodes: int
 
 
@@ -106,7 +106,7 @@ def new_stack(group):
 
 @njit(cache=True, nogil=True)
 def assign_label(position, k, group, sums, stack):
-    """Give the sample at ``position`` label ``k``."""
+    """Assign label ``k`` to the sample at ``position``."""
     stack.label[position] = k
     stack.mass[position] = sums.mass[k]
     stack.moment[position] = sums.moment[k]
@@ -225,14 +225,14 @@ def _expand(position, segment, group, sums, stack, ceiling):
 def search(
     segment,  # IN
     group,  # IN
-    sums,  # INOUT restored on return
-    stack,  # INOUT restored on return
+    sums,  # IN/OUT restored on return
+    stack,  # IN/OUT restored on return
     best,
     tolerance,
     node_limit,
-    labels,  # OUT  (m,) places start .. end - 1, if something better than ``best`` is found
+    labels,  # OUT  (m,) positions start .. end - 1, if something better than ``best`` is found
 ):
-    """Label the places of the stretch.
+    """Label the positions of the segment.
 
     ``best`` is the value of a known labelling, or infinite. Every branch that is not followed is
     recorded, so the lower bound is valid (up to rounding) for any tolerance and any limit; it is
@@ -251,7 +251,7 @@ def search(
             continue
         bound = stack.child_bound[position, i]
         if bound >= best - tolerance or nodes >= node_limit:
-            # The children are sorted: those behind this one are covered by its bound.
+            # The children are sorted: the bound of this one covers the following.
             lowest = min(lowest, bound)
             stack.next_child[position] = stack.n_children[position]
             continue

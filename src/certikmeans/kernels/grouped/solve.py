@@ -28,7 +28,7 @@ from certikmeans.kernels.grouped.search import (
 
 
 class Chunk(NamedTuple):
-    """Consecutive groups in one part, samples renumbered from zero."""
+    """Consecutive groups, samples renumbered from zero."""
 
     starts: np.ndarray  # (G + 1,) samples of group g are starts[g] .. starts[g + 1] - 1
     points: np.ndarray  # (n, d)
@@ -42,38 +42,38 @@ class Chunk(NamedTuple):
 
 
 class SearchLimits(NamedTuple):
-    """How hard to try: counted, so that results repeat bit for bit.
+    """Work limits, counted so that results repeat bit for bit.
 
     ``seconds`` is what the stop signal leaves, for a solver that cannot be asked to end: SCIP.
     """
 
-    relative_tolerance: float  # branches this close to the best labelling are not followed
-    quick_limit: int  # nodes without dolls, before the search with dolls begins
+    relative_tolerance: float  # branches this close to the best labelling are pruned
+    quick_limit: int  # nodes of the plain search, before the Russian doll search
     node_limit: int  # nodes per group in all
     seconds: float = np.inf
 
 
 class GroupSolutions(NamedTuple):
-    """What was found for consecutive groups."""
+    """Solutions of consecutive groups."""
 
     values: np.ndarray  # (G,) value of the labels; infinite if none were found
-    bounds: np.ndarray  # (G,) at most the minimum; infinite if there is no labelling
+    bounds: np.ndarray  # (G,) lower bounds on the minimum; infinite if there is no labelling
     centers: np.ndarray  # (G, K, d) minimising centres of the labels
     masses: np.ndarray  # (G, K) weight of the clusters
     nodes: np.ndarray  # (G,) int64
     labels: np.ndarray  # (n,) int64, -1 where none were found
 
 
-# The group problem: cheapest proper labels and centres in the boxes, linear term included.
+# The group problem: cheapest feasible labels and centres in the boxes, linear term included.
 
-REFERENCE_SIZE = 90  # samples times clusters of a group that may have all of the node limit
+REFERENCE_SIZE = 90  # samples times clusters of a group that gets the whole node limit
 
-MIN_NODES = 100  # for each tail, even when the limit is used up
+MIN_NODES = 100  # for each tail, even when the limit is reached
 
 
 @njit(cache=True, nogil=True)
 def _identical_clusters(allowed, lower, upper, nu, identical_cluster):
-    """Previous cluster with the same box, the same pull and the same viable samples, or -1."""
+    """Previous cluster with the same box, multipliers and allowed samples, or -1."""
     for k in range(lower.shape[0]):
         identical_cluster[k] = -1
         for t in range(k - 1, -1, -1):
@@ -91,9 +91,9 @@ def _identical_clusters(allowed, lower, upper, nu, identical_cluster):
 
 @njit(cache=True, nogil=True)
 def _reorder_group(first, last, chunk, nu):
-    """Samples ``first .. last - 1`` as a group: settled ones in front, else as they come.
+    """Samples ``first .. last - 1`` as a group: fixed ones first, else in order.
 
-    Returns ``(group, order, number of fixed_end)``, ``order`` the sample at each place.
+    Returns ``(group, order, n_fixed)``, ``order`` the sample at each position.
     """
     allowed, link_start, link = chunk.allowed, chunk.link_start, chunk.link
     m = last - first
@@ -122,15 +122,15 @@ def _reorder_group(first, last, chunk, nu):
         for e in range(link_start[order[p]], link_start[order[p] + 1]):
             links[at] = position_of[link[e] - first]
             at += 1
-    own_viable = allowed[order]
+    own_allowed = allowed[order]
     identical_cluster = np.empty(n_clusters, np.int64)
-    _identical_clusters(own_viable, chunk.lower, chunk.upper, nu, identical_cluster)
+    _identical_clusters(own_allowed, chunk.lower, chunk.upper, nu, identical_cluster)
     group = Group(
         chunk.points[order],
         chunk.weights[order],
         starts,
         links,
-        own_viable,
+        own_allowed,
         chunk.nearest[order],
         identical_cluster,
         chunk.lower,
@@ -142,9 +142,9 @@ def _reorder_group(first, last, chunk, nu):
 
 @njit(cache=True, nogil=True)
 def _assign_fixed(group, n_fixed, sums, stack):
-    """Label the settled samples; False if one has no cluster or two of them clash."""
+    """Label the fixed samples; False if one has no cluster or two of them conflict."""
     for p in range(n_fixed):
-        only = np.int64(-1)  # see `kernels`: not a literal
+        only = np.int64(-1)  # not a literal: numba would infer another type
         for k in range(group.allowed.shape[1]):
             if group.allowed[p, k]:
                 only = k
@@ -164,7 +164,7 @@ def _value_of(group, position, end, share, labels, sums):
 
 @njit(cache=True, nogil=True)
 def _upper_bound(group, position, end, share, labels, found, sums):
-    """Best value known for the places ``position .. end - 1``; its labels go to ``found``.
+    """Best value known for the positions ``position .. end - 1``; its labels go to ``found``.
 
     Either the group's own labels, or those of the next smaller doll with the new sample where it
     costs least.
@@ -213,7 +213,7 @@ def _russian_doll_search(group, n_fixed, best, relative, node_limit, labels, sum
             tolerance = relative * abs(known) if known < np.inf else 0.0
             tail = Segment(position, end, share, tail_bound, share[position])
             found = search(tail, group, sums, stack, known, tolerance, node_budget, guess)
-            tail_bound[position] = found.lower
+            tail_bound[position] = found.lower_bound
             nodes += found.nodes
             if found.nodes < node_budget or position + 1 == end:
                 break
@@ -234,7 +234,7 @@ def _russian_doll_search(group, n_fixed, best, relative, node_limit, labels, sum
     found = search(front, group, sums, stack, known, tolerance, node_budget, result)
     if end == m:
         best = found.value
-    return SearchResult(best, blocks + found.lower, nodes + found.nodes)
+    return SearchResult(best, blocks + found.lower_bound, nodes + found.nodes)
 
 
 @njit(cache=True, nogil=True)
@@ -269,7 +269,9 @@ def _solve_ordered(group, n_fixed, relative, quick_limit, node_limit, labels, su
     slow = _russian_doll_search(
         group, n_fixed, quick.value, relative, node_limit - quick.nodes, labels, sums, stack
     )
-    return SearchResult(slow.value, max(quick.lower, slow.lower), quick.nodes + slow.nodes)
+    return SearchResult(
+        slow.value, max(quick.lower_bound, slow.lower_bound), quick.nodes + slow.nodes
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -277,7 +279,7 @@ def solve_groups(
     chunk,  # IN
     nu,  # IN   (G, K, d)
     limits,  # IN
-    solutions,  # OUT  ``labels`` is INOUT: start and result, -1 unknown
+    solutions,  # OUT  ``labels`` is IN/OUT: start and result, -1 unknown
 ):
     """Solve the problems of all groups, each to optimality or to ``node_limit`` nodes
     (fewer where samples times clusters exceed `REFERENCE_SIZE`). Bounds hold up to rounding.
@@ -293,7 +295,7 @@ def solve_groups(
         found = _solve_ordered(
             group, n_fixed, limits.relative_tolerance, limits.quick_limit, limit, own, sums
         )
-        solutions.values[g], solutions.bounds[g] = found.value, found.lower
+        solutions.values[g], solutions.bounds[g] = found.value, found.lower_bound
         solutions.nodes[g] = found.nodes
         if found.value < np.inf:
             compute_sums(group.points, group.weights, own, np.int64(0), own.size, sums)

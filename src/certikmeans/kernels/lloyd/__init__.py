@@ -1,1 +1,1 @@
-"""Local search: starting centres, Lloyd steps and runs, moves of chains."""
+"""Local search: seeding, Lloyd iterations, Kempe-chain moves."""

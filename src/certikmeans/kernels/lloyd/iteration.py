@@ -72,10 +72,10 @@ def nearest_centers(
             labels[i] = k if closer else labels[i]
 
 
-# One Lloyd step under cannot-links: cheapest proper labels for fixed centres, and their sums.
+# One Lloyd step under cannot-links: cheapest feasible labels for fixed centres, and their sums.
 #
-# Work is cut into chunks that depend on the problem alone. Each chunk writes its own row of sums and
-# rows are added in order, so the result is the same for any number of threads.
+# Chunks depend on the problem alone. Each writes its own row of sums, and rows are added in order,
+# so the result is the same for any number of threads.
 
 BLOCK = 512
 
@@ -84,7 +84,7 @@ COST, SHORTFALL, CHANGED, EXTRAS = 0, 1, 2, 3
 
 
 class Geometry(NamedTuple):
-    """The points, and how they are cut into chunks that do not split a component."""
+    """The points, and their partition into chunks that do not split a component."""
 
     points: np.ndarray  # (n_groups, n_features)
     columns: np.ndarray  # (n_features, n_groups) the same, transposed
@@ -92,20 +92,20 @@ class Geometry(NamedTuple):
     chunk_vertex: np.ndarray  # (n_chunks + 1,) first vertex
     chunk_component: np.ndarray  # (n_chunks + 1,) first component
     chunk_cycle: np.ndarray  # (n_chunks + 1,) first of ``cycles``
-    cycles: np.ndarray  # (n_slots,) components with cycles, ascending
+    cycles: np.ndarray  # (n_cyclic,) components with cycles, ascending
     longest_chunk: int
     largest_component: int
     largest_table: int
 
 
 class StepScratch(NamedTuple):
-    """Scratch of a step, one chunk at a time; and the components that it leaves to a search."""
+    """Scratch arrays of a step for one chunk, and the components deferred to a search."""
 
     new_labels: np.ndarray  # (longest_chunk,) int64 labels
     best: np.ndarray  # (longest_chunk,) squared distances to their centres
     unary: np.ndarray  # (largest_component, n_clusters)
     entries: np.ndarray  # (largest_table,)
-    pending: np.ndarray  # (n_slots,) bool
+    pending: np.ndarray  # (n_cyclic,) bool
 
 
 @njit(cache=True, nogil=True)
@@ -158,10 +158,10 @@ def _next_nearest(geometry, vertex, centers, taken):
 
 @njit(cache=True, nogil=True)
 def _relabel_pair(geometry, first, offset, centers, best, new_labels):
-    """Relabel two linked vertices with one nearest centre: the one that loses less moves on.
+    """Relabel two linked vertices with the same nearest centre; the cheaper one moves.
 
     Most components are pairs. Sums are compared, not differences, so that rounding stays
-    relative as in `trees.solve_tree`.
+    relative as in `solve_tree`.
     """
     weights, u, v = geometry.weights, first - offset, first + 1 - offset
     label_u, away_u = _next_nearest(geometry, first, centers, new_labels[u])
@@ -190,7 +190,7 @@ def _relabel_component(geometry, layout, component, offset, centers, scratch):
 
 @njit(cache=True, nogil=True)
 def _repair_conflicts(geometry, layout, chunk, centers, scratch):
-    """Relabel the components of a chunk that clash. Returns their summed shortfall."""
+    """Relabel the components of a chunk in conflict. Returns their summed shortfall."""
     starts, new_labels = layout.graph.starts, scratch.new_labels
     offset = geometry.chunk_vertex[chunk]
     c, last_component = geometry.chunk_component[chunk], geometry.chunk_component[chunk + 1]
@@ -220,13 +220,13 @@ def assign_chunks(
     first_chunk,  # IN
     last_chunk,  # IN  one past the last
     geometry,  # IN
-    layout,  # IN  None without cannot-links: the solvers are not compiled then
+    layout,  # IN  None without cannot-links, so that the solvers are not compiled
     centers,  # IN  (n_clusters, n_features) float64, finite
     labels,  # IN/OUT  (n_groups,) int64 any numbers; the new labels
     rows,  # OUT  (n_chunks, .) sums of every chunk
-    pending,  # OUT  (n_slots,) bool: set where a search is needed (labels clash), else untouched
+    pending,  # OUT  (n_cyclic,) bool: set where a search is needed, else untouched
 ):
-    """Cheapest proper labels for these centres, with the sums that give the next ones."""
+    """Cheapest feasible labels for these centres, with the sums that give the next ones."""
     n_clusters, n_features = centers.shape
     scratch = StepScratch(
         np.empty(geometry.longest_chunk, np.int64),
@@ -265,7 +265,7 @@ def sum_chunks(
     geometry,  # IN
     centers,  # IN  (n_clusters, n_features)
     labels,  # IN  (n_groups,) int64
-    old_labels,  # IN/OUT  (n_groups,) int64 labels that count as unchanged; become ``labels``
+    old_labels,  # IN/OUT  (n_groups,) int64 previous labels; become ``labels``
     rows,  # OUT  (n_chunks, .)
 ):
     """Sums and cost of given labels about given centres, chunk by chunk as `assign_chunks`."""
@@ -293,14 +293,14 @@ def add_rows(
             total[i] += rows[chunk, i]
 
 
-# Whole Lloyd runs in compiled code, and the pieces that a threaded run shares with them.
+# Whole Lloyd runs in compiled code, and the parts that a threaded run shares with them.
 
 CONTINUE, CONVERGED, STALLED = 0, 1, 2
 
 
 @njit(cache=True, nogil=True)
 def move_to_means(
-    total,  # IN  sums, as `step.add_rows` gives them
+    total,  # IN  sums, as from `add_rows`
     centers,  # IN/OUT  (n_clusters, n_features); an empty cluster keeps its centre
 ):
     """Move the centres to the means. Returns the number of empty clusters."""
@@ -339,10 +339,10 @@ def update_centers(
     total,  # IN/OUT  sums of ``labels``
     centers,  # IN/OUT  (n_clusters, n_features)
 ):
-    """Move the centres to the means and give every empty cluster the worst placed group.
+    """Move the centres to the means and assign the farthest group to every empty cluster.
 
-    The move lowers the cost by the distance of that group, and keeps the labels proper: nobody
-    is in the cluster it goes to. If every group sits on its centre, the cluster stays empty.
+    The move lowers the cost by the distance of that group, and keeps the labels feasible: the
+    cluster has no other members. If every group coincides with its centre, it stays empty.
     """
     n_clusters, n_features = centers.shape
     for _ in range(move_to_means(total, centers)):
@@ -370,14 +370,14 @@ def finish_iteration(
     labels,  # IN/OUT
     centers,  # IN/OUT
 ):
-    """Finish a Lloyd iteration: ``(what to do, cost of the labels about the old centres)``."""
+    """Finish a Lloyd iteration: ``(action, cost of the labels about the old centres)``."""
     extras = centers.shape[0] * (centers.shape[1] + 1)
     add_rows(rows, total)
     cost = total[extras + COST]
     if iteration > 1 and total[extras + CHANGED] == 0.0:
         return CONVERGED, cost
     update_centers(geometry, labels, rows, total, centers)
-    # Labels can go back and forth between equal costs: only a decrease may go on.
+    # Labels can alternate between equal costs: continue only after a decrease.
     stalled = iteration > 1 and cost >= previous - tolerance * previous
     return STALLED if stalled else CONTINUE, cost
 
@@ -385,13 +385,13 @@ def finish_iteration(
 @njit(cache=True, nogil=True)
 def lloyd(
     geometry,  # IN
-    layout,  # IN  without cores that take a search; None without cannot-links
+    layout,  # IN  without cores that need a search; None without cannot-links
     max_iterations,  # IN  at least 1
     tolerance,  # IN
     labels,  # IN/OUT  (n_groups,) int64 any numbers; the final labels
     centers,  # IN/OUT  (n_clusters, n_features); their means
 ):
-    """Alternate cheapest proper labels and means until they settle.
+    """Alternate cheapest feasible labels and means until convergence.
 
     Returns ``(cost, iterations)``, the cost of the final labels about the final centres.
     """

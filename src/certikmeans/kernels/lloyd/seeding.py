@@ -3,7 +3,7 @@
 import numpy as np
 
 from certikmeans._jit.dispatcher import njit
-from certikmeans.kernels.costs import squared_distance
+from certikmeans.kernels.costs import squared_distance, squared_distance_to
 
 
 @njit(cache=True, nogil=True)
@@ -62,10 +62,10 @@ def pick_by_cost(
     points,  # IN   (n, d) float64
     weights,  # IN   (n,) float64
     centers,  # IN   (k, d) float64
-    skipped,  # IN   the centre that is about to be moved: it does not count
+    skipped,  # IN   centre to be moved, which is ignored
     uniform,  # IN   uniform in [0, 1)
 ):
-    """Row drawn in proportion to its cost at the other centres: where a centre is missing."""
+    """Draw a row with probability proportional to its cost about the other centres."""
     n = points.shape[0]
     costs = np.empty(n)
     for i in range(n):
@@ -78,26 +78,17 @@ def pick_by_cost(
     return _sample_index(costs, uniform)
 
 
-# A cluster in two: where, and what that costs. Compiled.
+# Bisection of a cluster.
 
 BISECTION_STEPS = 4
 
 
 @njit(cache=True, nogil=True)
-def _squared_distance_to(points, i, center):
-    total = 0.0
-    for j in range(center.size):
-        away = points[i, j] - center[j]
-        total += away * away
-    return total
-
-
-@njit(cache=True, nogil=True)
 def _farthest(points, members, center):
-    """Member farthest from a place."""
+    """Member farthest from a point."""
     chosen, largest = members[0], -1.0
     for i in members:
-        away = _squared_distance_to(points, i, center)
+        away = squared_distance_to(points, i, center)
         if away > largest:
             chosen, largest = i, away
     return chosen
@@ -108,10 +99,10 @@ def bisect_cluster(
     points,  # IN   (n, d) float64
     weights,  # IN   (n,) float64
     members,  # IN   (m,) int64, m >= 1
-    uniform,  # IN   in [0, 1): the member to begin with; 0: the one farthest from the mean
+    uniform,  # IN   in [0, 1): first member; with 0 the one farthest from the mean
     pair,  # OUT  (2, d) float64
 ):
-    """Find two centres by a few steps of Lloyd's method. Returns the cost about them."""
+    """Two centres by a few Lloyd steps. Returns the cost about them."""
     d = points.shape[1]
     sums, masses = np.zeros((2, d)), np.zeros(2)
     first = members[int(uniform * members.size)]
@@ -130,8 +121,8 @@ def bisect_cluster(
         cost = 0.0
         for i in members:
             one, two = (
-                _squared_distance_to(points, i, pair[0]),
-                _squared_distance_to(points, i, pair[1]),
+                squared_distance_to(points, i, pair[0]),
+                squared_distance_to(points, i, pair[1]),
             )
             side = 1 if two < one else 0
             cost += weights[i] * min(one, two)
@@ -153,7 +144,7 @@ def bisection_costs(
     starts,  # IN   (k + 1,) int64
     costs,  # OUT  (k,) float64: of each cluster, split in two
 ):
-    """Cost of every cluster about two centres instead of one."""
+    """Cost of every cluster about two centres."""
     pair = np.empty((2, points.shape[1]))
     for k in range(costs.size):
         costs[k] = 0.0
