@@ -1,7 +1,7 @@
-"""Random generators: one stream per name, all from the seed of the run.
+"""Random generators: one stream per name, all derived from the seed of the run.
 
-A stream is told apart from all others by its name, not by a number that two modules may choose
-alike; numbers beside the name tell apart what one module draws for one trial and for the next.
+Streams are identified by name, not by a number that two modules might both choose; additional
+numbers distinguish the trials of one module.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ STREAMS = (
     "heuristics.population",  # parents and mutations, by number of starts
     "heuristics.exchange",  # which centres are swapped, by trial
     "heuristics.sample",  # the sample of large data
-    "heuristics.jitter",  # centres moved slightly
-    "heuristics.template",  # for the example
-    "bounds.cluster.bundle",  # where ascents of the pricing start
-    "bounds.partition.anticlusters",  # the order in which groups are dealt out
-    "bounds.sdp.vectors",  # directions to begin with
-    "presolve.colours",  # where eigenvectors and clusters of a graph begin
+    "heuristics.jitter",  # noise on centres
+    "heuristics.template",  # the template
+    "bounds.cluster.bundle",  # starting points of pricing ascents
+    "bounds.partition.anticlusters",  # the order in which groups are distributed
+    "bounds.sdp.vectors",  # initial vectors
+    "presolve.colours",  # initial vectors and seeds of spectral colorings
 )
 
 
@@ -35,7 +35,7 @@ def generator(seed: int, stream: str, *numbers: int) -> np.random.Generator:
     stream : str
         One of `STREAMS`.
     *numbers : int
-        What else the draw follows from, such as the number of the trial.
+        Further identification, such as the number of the trial.
 
     Examples
     --------
@@ -46,12 +46,12 @@ def generator(seed: int, stream: str, *numbers: int) -> np.random.Generator:
     False
     """
     if stream not in STREAMS:
-        raise ValueError(f"{stream!r} is no random stream: add it to STREAMS")
-    # The words of a spawn key are kept apart from those of the seed, however long that is.
+        raise ValueError(f"{stream!r} is not a random stream: add it to STREAMS")
+    # SeedSequence keeps the words of a spawn key separate from those of the seed.
     key = (stream_number(stream), *numbers)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def stream_number(stream: str) -> int:
-    """Hash of a name: the same on every machine."""
+    """Platform-independent hash of a name."""
     return crc32(stream.encode())

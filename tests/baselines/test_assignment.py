@@ -25,7 +25,7 @@ def total(costs, labels):
 
 @pytest.mark.parametrize("fill", [False, True])
 @pytest.mark.parametrize("seed", range(40))
-def test_program_agrees_with_enumeration(seed, fill):
+def test_program_against_enumeration(seed, fill):
     problem = random_problem(seed, largest=6)
     groups = MustLinkGroups.of(problem)
     rng = np.random.default_rng(seed)
@@ -48,7 +48,7 @@ def test_program_agrees_with_enumeration(seed, fill):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_filling_with_many_free_groups_agrees_with_the_whole_program(seed):
+def test_filling_with_many_free_groups(seed):
     # Only a few free groups enter the program; here all of them do. The groups that are cheap
     # to move are the same for every cluster, so that clusters compete for them.
     rng = np.random.default_rng(seed)
@@ -66,7 +66,7 @@ def test_filling_with_many_free_groups_agrees_with_the_whole_program(seed):
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_program_agrees_with_the_assigner(seed):
+def test_program_against_assigner(seed):
     problem = instance(seed)
     done = presolve(problem, StopSignal())
     assert not isinstance(done, InfeasibilityProof)
@@ -85,7 +85,7 @@ def test_program_agrees_with_the_assigner(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_program_agrees_with_the_assigner_on_many_cycles(seed):
+def test_program_against_assigner_with_cycles(seed):
     rng = np.random.default_rng(seed)
     truth = rng.integers(4, size=100)
     _, cannot = pairs_from(truth, 0, 190, seed)
@@ -100,7 +100,7 @@ def test_program_agrees_with_the_assigner_on_many_cycles(seed):
     assert total(costs, labels) == pytest.approx(exact.cost, rel=1e-9)
 
 
-def test_the_solver_is_asked_for_a_gap_of_zero(monkeypatch):
+def test_solver_gap_is_zero(monkeypatch):
     asked = []
     solve = _assignment.milp
     monkeypatch.setattr(
@@ -115,7 +115,7 @@ def test_the_solver_is_asked_for_a_gap_of_zero(monkeypatch):
 
 @pytest.mark.parametrize("distance", ["euclidean", "squared"])
 @pytest.mark.parametrize("seed", range(10))
-def test_both_ways_to_assign_cost_the_same(seed, distance):
+def test_methods_have_equal_cost(seed, distance):
     problem = instance(seed)
     centers = problem.points[np.random.default_rng(seed).choice(problem.n_points, 3, False)]
     found = []
@@ -129,7 +129,7 @@ def test_both_ways_to_assign_cost_the_same(seed, distance):
     assert found[0] == pytest.approx(found[1], rel=1e-9)
 
 
-def test_components_that_do_not_clash_stay_out_of_the_program(monkeypatch):
+def test_feasible_components_are_not_in_program(monkeypatch):
     sizes = []
     solve = _assignment._solve
 
@@ -159,7 +159,7 @@ def fitted(model, problem):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("distance", ["euclidean", "squared"])
-def test_blpkmcc_ends_where_no_step_helps(seed, distance):
+def test_blpkmcc_ends_in_fixed_point(seed, distance):
     problem = instance(seed)
     model = fitted(BLPKMCC(3, distance=distance, random_state=seed), problem)
     assert model.status_ == "converged"
@@ -174,7 +174,7 @@ def test_blpkmcc_ends_where_no_step_helps(seed, distance):
     assert step.total(centers, labels) >= here * (1 - 1e-12)
 
 
-def test_blpkmcc_never_leaves_a_cluster_empty_unless_allowed():
+def test_blpkmcc_empty_clusters():
     points = [[0.0], [0.0], [0.0], [5.0]]
     assert len(set(BLPKMCC(3, random_state=0).fit(points).labels_)) == 3
     allowed = BLPKMCC(3, allow_empty=True, random_state=0).fit(points)
@@ -185,7 +185,7 @@ def test_blpkmcc_never_leaves_a_cluster_empty_unless_allowed():
     assert too_few.n_failed_ == 3
 
 
-def test_post_processing_keeps_the_centres_unless_asked():
+def test_post_processing_keeps_centers():
     problem = instance(2)
     once = fitted(EncodeKMeansPost(3, random_state=0), problem)
     assert (once.n_iter_, once.status_) == (1, "converged")
@@ -202,7 +202,7 @@ def test_post_processing_without_pairs_is_kmeans():
 
 
 @pytest.mark.parametrize("kind", [BLPKMCC, EncodeKMeansPost])
-def test_no_time_for_the_program_is_a_failure_not_an_error(kind, monkeypatch):
+def test_program_timeout_is_a_failure(kind, monkeypatch):
     target = "certikmeans.baselines._assignment.cheapest_labels"
     monkeypatch.setattr(target, lambda *args, **kwargs: MilpResult(None))
     model = fitted(kind(3, random_state=0), instance(0))
@@ -212,7 +212,7 @@ def test_no_time_for_the_program_is_a_failure_not_an_error(kind, monkeypatch):
 
 @pytest.mark.parametrize("kind", [BLPKMCC, EncodeKMeansPost])
 @timed(4.0)
-def test_time_limit_ends_the_restarts(kind, seconds):
+def test_time_limit_ends_restarts(kind, seconds):
     problem = instance(0, n_per_cluster=60)
     fitted(kind(3, random_state=0), problem)  # compiles
     with within(seconds):
@@ -222,7 +222,7 @@ def test_time_limit_ends_the_restarts(kind, seconds):
 
 
 @timed(8.0)
-def test_time_limit_stops_a_hard_program(seconds):
+def test_time_limit_ends_program(seconds):
     # A dense random graph near its chromatic number keeps the program busy for long.
     rng = np.random.default_rng(0)
     truth = rng.integers(6, size=150)

@@ -1,4 +1,4 @@
-"""What all baselines promise: scikit-learn's rules, the pairs' attributes, clear errors."""
+"""Contract of all baselines: scikit-learn conventions, attributes, errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def make(name, **params):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_parameters_survive_clone(name):
+def test_clone(name):
     model = make(name, time_limit=7.0)
     copy = clone(model)
     assert copy.get_params() == model.get_params()
@@ -56,7 +56,7 @@ def test_parameters_survive_clone(name):
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "MISOCP"])
-def test_attributes_describe_the_labels(name):
+def test_attributes(name):
     points, truth = blobs(seed=3)
     must, cannot = pairs_from(truth, 10, 12, seed=3)
     pairs = {"must_link": must}
@@ -85,7 +85,7 @@ def test_attributes_describe_the_labels(name):
 
 
 @pytest.mark.parametrize("name", PAIRED)
-def test_more_runs_are_never_worse(name):
+def test_more_runs_are_not_worse(name):
     problem = instance(5)
     pairs = {"must_link": problem.must_link, "cannot_link": problem.cannot_link}
     one = make(name).fit(problem.points, **pairs)
@@ -96,7 +96,7 @@ def test_more_runs_are_never_worse(name):
 
 
 @pytest.mark.parametrize("name", ["COPKMeans", "EncodeKMeansPost", "BLPKMCC", "PCKMeans"])
-def test_weights_are_refused_where_none_were_published(name):
+def test_unsupported_weights_are_rejected(name):
     with pytest.raises(InputError, match="published without weights") as error:
         make(name).fit(np.eye(4), sample_weight=np.ones(4))
     assert error.value.hint
@@ -135,7 +135,7 @@ def test_weights(name):
         ("PCKMeans", {"n_clusters": 9}, "n_clusters=9 is more than n_samples=4"),
     ],
 )
-def test_wrong_parameters_are_named(name, params, message):
+def test_invalid_parameters(name, params, message):
     with pytest.raises(InputError, match=message) as error:
         make(name, **params).fit(np.eye(4))
     assert error.value.hint
@@ -143,21 +143,21 @@ def test_wrong_parameters_are_named(name, params, message):
 
 @pytest.mark.parametrize("name", [*PAIRED, "SensitivityCoreset"])
 @pytest.mark.parametrize("more", [{}, {"n_init": 3}])
-def test_a_run_that_time_cut_short_says_so(name, more):
+def test_status_at_time_limit(name, more):
     points, _ = blobs(seed=1)
     model = make(name, time_limit=1e-9, **more).fit(points)
     assert model.status_ == "time_limit"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_pair_that_names_no_row_is_refused(name):
+def test_invalid_pair_is_rejected(name):
     with pytest.raises(InputError, match="does not exist"):
         make(name).fit(np.eye(4), must_link=[(0, 4)])
 
 
 @pytest.mark.parametrize("name", ["EncodeKMeansPost", "BLPKMCC"])
 @pytest.mark.parametrize("assignment", ["milp", "exact"])
-def test_contradictions_are_explained(name, assignment):
+def test_infeasible_pairs(name, assignment):
     model = make(name, assignment=assignment, n_clusters=2)
     with pytest.raises(InfeasibleError) as error:
         model.fit(np.eye(4), cannot_link=[(0, 1), (1, 2), (0, 2)])
@@ -166,7 +166,7 @@ def test_contradictions_are_explained(name, assignment):
         model.fit(np.eye(4), must_link=[(0, 1), (1, 2)], cannot_link=[(0, 2)])
 
 
-def test_a_failed_fit_has_no_centres():
+def test_failed_fit_has_no_centers():
     model = make("COPKMeans", n_clusters=2).fit(**STUCK)
     with pytest.raises(CertikmeansError, match="found no labelling"):
         model.predict([[1.0]])
@@ -181,6 +181,6 @@ def test_import_is_lazy():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_unknown_names_are_refused():
+def test_unknown_names_are_rejected():
     with pytest.raises(AttributeError, match="DBSCAN"):
         _ = baselines.DBSCAN

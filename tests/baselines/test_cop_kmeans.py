@@ -1,4 +1,4 @@
-"""COP-k-means: the published pass, its failures, and what restarts do about them."""
+"""COP-k-means: the published pass, failures and restarts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def published_pass(problem, centers, order):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_pass_is_the_published_one(seed):
+def test_pass_as_published(seed):
     problem = random_problem(seed, largest=8)
     rng = np.random.default_rng(seed)
     order = rng.permutation(problem.n_points)
@@ -75,7 +75,7 @@ def test_a_pass_is_the_published_one(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_success_means_that_no_pair_is_broken(seed, shuffle):
+def test_success_satisfies_all_pairs(seed, shuffle):
     problem = instance(seed, n_per_cluster=8)
     model = COPKMeans(3, shuffle=shuffle, random_state=seed)
     model.fit(problem.points, must_link=problem.must_link, cannot_link=problem.cannot_link)
@@ -85,7 +85,7 @@ def test_success_means_that_no_pair_is_broken(seed, shuffle):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_fails_on_a_feasible_instance_as_published(seed):
+def test_fails_on_feasible_instance(seed):
     model = COPKMeans(2, random_state=seed).fit(**STUCK)
     assert model.status_ == "failed"
     assert not model.feasible_
@@ -107,21 +107,21 @@ def test_contradictory_pairs_always_fail():
     assert model.status_ == "failed"
 
 
-def test_without_pairs_it_is_kmeans():
+def test_without_pairs():
     points, _ = blobs(30, seed=1)
     model = COPKMeans(3, n_init=5, random_state=0).fit(points)
     assert model.status_ == "converged"
     assert np.array_equal(model.predict(points), model.labels_)
 
 
-def test_max_iter_is_reported():
+def test_max_iter():
     points, _ = blobs(30, seed=1)
     model = COPKMeans(3, max_iter=1, random_state=0).fit(points)
     assert (model.status_, model.n_iter_) == ("max_iter", 1)
 
 
 @timed(3.0)
-def test_time_limit_ends_the_restarts(seconds):
+def test_time_limit_ends_restarts(seconds):
     points, truth = blobs(2000, seed=1)
     rng = np.random.default_rng(0)
     must = np.array([rng.choice(np.flatnonzero(truth == k), 2, False) for k in range(3)])
@@ -134,7 +134,7 @@ def test_time_limit_ends_the_restarts(seconds):
     assert 1 <= model.n_runs_ < 10**6
 
 
-def test_closed_pairs_count():
+def test_transitive_pairs():
     # 0 and 1 are one group, so 2 may not join 1 either, although only (0, 2) is stated.
     problem = Problem.from_data(
         [[0.0], [1.0], [1.1], [9.0]], 2, must_link=[(0, 1)], cannot_link=[(0, 2)]

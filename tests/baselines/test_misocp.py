@@ -1,4 +1,4 @@
-"""The cone program: enumeration, limits, and clear words when something is missing."""
+"""The conic program: enumeration, limits, missing solvers."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def check_against_enumeration(problem, **params):
 
 @pytest.mark.parametrize("variant", [{}, {"collapse": True, "symmetry_breaking": True}])
 @pytest.mark.parametrize("seed", range(5))
-def test_agrees_with_enumeration(seed, variant):
+def test_against_enumeration(seed, variant):
     check_against_enumeration(small(seed), **variant)
 
 
-def test_gurobi_agrees_with_enumeration():
+def test_gurobi_against_enumeration():
     pytest.importorskip("gurobipy")
     for seed in range(5):
         check_against_enumeration(small(seed), solver="gurobi")
@@ -99,13 +99,13 @@ class GurobiInDisguise(types.ModuleType):
         return pyscipopt.quicksum(terms)
 
 
-def test_gurobi_is_called_as_it_should_be(monkeypatch):
+def test_gurobi_calls(monkeypatch):
     monkeypatch.setitem(sys.modules, "gurobipy", GurobiInDisguise("gurobipy"))
     with pytest.raises(InfeasibleError):
         MISOCP(2, solver="gurobi").fit(np.eye(4), must_link=[(0, 1)], cannot_link=[(0, 1)])
 
 
-def test_big_m_reaches_every_corner_and_no_farther():
+def test_big_m_is_tight():
     rng = np.random.default_rng(0)
     none = np.empty((0, 2), dtype=np.int64)
     model = ConicModel(rng.normal(size=(9, 2)), np.ones(9), 2, none, none, False)
@@ -116,7 +116,7 @@ def test_big_m_reaches_every_corner_and_no_farther():
 
 
 @timed(6.0)
-def test_time_limit_is_kept(seconds):
+def test_time_limit(seconds):
     points, truth = blobs(50, seed=2)
     must, cannot = pairs_from(truth, 30, 30)
     model = MISOCP(3, time_limit=2.0)
@@ -127,7 +127,7 @@ def test_time_limit_is_kept(seconds):
     assert model.feasible_ == (model.status_ == "feasible")
 
 
-def test_no_time_even_to_state_the_model():
+def test_timeout_while_building_model():
     points, _ = blobs(30)
     model = MISOCP(3, time_limit=1e-9).fit(points)
     assert model.status_ == "unknown"
@@ -136,7 +136,7 @@ def test_no_time_even_to_state_the_model():
 
 
 @pytest.mark.parametrize("collapse", [False, True])
-def test_contradictions_are_explained(collapse):
+def test_infeasible_pairs(collapse):
     model = MISOCP(2, collapse=collapse)
     with pytest.raises(InfeasibleError) as error:
         model.fit(np.eye(4), cannot_link=[(0, 1), (1, 2), (0, 2)])
@@ -149,7 +149,7 @@ def test_contradictions_are_explained(collapse):
     ("solver_name", "module", "hint"),
     [("scip", "pyscipopt", r"certikmeans\[scip\]"), ("gurobi", "gurobipy", "gurobipy")],
 )
-def test_a_missing_solver_is_named(solver_name, module, hint, monkeypatch):
+def test_missing_solver(solver_name, module, hint, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=hint):
         MISOCP(2, solver=solver_name).fit(np.eye(4))

@@ -1,4 +1,4 @@
-"""PCKMeans: its objective, its moves, its starting centres."""
+"""PCKMeans: objective, moves, initial centres."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fitted(model, problem):
 
 @pytest.mark.parametrize("price", [0.01, 1.0, 50.0])
 @pytest.mark.parametrize("seed", range(8))
-def test_ends_where_no_single_move_helps(seed, price):
+def test_ends_in_local_optimum(seed, price):
     for number in range(100):
         problem = instance(seed + 100 * number, n_per_cluster=6)
         model = fitted(PCKMeans(3, w=price, random_state=seed), problem)
@@ -47,7 +47,7 @@ def test_ends_where_no_single_move_helps(seed, price):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_objective_never_rises_with_passes(seed):
+def test_objective_decreases(seed):
     problem = instance(seed)
     values = [
         fitted(PCKMeans(3, w=3.0, max_iter=n, random_state=seed), problem).objective_
@@ -56,7 +56,7 @@ def test_objective_never_rises_with_passes(seed):
     assert all(b <= a * (1 + 1e-12) for a, b in itertools.pairwise(values))
 
 
-def test_a_tiny_price_breaks_pairs_and_a_high_one_keeps_them():
+def test_penalty_weight():
     points = [[0.0], [1.0], [9.0], [10.0]]
     for pairs in ({"cannot_link": [(0, 1)]}, {"must_link": [(1, 2)]}):
         cheap = PCKMeans(2, w=1e-6, n_init=5, random_state=0).fit(points, **pairs)
@@ -66,13 +66,13 @@ def test_a_tiny_price_breaks_pairs_and_a_high_one_keeps_them():
         assert cheap.inertia_ < dear.inertia_
 
 
-def test_contradictory_pairs_are_only_counted():
+def test_contradictory_pairs_are_counted():
     model = PCKMeans(2, w=10.0, random_state=0)
     model.fit(np.eye(4), must_link=[(0, 1)], cannot_link=[(0, 1)])
     assert model.violated_ == 1
 
 
-def test_starts_at_the_largest_neighbourhoods():
+def test_starts_at_largest_neighborhoods():
     points = np.arange(9.0)[:, None]
     must = [(0, 1), (2, 3), (3, 4), (5, 6)]
     problem = Problem.from_data(points, 2, must_link=must)
@@ -80,7 +80,7 @@ def test_starts_at_the_largest_neighbourhoods():
     assert start.ravel().tolist() == [3.0, 0.5]
 
 
-def test_starts_at_a_point_apart_from_all_neighbourhoods():
+def test_start_linked_to_all_neighborhoods():
     points = np.arange(9.0)[:, None]
     pairs = {"must_link": [(0, 1), (2, 3)], "cannot_link": [(7, 0), (7, 2), (8, 0)]}
     problem = Problem.from_data(points, 4, **pairs)
@@ -89,7 +89,7 @@ def test_starts_at_a_point_apart_from_all_neighbourhoods():
 
 
 @timed(3.0)
-def test_time_limit_ends_the_runs(seconds):
+def test_time_limit_ends_runs(seconds):
     points, _ = blobs(2000)
     PCKMeans(3, random_state=0).fit(points)  # compiles
     with within(seconds):

@@ -1,4 +1,4 @@
-"""The SDP baseline: enumeration, limits, and clear words when something is missing."""
+"""The SDP baseline: enumeration, limits, missing solvers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def small(seed):
 
 @pytest.mark.parametrize("solver", ["admm", "clarabel"])
 @pytest.mark.parametrize("seed", range(8))
-def test_brackets_the_optimum(seed, solver):
+def test_bounds_enclose_optimum(seed, solver):
     if solver == "clarabel":
         pytest.importorskip("clarabel")
     problem = small(seed)
@@ -72,7 +72,7 @@ def test_closes_blobs_with_pairs():
     assert again.lower_bound_ == model.lower_bound_
 
 
-def test_cuts_can_be_left_out():
+def test_without_cuts():
     points, _ = blobs(15, seed=2, n_features=3)
     rng = np.random.default_rng(0)
     noise = points * 0.0 + rng.normal(size=points.shape)
@@ -92,7 +92,7 @@ def test_time_limit(seconds):
     assert 0.0 <= model.lower_bound_ <= model.inertia_
 
 
-def test_contradictions_are_explained():
+def test_infeasible_pairs():
     with pytest.raises(InfeasibleError) as error:
         PengWeiSDP(2).fit(np.eye(4), cannot_link=[(0, 1), (1, 2), (0, 2)])
     assert error.value.proof.describe()
@@ -107,7 +107,7 @@ def test_contradictions_are_explained():
         ({"time_limit": 0}, "time_limit: 0"),
     ],
 )
-def test_wrong_parameters_are_named(params, message):
+def test_invalid_parameters(params, message):
     with pytest.raises(InputError, match=message) as error:
         PengWeiSDP(2, **params).fit(np.eye(4))
     assert error.value.hint

@@ -1,4 +1,4 @@
-"""Sensitivity sampling: unbiased weights, small error, must-links kept, cannot-links refused."""
+"""Sensitivity sampling: unbiased weights, small error, must-links, no cannot-links."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def clustered():
     return points, must
 
 
-def test_cost_within_eps_of_kmeans_on_everything(clustered):
+def test_cost_within_eps_of_kmeans(clustered):
     points, must = clustered
     whole = aggregate(points, np.ones(len(points)), must_link_groups(len(points), must))
     full = best_kmeans(
@@ -46,7 +46,7 @@ def test_cost_within_eps_of_kmeans_on_everything(clustered):
         assert model.inertia_ <= 1.1 * (full.cost + whole.offset)
 
 
-def test_costs_of_any_centres_are_kept_within_eps(clustered):
+def test_coreset_costs_within_eps(clustered):
     points, must = clustered
     whole = aggregate(points, np.ones(len(points)), must_link_groups(len(points), must))
     rng = np.random.default_rng(1)
@@ -60,7 +60,7 @@ def test_costs_of_any_centres_are_kept_within_eps(clustered):
     assert np.mean(np.array(errors) <= 0.1) >= 0.9
 
 
-def test_weights_are_right_on_average(clustered):
+def test_weights_are_unbiased(clustered):
     points, _ = clustered
     totals = [
         SensitivityCoreset(3, coreset_size=50, kmeans_n_init=1, random_state=seed)
@@ -72,7 +72,7 @@ def test_weights_are_right_on_average(clustered):
     assert abs(np.mean(totals) - len(points)) < 4.0 * error
 
 
-def test_a_small_set_is_taken_whole():
+def test_small_data_are_not_sampled():
     points = np.random.default_rng(0).normal(size=(40, 2))
     model = SensitivityCoreset(3, random_state=0).fit(points, sample_weight=2.0)
     assert model.coreset_indices_.tolist() == list(range(40))
@@ -81,18 +81,18 @@ def test_a_small_set_is_taken_whole():
     assert model.inertia_ == pytest.approx(2.0 * double.inertia_)
 
 
-def test_draws_from_equal_points_do_not_break_anything():
+def test_equal_points():
     model = SensitivityCoreset(3, coreset_size=5, random_state=0).fit(np.zeros((40, 2)))
     assert model.inertia_ == 0.0
 
 
-def test_cannot_links_are_refused():
+def test_cannot_links_are_rejected():
     with pytest.raises(InputError, match="must-links only, got 2 cannot-links") as error:
         SensitivityCoreset(2).fit(np.eye(4), cannot_link=[(0, 1), (2, 3)])
     assert error.value.hint
 
 
-def test_time_limit_ends_the_draws(clustered):
+def test_time_limit_ends_draws(clustered):
     model = SensitivityCoreset(3, n_init=10**6, time_limit=0.3, random_state=0).fit(clustered[0])
     assert model.status_ == "time_limit"
     assert model.feasible_

@@ -1,4 +1,4 @@
-"""Kernels behind the assignment: each against brute force, and that they are compiled."""
+"""Assignment kernels against enumeration."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.assignment.helpers import (
 seeds = st.integers(0, 2**32 - 1)
 
 
-def test_kernels_did_compile():
+def test_kernels_are_compiled():
     problem = build_problem([[0.0], [1.0]], np.ones(2), [(0, 1)], 2)
     assigner = CannotLinkAssigner(problem, [0, 1])
     labels = np.zeros(2, dtype=np.int64)
@@ -68,7 +68,7 @@ def test_nearest_centers(n_features):
 
 @settings(max_examples=150, deadline=None)
 @given(seed=seeds, forbidden=st.sampled_from([0.0, 0.3, 0.6]))
-def test_matching_and_its_proof(seed, forbidden):
+def test_matching_bound(seed, forbidden):
     rng = np.random.default_rng(seed)
     n_rows = int(rng.integers(1, 5))
     n_columns = int(rng.integers(n_rows, 6))
@@ -126,7 +126,7 @@ def draw_core(seed):
 
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds)
-def test_any_prices_bound_and_raised_ones_bound_better(seed):
+def test_dual_bound_is_valid_and_ascends(seed):
     core, _, _, best = draw_core(seed)
     costs = core.costs
     rng = np.random.default_rng(seed)
@@ -146,7 +146,7 @@ def test_any_prices_bound_and_raised_ones_bound_better(seed):
 
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds)
-def test_barred_labels_hold_no_better_labelling(seed):
+def test_reduced_cost_fixing_is_valid(seed):
     core, feasible_labels, proper, best = draw_core(seed)
     costs = core.costs
     places, allowed = feasible_labels.copy(), np.ones(costs.shape, dtype=bool)
@@ -161,7 +161,7 @@ def test_barred_labels_hold_no_better_labelling(seed):
 
 @settings(max_examples=150, deadline=None)
 @given(seed=seeds, known=st.booleans(), dual=st.booleans())
-def test_search_of_one_piece_is_exact(seed, known, dual):
+def test_branch_and_bound_is_exact(seed, known, dual):
     # Without good prices the bounds of the search itself have to hold.
     rng = np.random.default_rng(seed)
     n, n_labels = int(rng.integers(6, 9)), int(rng.integers(3, 5))
@@ -200,7 +200,7 @@ def test_search_of_one_piece_is_exact(seed, known, dual):
 
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds)
-def test_moves_stay_proper_and_never_cost_more(seed):
+def test_moves_feasible_and_descending(seed):
     core, feasible_labels, _, best = draw_core(seed)
     costs = core.costs
     places = np.empty_like(feasible_labels)
@@ -219,7 +219,7 @@ def test_moves_stay_proper_and_never_cost_more(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_peeling_leaves_the_two_core(seed):
+def test_peeling(seed):
     rng = np.random.default_rng(seed)
     n = 12
     edges = [(int(rng.integers(v)), v) for v in range(1, n)] + [(0, 5), (2, 7)]

@@ -1,4 +1,4 @@
-"""The cost of a labelling: never below the exact one, and close to it."""
+"""The computed cost of labels is at least the exact one, and close to it."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ def test_rounded_up_and_close(seed, scale, shift):
         assert value <= float(exact) * (1 + 1e-13) + 1e-13 * spacing + 1e-279
 
 
-def test_equal_points_cost_nothing():
+def test_equal_points():
     for value in (0.1, 1e8 + 0.3, -7e40):
         points = np.full((7, 2), value)
         assert cost_of(points, np.full(7, 0.3), np.array([0, 0, 0, 1, 1, 0, 1]), 2) == 0.0
 
 
-def test_single_points_cost_nothing():
+def test_single_points():
     rng = np.random.default_rng(0)
     points = 1e8 + rng.normal(size=(9, 3))
     assert cost_of(points, rng.uniform(0.1, 2, size=9), np.arange(9), 9) == 0.0
 
 
-def test_squares_that_underflow_are_not_lost():
+def test_underflow():
     points = np.array([[0.0], [1e-170], [1.0]])
     value = cost_of(points, np.ones(3), np.array([0, 0, 1]), 2)
     assert exact_cost(points, np.ones(3), [0, 0, 1]) <= Fraction(value)
 
 
-def test_an_empty_cluster_sits_on_another():
+def test_empty_cluster():
     points = np.array([[1.0], [3.0]])
     centers = np.empty((3, 1))
     labels_cost(points, np.ones(2), np.array([1, 1]), centers)
@@ -71,7 +71,7 @@ def test_an_empty_cluster_sits_on_another():
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
-def test_squared_distances_are_exact_on_whole_numbers(d):
+def test_squared_distances_of_integers(d):
     rng = np.random.default_rng(d)
     points = rng.integers(-9, 10, size=(6, d)).astype(float)
     others = rng.integers(-9, 10, size=(4, d)).astype(float)
@@ -91,7 +91,7 @@ def test_squared_distances_are_exact_on_whole_numbers(d):
         ([np.inf, np.inf], (np.inf, np.inf, -1)),
     ],
 )
-def test_two_least(values, expected):
+def test_two_smallest(values, expected):
     assert two_smallest(np.array(values)) == expected
 
 
@@ -99,7 +99,7 @@ def test_two_least(values, expected):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_components_are_those_of_a_traversal_numbered_by_their_smallest_member(seed):
+def test_number_components(seed):
     rng = np.random.default_rng(seed)
     n, m = int(rng.integers(1, 60)), int(rng.integers(0, 60))
     pairs = rng.integers(n, size=(m, 2))
@@ -126,7 +126,7 @@ def _exact_inside(points, weights, group_of):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_cost_inside_groups_is_never_overstated(seed):
+def test_within_group_cost_bound(seed):
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(2, 40)), int(rng.integers(1, 4))
     points = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-3, 4) + 10.0 ** rng.integers(0, 9)
@@ -153,7 +153,7 @@ def test_cost_inside_groups_is_never_overstated(seed):
     assert mean_error <= Fraction(done.mean_error) ** 2
 
 
-def test_a_group_of_one_is_that_point_to_the_last_digit():
+def test_group_of_one():
     points = np.array([[0.1, 1e9 / 3], [7.0, 2.0], [8.0, 2.0]])
     done = aggregate(points, np.array([0.3, 1.0, 1.0]), np.array([0, 1, 1]))
     assert done.means[0].tolist() == points[0].tolist()

@@ -1,4 +1,4 @@
-"""Nearly as many clusters as points, many colours, clusters left over: against exact optima."""
+"""Many clusters and colors, and empty clusters, against exact optima."""
 
 from __future__ import annotations
 

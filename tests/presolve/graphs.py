@@ -21,7 +21,7 @@ def mycielski(n: int, edges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 GROETZSCH = mycielski(5, CYCLE_5)
 
 
-def colourable(n: int, edges, n_colors: int) -> bool:
+def colorable(n: int, edges, n_colors: int) -> bool:
     """Try every labelling."""
     edges = list(edges)
     return any(
@@ -30,7 +30,7 @@ def colourable(n: int, edges, n_colors: int) -> bool:
     )
 
 
-def hidden_colouring(rng, n: int, n_edges: int, n_colors: int) -> np.ndarray:
+def planted_coloring(rng, n: int, n_edges: int, n_colors: int) -> np.ndarray:
     """Random edges between different hidden labels."""
     labels = rng.integers(0, n_colors, n)
     edges = rng.integers(0, n, (3 * n_edges, 2))

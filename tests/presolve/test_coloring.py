@@ -1,4 +1,4 @@
-"""Hidden colourings of dense graphs are found; guesses are colours."""
+"""Coloring of cannot-link graphs: planted colorings, enumeration, known graphs, limits."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certikmeans.kernels.coloring import greedy, obstructions
-from certikmeans.kernels.coloring import search as colour_search
-from certikmeans.presolve import coloring as pieces
+from certikmeans.kernels.coloring import search as coloring_search
+from certikmeans.presolve import coloring
 from certikmeans.presolve.coloring import (
-    MAX_EXACT_SIZE,
+    DEFAULT_PARAMS,
+    ColoringParams,
+    ComponentColoring,
     ExactColoring,
     TabuColoring,
     find_clique,
@@ -31,9 +33,9 @@ from tests.presolve.graphs import (
     K4,
     PETERSEN,
     WHEEL_5,
-    colourable,
-    hidden_colouring,
+    colorable,
     mycielski,
+    planted_coloring,
     random_edges,
 )
 
@@ -49,7 +51,7 @@ def planted(n, n_colors, n_edges, seed):
     return build_cannot_link_graph(n, edges)[0]
 
 
-def clashes(graph, labels):
+def n_conflicts(graph, labels):
     tails, heads = graph.edges().T
     return np.count_nonzero(labels[tails] == labels[heads])
 
@@ -57,32 +59,29 @@ def clashes(graph, labels):
 @pytest.mark.parametrize(
     ("n_colors", "n_edges"), [(3, 20_000), (5, 20_000), (8, 50_000), (20, 300_000)]
 )
-def test_a_hidden_colouring_of_two_thousand_points_is_found(n_colors, n_edges):
+def test_planted_coloring_is_found(n_colors, n_edges):
     graph = planted(2_000, n_colors, n_edges, seed=n_colors)
     found = find_coloring(graph, n_colors, StopSignal())
     assert found.answer == "yes"
-    assert clashes(graph, found.labels) == 0
+    assert n_conflicts(graph, found.labels) == 0
 
 
-def test_the_guess_is_far_better_than_chance():
+def test_spectral_guess_has_few_conflicts():
     graph = planted(2_000, 5, 40_000, seed=1)
     guess = spectral_coloring(graph.indptr, graph.neighbors, 5)
     assert set(guess.tolist()) == set(range(5))
-    assert clashes(graph, guess) < 0.1 * 40_000 / 5
+    assert n_conflicts(graph, guess) < 0.1 * 40_000 / 5
 
 
-def test_the_guess_repeats():
+def test_spectral_guess_repeats():
     graph = planted(300, 4, 5_000, seed=2)
     one, two = (spectral_coloring(graph.indptr, graph.neighbors, 4) for _ in range(2))
     assert np.array_equal(one, two)
 
 
-def test_no_guess_where_there_is_nothing_to_gain():
+def test_no_spectral_guess_for_small_graphs():
     graph = planted(6, 3, 5, seed=0)
     assert spectral_coloring(graph.indptr, graph.neighbors, 5) is None
-
-
-# Colouring: answers against every labelling, known graphs, size and time.
 
 
 @st.composite
@@ -94,13 +93,13 @@ def small_graphs(draw, largest=7):
 
 
 def color(n, edges, n_clusters, stop=None):
-    """Return the graph and its colouring."""
+    """Return the graph and its coloring."""
     graph, _ = build_cannot_link_graph(n, np.array(edges, dtype=np.int64).reshape(-1, 2))
     return graph, find_coloring(graph, n_clusters, stop or StopSignal())
 
 
 def assert_evidence(graph, found, n_clusters):
-    """A "yes" shows a proper colouring, a "no" vertices that cannot be coloured."""
+    """Check the coloring after "yes", the uncolorable vertices after "no"."""
     edges = graph.edges()
     if found.answer == "yes":
         assert found.component == -1
@@ -120,32 +119,32 @@ def assert_evidence(graph, found, n_clusters):
 
 @settings(max_examples=200, deadline=None)
 @given(small_graphs(), st.integers(1, 4))
-def test_answer_agrees_with_every_labelling(small, n_clusters):
+def test_coloring_against_enumeration(small, n_clusters):
     n, edges = small
     graph, found = color(n, edges, n_clusters)
-    assert found.answer == ("yes" if colourable(n, edges, n_clusters) else "no")
+    assert found.answer == ("yes" if colorable(n, edges, n_clusters) else "no")
     assert_evidence(graph, found, n_clusters)
 
 
 @settings(max_examples=200, deadline=None)
 @given(small_graphs(), st.integers(1, 4), st.integers(1, 300))
-def test_exact_search_in_small_steps_agrees_with_every_labelling(small, n_clusters, work):
+def test_exact_search_in_small_steps(small, n_clusters, work):
     n, edges = small
     graph = subgraph_from_edges(n, np.array(edges, dtype=np.int64).reshape(-1, 2))
     search = ExactColoring(graph, n_clusters)
     while (answer := search.advance(work)) == "undecided":
         pass
-    assert answer == ("yes" if colourable(n, edges, n_clusters) else "no")
+    assert answer == ("yes" if colorable(n, edges, n_clusters) else "no")
     if answer == "yes":
         assert all(search.labels[i] != search.labels[j] for i, j in edges)
         assert search.labels.max() < n_clusters
     else:
         part = graph.induced(search.core_vertices)
-        assert not colourable(part.size, part.edges().tolist(), n_clusters)
+        assert not colorable(part.size, part.edges().tolist(), n_clusters)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_larger_graphs_agree_with_plain_backtracking(seed):
+def test_coloring_against_backtracking(seed):
     # Near the threshold for 3 and 4 colours, where both answers occur and searches backtrack.
     rng = np.random.default_rng(seed)
     n_clusters = 3 + seed % 2
@@ -158,7 +157,7 @@ def test_larger_graphs_agree_with_plain_backtracking(seed):
 
 @settings(max_examples=150, deadline=None)
 @given(small_graphs(largest=9), st.integers(2, 6))
-def test_clique_search_agrees_with_every_subset(small, size):
+def test_clique_search_against_enumeration(small, size):
     n, edges = small
     graph = subgraph_from_edges(n, np.array(edges, dtype=np.int64).reshape(-1, 2))
     found = find_clique(graph, size, StopSignal(), max_calls=10)
@@ -193,14 +192,14 @@ def test_known_chromatic_numbers(n, edges, chromatic):
         assert_evidence(graph, found, n_clusters)
 
 
-def test_without_pairs_all_labels_are_zero():
+def test_no_pairs():
     _, found = color(4, [], 1)
     assert found.answer == "yes"
     assert found.labels.tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("obstruction", [K4, WHEEL_5, GROETZSCH])
-def test_culprit_component_is_named(obstruction):
+def test_uncolorable_component(obstruction):
     # Colourable components of every kind (tree, even and odd cycle, 3-regular) come first.
     parts = [[(0, 1), (1, 2)], [(0, 1), (1, 2), (2, 3), (3, 0)], CYCLE_5, PETERSEN, obstruction]
     edges, shift = [], 0
@@ -213,10 +212,10 @@ def test_culprit_component_is_named(obstruction):
     assert_evidence(graph, found, 3)
 
 
-@pytest.mark.parametrize("n", [3000, MAX_EXACT_SIZE + 10_000])
-def test_small_obstruction_in_a_large_piece_is_found(n):
+@pytest.mark.parametrize("n", [3000, DEFAULT_PARAMS.max_exact_size + 10_000])
+def test_small_obstruction_in_large_component(n):
     rng = np.random.default_rng(n)
-    edges = np.concatenate([hidden_colouring(rng, n, 2 * n, 3), np.array(WHEEL_5)])
+    edges = np.concatenate([planted_coloring(rng, n, 2 * n, 3), np.array(WHEEL_5)])
     graph, found = color(n, edges, 3, StopSignal(20.0))
     assert found.answer == "no"
     assert len(found.uncolorable_vertices) < 100
@@ -224,25 +223,25 @@ def test_small_obstruction_in_a_large_piece_is_found(n):
 
 
 @pytest.mark.parametrize(("n", "degree"), [(3000, 3.8), (3000, 8.0), (30_000, 20.0)])
-def test_hidden_colouring_of_a_large_piece_is_found_again(n, degree):
+def test_planted_coloring_of_large_component(n, degree):
     rng = np.random.default_rng(n)
-    edges = hidden_colouring(rng, n, int(n * degree / 2), 3)
+    edges = planted_coloring(rng, n, int(n * degree / 2), 3)
     graph, found = color(n, edges, 3, StopSignal(20.0))
     assert found.answer == "yes"
     assert_evidence(graph, found, 3)
 
 
-def test_repeats_exactly():
-    edges = hidden_colouring(np.random.default_rng(5), 1000, 4000, 3)
+def test_coloring_repeats():
+    edges = planted_coloring(np.random.default_rng(5), 1000, 4000, 3)
     (_, first), (_, second) = (color(1000, edges, 3) for _ in range(2))
     assert np.array_equal(first.labels, second.labels)
 
 
 @timed(2.0)
-def test_time_limit_gives_undecided_promptly(seconds):
+def test_time_limit(seconds):
     # 20 colours are too many to refute and too few to be found for this density and size.
     edges = random_edges(np.random.default_rng(0), 200, 0.5)
-    color(200, edges, 20, StopSignal(0.01))  # compilation is not part of the promise
+    color(200, edges, 20, StopSignal(0.01))  # compile first
     with within(seconds):
         _, found = color(200, edges, 20, StopSignal(0.2))
     assert found.answer == "undecided"
@@ -251,14 +250,14 @@ def test_time_limit_gives_undecided_promptly(seconds):
     assert found.uncolorable_vertices is None
 
 
-def test_undecided_names_the_first_open_component():
+def test_first_open_component():
     edges = random_edges(np.random.default_rng(1), 200, 0.5) + 2
     _, found = color(202, np.concatenate([[[0, 1]], edges]), 20, StopSignal(0.05))
     assert found.answer == "undecided"
     assert found.component == 1
 
 
-def test_interrupt_is_heard_and_easy_graphs_are_decided_all_the_same():
+def test_interrupt():
     stop = StopSignal()
     stop.interrupt()
     edges = random_edges(np.random.default_rng(2), 200, 0.5)
@@ -267,7 +266,7 @@ def test_interrupt_is_heard_and_easy_graphs_are_decided_all_the_same():
     assert color(10, PETERSEN, 2, stop)[1].answer == "no"
 
 
-def test_tabu_search_keeps_its_books():
+def test_tabu_search_state():
     rng = np.random.default_rng(3)
     edges = random_edges(rng, 60, 0.5)
     graph = subgraph_from_edges(60, edges)
@@ -275,10 +274,10 @@ def test_tabu_search_keeps_its_books():
     for _ in range(20):
         assert search.advance(20_000) == "undecided"
         state = search._state
-        clashes = state.color[edges[:, 0]] == state.color[edges[:, 1]]
-        assert state.counters[colour_search.N_CONFLICTS] == 2 * clashes.sum()
-        listed = np.sort(state.conflicting[: state.counters[colour_search.N_CONFLICTING]])
-        assert listed.tolist() == np.unique(edges[clashes]).tolist()
+        conflicts = state.color[edges[:, 0]] == state.color[edges[:, 1]]
+        assert state.counters[coloring_search.N_CONFLICTS] == 2 * conflicts.sum()
+        listed = np.sort(state.conflicting[: state.counters[coloring_search.N_CONFLICTING]])
+        assert listed.tolist() == np.unique(edges[conflicts]).tolist()
 
 
 def test_kernels_are_compiled():
@@ -287,7 +286,7 @@ def test_kernels_are_compiled():
         greedy.two_color,
         greedy.peel,
         greedy.dsatur,
-        colour_search.advance_search,
+        coloring_search.advance_search,
         obstructions.scan_for_clique,
     ):
         assert kernel.signatures
@@ -295,10 +294,10 @@ def test_kernels_are_compiled():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_clusters", [2, 3, 8])
-def test_huge_sparse_graph_takes_linear_time(n_clusters):
+def test_large_sparse_graph_takes_linear_time(n_clusters):
     rng = np.random.default_rng(7)
     n = 1_500_000
-    edges = hidden_colouring(rng, n, n // 2, n_clusters)
+    edges = planted_coloring(rng, n, n // 2, n_clusters)
     graph, _ = build_cannot_link_graph(n, edges)
     find_coloring(graph, n_clusters, StopSignal())
     with within(1.0):
@@ -308,12 +307,12 @@ def test_huge_sparse_graph_takes_linear_time(n_clusters):
 
 
 @pytest.mark.parametrize("helpful", [True, False])
-def test_a_guess_is_followed_on_trial_and_then_only_if_it_helped(helpful, monkeypatch):
-    edges = np.array(list(combinations(range(4), 2)))  # not to be coloured with 3
-    piece = pieces.ComponentColoring(subgraph_from_edges(4, edges), 3)
+def test_spectral_start_is_dropped_unless_helpful(helpful, monkeypatch):
+    edges = np.array(list(combinations(range(4), 2)))  # not colorable with 3
+    params = ColoringParams(rounds_before_spectral=1, spectral_trial_rounds=2)
+    component = ComponentColoring(subgraph_from_edges(4, edges), 3, params)
     guess = np.array([0, 1, 2, 2]) if helpful else np.zeros(4, dtype=np.int64)
-    monkeypatch.setattr(pieces, "spectral_coloring", lambda *_: guess)
-    monkeypatch.setattr(pieces, "_ROUNDS_BEFORE_SPECTRAL", 1)
-    monkeypatch.setattr(pieces, "_SPECTRAL_TRIAL_ROUNDS", 2)
-    piece._tabu._state.counters[colour_search.BEST] = 2 * 3  # three clashes
-    assert [len(piece._searches()) for _ in range(4)] == [2, 2, *((2, 2) if helpful else (1, 1))]
+    monkeypatch.setattr(coloring, "spectral_coloring", lambda *_: guess)
+    component._tabu._state.counters[coloring_search.BEST] = 2 * 3  # three conflicts
+    counts = [len(component._tabu_searches()) for _ in range(4)]
+    assert counts == [2, 2, *((2, 2) if helpful else (1, 1))]

@@ -1,4 +1,4 @@
-"""Infeasibility proofs: found if and only if no labelling exists, and each checks itself."""
+"""Infeasibility proofs: found if and only if no labelling exists, and checkable."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.presolve.graphs import (
     K4,
     PETERSEN,
     WHEEL_5,
-    hidden_colouring,
+    planted_coloring,
     random_edges,
 )
 
@@ -122,7 +122,7 @@ def pairs(draw, n, most):
 
 @settings(max_examples=250, deadline=None)
 @given(st.data(), st.integers(2, 8), st.integers(1, 3))
-def test_a_proof_is_found_if_and_only_if_no_labelling_exists(data, n, n_clusters):
+def test_proof_iff_infeasible(data, n, n_clusters):
     n_clusters = min(n, n_clusters)
     must, cannot = data.draw(pairs(n, 4)), data.draw(pairs(n, 28))
     problem = state(n, n_clusters, must, cannot)
@@ -134,7 +134,7 @@ def test_a_proof_is_found_if_and_only_if_no_labelling_exists(data, n, n_clusters
 
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.integers(2, 7), st.integers(1, 3))
-def test_plain_backtracking_agrees_with_every_labelling(data, n, n_clusters):
+def test_backtracking_against_enumeration(data, n, n_clusters):
     must, cannot = data.draw(pairs(n, 3)), data.draw(pairs(n, 20))
     expected = labelling_exists(n, must, cannot, n_clusters)
     assert satisfiable(must, cannot, n_clusters) == expected
@@ -165,7 +165,7 @@ def blown_up(edges, rng, group_size=3):
         (GROETZSCH, 3, UncolorableSet),
     ],
 )
-def test_simplest_proof_of_known_graphs(edges, n_clusters, kind, group_size):
+def test_proof_of_known_graphs(edges, n_clusters, kind, group_size):
     n, must, cannot = blown_up(edges, np.random.default_rng(4), group_size)
     problem = state(n, n_clusters, must, cannot)
     for with_witness in (True, False):
@@ -179,11 +179,11 @@ def test_simplest_proof_of_known_graphs(edges, n_clusters, kind, group_size):
             assert len(proof.cannot_link) == len(edges)
 
 
-def test_petersen_with_three_clusters_is_feasible():
+def test_petersen_is_feasible():
     assert explain(state(10, 3, [], PETERSEN)) is None
 
 
-def test_shortest_contradiction_is_shown():
+def test_shortest_contradiction():
     chain = [(i, i + 1) for i in range(9)]
     problem = state(13, 2, [*chain, (0, 10), (10, 9), (11, 12)], [(0, 9), (3, 11)])
     proof = explain(problem)
@@ -191,12 +191,12 @@ def test_shortest_contradiction_is_shown():
     assert_sound(proof, problem)
 
 
-def test_among_contradictions_the_shortest_path_wins():
+def test_shortest_path_is_chosen():
     chain = [(i, i + 1) for i in range(9)]
     assert explain(state(10, 2, chain, [(0, 9), (4, 6), (1, 8)])) == MustLinkPath((4, 5, 6))
 
 
-def test_shortest_odd_cycle_is_shown():
+def test_shortest_odd_cycle():
     # A long odd cycle comes first in every numbering that follows the points.
     long, short = 21, 7
     cannot = [(i, (i + 1) % long) for i in range(long)]
@@ -207,7 +207,7 @@ def test_shortest_odd_cycle_is_shown():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_odd_girth_agrees_with_walk_counting(seed):
+def test_odd_girth(seed):
     rng = np.random.default_rng(seed)
     n = 40
     edges = random_edges(rng, n, 0.06)
@@ -227,10 +227,10 @@ def test_odd_girth_agrees_with_walk_counting(seed):
     assert_sound(proof, problem)
 
 
-def test_small_core_is_cut_out_of_a_large_graph():
+def test_small_core_of_large_graph():
     rng = np.random.default_rng(6)
     n = 2000
-    cannot = np.concatenate([hidden_colouring(rng, n, 2 * n, 3), np.array(WHEEL_5)])
+    cannot = np.concatenate([planted_coloring(rng, n, 2 * n, 3), np.array(WHEEL_5)])
     problem = state(n, 3, [], cannot)
     for with_witness in (True, False):
         proof = explain(problem, with_witness=with_witness)
@@ -239,7 +239,7 @@ def test_small_core_is_cut_out_of_a_large_graph():
         assert_sound(proof, problem)
 
 
-def test_must_links_that_are_not_needed_are_left_out():
+def test_redundant_must_links_are_removed():
     # Two groups tied by one must-link; the wheel hangs on one side of it only.
     cannot = [*WHEEL_5, (6, 7), (7, 8)]
     problem = state(9, 3, [(0, 6)], cannot)
@@ -248,7 +248,7 @@ def test_must_links_that_are_not_needed_are_left_out():
     assert proof.must_link == ()
 
 
-def test_out_of_time_the_proof_holds_and_does_not_claim_to_be_irreducible():
+def test_proof_after_timeout():
     rng = np.random.default_rng(8)
     n, must, cannot = blown_up(GROETZSCH, rng, 2)
     extra = [(i, n + i) for i in range(5)]
@@ -263,7 +263,7 @@ def test_out_of_time_the_proof_holds_and_does_not_claim_to_be_irreducible():
 
 
 @pytest.mark.parametrize("edges", [K4, CYCLE_5, [*PETERSEN, (0, 2)]])
-def test_out_of_time_two_clusters_are_explained_all_the_same(edges):
+def test_odd_cycle_after_timeout(edges):
     stop = StopSignal()
     stop.interrupt()
     problem = state(10, 2, [], edges)
@@ -273,7 +273,7 @@ def test_out_of_time_two_clusters_are_explained_all_the_same(edges):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_random_groups_against_plain_backtracking(seed):
+def test_random_groups_against_backtracking(seed):
     rng = np.random.default_rng(seed)
     n_clusters = 3 + seed % 2
     edges = random_edges(rng, 12, 0.45 if n_clusters == 3 else 0.65).tolist()
@@ -287,7 +287,7 @@ def test_random_groups_against_plain_backtracking(seed):
         assert_sound(proof, problem)
 
 
-def test_tampered_proofs_are_refused():
+def test_tampered_proofs_are_rejected():
     path = state(4, 2, [(0, 1), (1, 2)], [(0, 2)])
     for points in [(0, 2), (0, 1), (0,), (), (0, 3, 2), (0, 1, 2, 3), (0, 1, -2), (0, 1, 99)]:
         assert not MustLinkPath(points).check(path)
@@ -321,7 +321,7 @@ def test_tampered_proofs_are_refused():
         assert not bad.check(cycle)
 
 
-def test_tampered_sets_are_refused():
+def test_tampered_sets_are_rejected():
     wheel = state(7, 3, [], [*WHEEL_5, (5, 6)])
     good = explain(wheel)
     assert good.check(wheel)
@@ -336,7 +336,7 @@ def test_tampered_sets_are_refused():
     assert replace(good, cannot_link=(*good.cannot_link, (5, 6)), irreducible=False).check(wheel)
 
 
-def test_words_count_points_as_the_user_does():
+def test_description_base():
     assert "1 - 5 - 3" in MustLinkPath((0, 4, 2)).describe(base=1)
     clique = explain(state(4, 2, [(2, 3)], [(0, 1), (0, 2), (1, 3)]))
     assert "must-links 3 - 4" in clique.describe(base=1)
@@ -346,7 +346,7 @@ def test_words_count_points_as_the_user_does():
     assert "(5, 6)" in explain(state(6, 3, [], WHEEL_5)).describe(base=1)
 
 
-def test_contradiction_in_a_large_group_is_found_quickly():
+def test_contradiction_in_large_group():
     n = 300_000
     chain = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
     problem = state(n, 3, chain, [(10, n - 10), (500, 540)])

@@ -1,4 +1,4 @@
-"""Blocks of rows cover a table once; ranges are those of numpy."""
+"""Row blocks, column ranges, exact sums, canonical labels."""
 
 import math
 
@@ -18,7 +18,7 @@ from certikmeans.problem.arrays import (
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (BLOCK + 3, 1), (70_001, 9), (5, BLOCK * 2)])
-def test_blocks_cover_every_row_once(shape):
+def test_blocks_cover_rows(shape):
     seen = np.zeros(shape[0], dtype=int)
     for rows in iter_row_blocks(np.broadcast_to(0.0, shape)):
         seen[rows] += 1
@@ -26,7 +26,7 @@ def test_blocks_cover_every_row_once(shape):
 
 
 @pytest.mark.parametrize("n_columns", [1, 3, 16, 17])
-def test_ranges_are_those_of_the_columns(n_columns):
+def test_column_ranges(n_columns):
     table = np.random.default_rng(0).normal(size=(50, n_columns))
     low, high = column_ranges(table)
     np.testing.assert_array_equal(low, table.min(axis=0))
@@ -34,7 +34,7 @@ def test_ranges_are_those_of_the_columns(n_columns):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_numbers_by_appearance_are_those_of_a_dictionary(seed):
+def test_canonical_labels_against_dict(seed):
     rng = np.random.default_rng(seed)
     scale = int(rng.choice([1, 5, 40, 10**9]))
     labels = rng.integers(-scale, scale, size=int(rng.integers(1, 30)))
@@ -47,7 +47,7 @@ def test_numbers_by_appearance_are_those_of_a_dictionary(seed):
     assert canonical_labels(labels).dtype == np.int64
 
 
-def test_a_file_that_is_mapped_read_only_is_not_copied(tmp_path):
+def test_memmap_is_not_copied(tmp_path):
     np.save(tmp_path / "x.npy", np.arange(12.0).reshape(6, 2))
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     assert np.shares_memory(Problem.from_data(mapped, 2).points, mapped)
@@ -58,7 +58,7 @@ def test_a_file_that_is_mapped_read_only_is_not_copied(tmp_path):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_the_first_bad_number_is_named(bad):
+def test_first_invalid_entry(bad):
     points = np.zeros((5, 2))
     points[3, 1] = bad
     with pytest.raises(InputError, match="row 3, column 1"):
@@ -66,7 +66,7 @@ def test_the_first_bad_number_is_named(bad):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_totals_of_many_blocks_are_those_of_exact_arithmetic(seed, monkeypatch):
+def test_exact_sum_of_blocks(seed, monkeypatch):
     monkeypatch.setattr(arrays, "BLOCK", 16)
     rng = np.random.default_rng(seed)
     values = rng.normal(size=333) * 10.0 ** rng.integers(-12, 12, size=333)
@@ -83,7 +83,7 @@ def test_totals_of_many_blocks_are_those_of_exact_arithmetic(seed, monkeypatch):
     "highest", [1, 3, MAX_SMALL_LABEL - 1, MAX_SMALL_LABEL, 5 * MAX_SMALL_LABEL]
 )
 @pytest.mark.parametrize("lowest", [0, 2, -4])
-def test_numbers_follow_the_first_appearance(highest, lowest):
+def test_canonical_labels(highest, lowest):
     rng = np.random.default_rng(0)
     for size in (1, 2, 7, 200):
         labels = rng.integers(lowest, max(highest, lowest) + 1, size=size)
@@ -92,7 +92,7 @@ def test_numbers_follow_the_first_appearance(highest, lowest):
         assert canonical_labels(labels).tolist() == expected
 
 
-def test_a_label_that_comes_late_is_the_last():
+def test_canonical_labels_late_label():
     labels = np.repeat(np.array([3, 5, 1]), [400_000, 1, 200_000])  # several blocks
     found = canonical_labels(labels)
     assert np.array_equal(found, np.repeat(np.arange(3), [400_000, 1, 200_000]))

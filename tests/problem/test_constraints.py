@@ -1,4 +1,4 @@
-"""Constraints mean the same however they are built, merged or cut."""
+"""Constraints: construction, union, subsets."""
 
 import copy
 import itertools
@@ -56,7 +56,7 @@ def implied(n_points, must, cannot):
     idx=st.lists(st.integers(0, N_POINTS - 1), unique=True),
     data=st.data(),
 )
-def test_subset_says_exactly_what_follows_for_the_rows_kept(must, cannot, idx, data):
+def test_subset_has_implied_pairs(must, cannot, idx, data):
     n_points = data.draw(st.sampled_from([None, N_POINTS]))
     constraints = Constraints.from_pairs(must, cannot, n_points)
     together, apart = implied(N_POINTS, must, cannot)
@@ -75,7 +75,7 @@ def test_subset_says_exactly_what_follows_for_the_rows_kept(must, cannot, idx, d
 
 @settings(deadline=None)
 @given(must=pairs, pair=st.data(), idx=st.lists(st.integers(0, N_POINTS - 1), unique=True))
-def test_subset_of_a_contradiction_is_refused(must, pair, idx):
+def test_subset_of_contradiction_is_rejected(must, pair, idx):
     together, _ = implied(N_POINTS, must, [])
     joined = np.argwhere(np.triu(together, 1))
     assume(len(joined) > 0)
@@ -85,14 +85,14 @@ def test_subset_of_a_contradiction_is_refused(must, pair, idx):
         constraints.subset(idx)
 
 
-def test_subset_of_all_rows_changes_nothing():
+def test_subset_of_all_rows():
     constraints = Constraints.from_pairs([(0, 1), (1, 2), (0, 2)], [(2, 3), (1, 3)], 5)
     same = constraints.subset(range(5))
     assert same.must_link.tolist() == constraints.must_link.tolist()
     assert same.cannot_link.tolist() == constraints.cannot_link.tolist()
 
 
-def test_left_out_points_still_carry_their_links():
+def test_links_through_removed_points():
     constraints = Constraints.from_pairs([(0, 1), (1, 2), (3, 4)], [(1, 3)], 6)
     part = constraints.subset([4, 2, 0])
     assert part.must_link.tolist() == [[1, 2]]
@@ -110,14 +110,14 @@ def test_left_out_points_still_carry_their_links():
         ([0.5], "float64"),
     ],
 )
-def test_rows_that_are_refused(idx, fragments):
+def test_invalid_rows(idx, fragments):
     with pytest.raises(InputError, match=fragments):
         Constraints.from_pairs([(0, 1)], n_points=5).subset(idx)
 
 
 @settings(deadline=None)  # a busy machine is no failure
 @given(st.lists(st.sampled_from([0, 1, 2, -1]), min_size=1, max_size=5))
-def test_partial_labels_allow_exactly_the_labellings_that_agree(labels):
+def test_partial_labels_feasible_set(labels):
     constraints = Constraints.from_partial_labels(labels)
     assert constraints.n_points == len(labels)
     known = [i for i, label in enumerate(labels) if label != -1]
@@ -148,32 +148,32 @@ def test_partial_labels_allow_exactly_the_labellings_that_agree(labels):
         [2**60, 2**60, None, 2**60 + 1],
     ],
 )
-def test_ways_to_write_partial_labels(labels):
+def test_partial_label_formats(labels):
     constraints = Constraints.from_partial_labels(labels)
     assert constraints.must_link.tolist() == [[0, 1]]
     assert constraints.cannot_link.tolist() == [[0, 3]]
 
 
-def test_another_word_for_unknown():
+def test_custom_unknown_label():
     constraints = Constraints.from_partial_labels(["a", "?", "a"], unknown="?")
     assert constraints.must_link.tolist() == [[0, 2]]
     assert not len(Constraints.from_partial_labels([0, 0], unknown=0).must_link)
     assert len(Constraints.from_partial_labels([0, 0], unknown="?").must_link) == 1
 
 
-def test_partial_labels_write_few_pairs():
+def test_partial_labels_number_of_pairs():
     constraints = Constraints.from_partial_labels(np.arange(1000) % 4)
     assert (len(constraints.must_link), len(constraints.cannot_link)) == (996, 6)
 
 
 @pytest.mark.parametrize("labels", [[], [-1, -1], [None]])
-def test_no_label_known(labels):
+def test_no_known_label(labels):
     constraints = Constraints.from_partial_labels(labels)
     assert constraints.must_link.shape == constraints.cannot_link.shape == (0, 2)
     assert constraints.n_points == len(labels)
 
 
-def test_labels_that_are_refused():
+def test_invalid_labels():
     for labels in ([[1, 2]], np.ones(2, dtype=complex)):
         with pytest.raises(InputError, match="one label per point"):
             Constraints.from_partial_labels(labels)
@@ -197,12 +197,12 @@ def test_groups_link_all_members(groups):
         ([["a", "b"]], None, "whole numbers"),
     ],
 )
-def test_groups_that_are_refused(groups, n_points, fragments):
+def test_invalid_groups(groups, n_points, fragments):
     with pytest.raises(InputError, match=fragments):
         Constraints.from_groups(groups, n_points)
 
 
-def test_merging():
+def test_union():
     left = Constraints.from_pairs([(0, 1)], [(2, 1)], n_points=4)
     both = left | Constraints.from_groups([[1, 0], [2, 3]])
     assert both.must_link.tolist() == [[0, 1], [2, 3]]
@@ -217,7 +217,7 @@ def test_merging():
         left | [(0, 1)]
 
 
-def test_check_finds_constraints_of_another_table():
+def test_check_number_of_rows():
     known = Constraints.from_pairs([(0, 1)], n_points=4)
     known.check(4)
     for n_points in (3, 5):
@@ -240,12 +240,12 @@ def test_check_finds_constraints_of_another_table():
         (Links(np.array([[0, 8]]), "p.txt", np.array([3]), 1), 4, r"p\.txt, line 3: pair \(1, 9\)"),
     ],
 )
-def test_pairs_that_are_refused(must, n_points, fragments):
+def test_invalid_pairs(must, n_points, fragments):
     with pytest.raises(InputError, match=fragments):
         Constraints.from_pairs(must, n_points=n_points)
 
 
-def test_a_constraints_is_a_value():
+def test_constraints_is_immutable():
     constraints = Constraints.from_pairs([(1, 0), (0, 1)], n_points=3)
     assert repr(constraints) == "Constraints(1 must-link, 0 cannot-links, n_points=3)"
     with pytest.raises(AttributeError):

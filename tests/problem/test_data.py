@@ -1,4 +1,4 @@
-"""Problem: what is refused, and how it is said."""
+"""Problem: validation and error messages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_named_with_its_place_and_remedy(name):
+def test_invalid_input(name):
     changes, what, remedy = BAD[name]
     with pytest.raises(InputError) as caught:
         Problem.from_data(**{**GOOD, **changes})
@@ -54,7 +54,7 @@ def test_bad_input_is_named_with_its_place_and_remedy(name):
     assert remedy in caught.value.hint
 
 
-def test_file_and_line_survive_to_the_error():
+def test_error_has_file_and_line():
     links = Links(np.array([[0, 1], [0, 7]]), "pairs.txt", np.array([3, 9]), base=1)
     with pytest.raises(InputError) as caught:
         Problem.from_data(**GOOD, must_link=links)
@@ -63,12 +63,12 @@ def test_file_and_line_survive_to_the_error():
     assert "one_based" not in caught.value.hint
 
 
-def test_the_direct_constructor_is_checked_too():
+def test_constructor_validates():
     with pytest.raises(InputError):
         Problem(np.array([[np.nan]]), 1)
 
 
-def test_arrays_are_copies_and_read_only():
+def test_arrays_are_read_only_copies():
     points = np.zeros((3, 2), order="F")
     problem = Problem.from_data(points, 2, must_link=[(1, 0)], weights=[1, 2, 3])
     points[0, 0] = 5.0
@@ -78,7 +78,7 @@ def test_arrays_are_copies_and_read_only():
         assert not array.flags.writeable
 
 
-def test_pairs_are_canonical_whatever_their_form():
+def test_canonical_pairs():
     expected = [[0, 1], [0, 2]]
     for pairs in (
         [(2, 0), (0, 1), (0, 2)],
@@ -91,7 +91,7 @@ def test_pairs_are_canonical_whatever_their_form():
     assert Problem.from_data(**GOOD, must_link=[]).must_link.shape == (0, 2)
 
 
-def test_hash_tells_problems_apart_and_nothing_else():
+def test_content_hash():
     one = Problem.from_data(**GOOD, must_link=[(0, 1)])
     same = Problem.from_data(**GOOD, must_link=[(1, 0), (0, 1)])
     assert one.content_hash() == same.content_hash()

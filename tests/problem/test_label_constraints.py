@@ -1,4 +1,4 @@
-"""Constraints are a type: another kind comes through the same door, or is refused by name."""
+"""Label constraints: another kind is supported through the contract, or rejected."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def known(monkeypatch):
     monkeypatch.setitem(ASSIGNERS, Sizes.kind, ByEnumeration)
 
 
-def test_cannot_links_know_who_respects_them():
+def test_satisfied_by():
     problem = make_reduced(np.arange(5.0)[:, None], np.ones(5), [(0, 1), (1, 2)], 3)
     pairs = problem.graph.edges()
     labellings = list(feasible_labellings(Problem.from_data(problem.points, 3, cannot_link=pairs)))
@@ -144,7 +144,7 @@ def test_cannot_links_know_who_respects_them():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_cannot_links_of_some_units(seed):
+def test_subset_of_components(seed):
     rng = np.random.default_rng(seed)
     pairs = rng.integers(12, size=(5, 2))
     problem = make_reduced(np.zeros((12, 1)), np.ones(12), pairs[pairs[:, 0] != pairs[:, 1]], 3)
@@ -162,7 +162,7 @@ def test_cannot_links_of_some_units(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_heuristics_keep_to_rules_that_they_have_never_seen(known, seed):
+def test_heuristics_with_other_constraints(known, seed):
     linked, sized = drawn(seed)
     free = DefaultSearch().search(workshop(linked, make_assigner(linked, admissible(linked)[0])))
     assert not sized.label_constraints.satisfied_by(free), "the rules would not matter"
@@ -174,7 +174,7 @@ def test_heuristics_keep_to_rules_that_they_have_never_seen(known, seed):
 
 @pytest.mark.parametrize("name", BOUNDS)
 @pytest.mark.parametrize("seed", range(5))
-def test_bounds_stay_below_whatever_else_is_asked(known, name, seed):
+def test_bounds_with_other_constraints(known, name, seed):
     _, sized = drawn(seed)
     bound = make_bound(name)
     state = bound.setup(BoundInput(sized, make_assigner(sized, admissible(sized)[0])))
@@ -182,7 +182,7 @@ def test_bounds_stay_below_whatever_else_is_asked(known, name, seed):
     assert found.value <= optimum(sized)
 
 
-def test_a_sample_has_whole_units():
+def test_sample_has_whole_components():
     _, sized = drawn(0)
     sample = draw_sample(sized, 4, np.random.default_rng(0))
     assert len(sample.rows) == sized.n_groups  # sizes are about everyone
@@ -193,21 +193,21 @@ def refused_by_name():
     return pytest.raises(InputError, match="cannot take account of cluster sizes")
 
 
-def test_rules_that_nobody_answers_for():
+def test_unsupported_constraints():
     _, sized = drawn(0)
     with refused_by_name() as error:
         make_assigner(sized, admissible(sized)[0])
     assert error.value.hint
 
 
-def test_chains_do_not_keep_to_sizes(known):
+def test_chain_moves_reject_sizes(known):
     linked, sized = drawn(0)
     assert NeighborhoodSearch(linked, make_assigner(linked, admissible(linked)[0])) is not None
     with refused_by_name():
         NeighborhoodSearch(sized, make_assigner(sized, admissible(sized)[0]))
 
 
-def test_branching_on_pairs_would_lose_sizes(known):
+def test_pair_branching_rejects_sizes(known):
     done = presolve(Problem.from_data(np.arange(6.0)[:, None], 3), StopSignal())
     bound = make_bound("cluster")
     assert choose_branching("auto", bound, done.reduced) == "pairs"

@@ -1,4 +1,4 @@
-"""Pairs by id: any hashable ids, any order of rows, and errors that name the ids."""
+"""Pairs by id: hashable ids, row order, error messages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DAYS = [datetime.date(2024, 1, day) for day in (3, 1, 2)]
         ([None, 2.5, "mixed"], 2.5, None),
     ],
 )
-def test_ids_of_every_kind(index, first, second):
+def test_kinds_of_ids(index, first, second):
     named = Constraints.from_pairs([(first, second)], [(second, index[2])], index=index)
 
     assert named.must_link.tolist() == [[0, 1]]
@@ -53,7 +53,7 @@ def test_tables_arrays_and_generators():
         assert Constraints.from_pairs(given, index=index).must_link.tolist() == expected
 
 
-def test_a_shuffled_frame():
+def test_shuffled_frame():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"x": range(6)}, index=list("fedcba")).sample(frac=1, random_state=0)
     pairs = pandas.DataFrame({"one": ["a", "b"], "other": ["f", "e"]})
@@ -82,12 +82,12 @@ def test_a_shuffled_frame():
         ({"index": Table(a=[1])}, "index: it is a whole table"),
     ],
 )
-def test_what_is_wrong_is_named(given, message):
+def test_errors(given, message):
     with pytest.raises(InputError, match=message):
         Constraints.from_pairs(**{"index": ["a", "b", "c"], **given})
 
 
-def test_groups_by_label_are_groups_of_rows():
+def test_group_labels():
     labels = [4, -1, 2, 4, 2, 4, -1]
     by_label = Constraints.from_group_labels(labels)
     by_rows = Constraints.from_groups([[0, 3, 5], [2, 4]], n_points=7)

@@ -20,7 +20,7 @@ from certikmeans.problem import Problem
 from certikmeans.problem.arrays import squared_distances
 from certikmeans.stop import StopSignal
 
-# The solver's tolerances are absolute: costs are scaled so that the dearest label costs this.
+# HiGHS has absolute tolerances: costs are scaled so that the most expensive label costs this.
 _SCALE = 1e4
 _INFEASIBLE = 2
 
@@ -28,10 +28,10 @@ _INFEASIBLE = 2
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class MilpResult:
-    """Labels of the groups, or why there are none."""
+    """Labels of the groups, if found."""
 
     labels: NDArray[np.int64] | None
-    infeasible: bool = False  # the solver says that no labels exist; else there was no time
+    infeasible: bool = False  # reported by the solver; otherwise the time ran out
 
 
 def cheapest_labels(
@@ -41,7 +41,7 @@ def cheapest_labels(
     fill: bool = False,
     seconds: float = math.inf,
 ) -> MilpResult:
-    """Labels of least total cost that respect the cannot-links.
+    """Labels of least total cost that satisfy the cannot-links.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ def cheapest_labels(
 
     Notes
     -----
-    Components of the cannot-link graph share nothing, so one whose cheapest labels respect its
+    Components of the cannot-link graph are independent, so one whose cheapest labels satisfy its
     pairs is solved by them, and only the others enter the program: the same optimum, much
     smaller. If that leaves a cluster empty that must not be, all linked groups enter, and of the
     free ones the ``2 K + 1`` that are cheapest to move, for each cluster. More are not needed:
     in an optimum at most K free groups are not in their cheapest cluster and at most K are
-    alone in it, so one of the ``2 K + 1`` can take the place of any that was left out.
+    alone in it, so one of the ``2 K + 1`` can replace any that was left out.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def cheapest_labels(
 
 
 def _fillers(costs: NDArray[np.float64], groups: MustLinkGroups) -> NDArray[np.int64]:
-    """Groups that may have to leave their cheapest cluster so that none stays empty."""
+    """Groups that may have to leave their cheapest cluster to fill an empty one."""
     n_clusters = costs.shape[1]
     linked = np.zeros(groups.n_groups, dtype=np.bool_)
     linked[groups.cannot_links] = True
@@ -153,7 +153,7 @@ def _solve(
     return MilpResult(found if proper and filled_all else None)
 
 
-# Optimal assignment to fixed centres: by a binary program, or the same by our own solver.
+# Optimal assignment to fixed centres: by a binary program or by `certikmeans.assignment`.
 
 DISTANCES = ("euclidean", "squared")
 ASSIGNMENTS = ("milp", "exact")
@@ -161,13 +161,13 @@ ASSIGNMENTS = ("milp", "exact")
 
 @final
 class OptimalAssignment:
-    """Cheapest labels that respect the pairs, for one set of centres after another.
+    """Cheapest labels that satisfy the pairs, for given centres.
 
     Parameters
     ----------
     problem : Problem
     distance : {"euclidean", "squared"}
-        What a point costs in a cluster: its distance from the centre, or the square of it.
+        Cost of a point in a cluster: its distance from the centre, or the squared distance.
     method : {"milp", "exact"}
         ``"milp"``: a binary program. ``"exact"``: `certikmeans.assignment`, which finds
         labels of the same cost by dynamic programming, much faster.
@@ -208,18 +208,18 @@ class OptimalAssignment:
         return float(np.sqrt(squares).sum() if self._distance == "euclidean" else squares.sum())
 
     def labels(self, centers: NDArray[np.float64]) -> NDArray[np.int64] | None:
-        """Labels of the points; None if there was no time or there are none.
+        """Labels of the points; None if infeasible or out of time.
 
         Raises
         ------
         InfeasibleError
             The pairs contradict each other.
         """
-        answer = self._assign_groups(self.groups.total(self.distances(centers)))
-        if answer.infeasible and not self._explained:
+        found = self._assign_groups(self.groups.total(self.distances(centers)))
+        if found.infeasible and not self._explained:
             raise_if_infeasible(self._problem)
             self._explained = True
-        return None if answer.labels is None else answer.labels[self.groups.of_point]
+        return None if found.labels is None else found.labels[self.groups.of_point]
 
     def _assign_groups(self, costs: NDArray[np.float64]) -> MilpResult:
         if self._assigner is not None:

@@ -1,4 +1,4 @@
-"""What all baselines share: the door, the restarts, and the attributes of a fitted estimator."""
+"""Base class of the baselines: input, restarts and fitted attributes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FloatArray = NDArray[np.float64]
 
 
 class RunStatus(StrEnum):
-    """How a heuristic ended. Nothing is proven by any of them."""
+    """How a heuristic ended. None of them proves anything."""
 
     CONVERGED = "converged"
     MAX_ITER = "max_iter"
@@ -38,12 +38,12 @@ class RunStatus(StrEnum):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RunResult:
-    """What one run of a method ended with."""
+    """Result of one run of a method."""
 
-    labels: IntArray | None  # (n_points,); None: the method found none
+    labels: IntArray | None  # (n_points,); None if the method found none
     n_iter: int
     status: StrEnum
-    objective: float | None = None  # what the method minimises; None: the sum of squares
+    objective: float | None = None  # of the method; None for the sum of squares
 
 
 @final
@@ -57,10 +57,10 @@ class RestartResult:
 
 
 class Baseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A published method as a scikit-learn estimator; concrete ones only search.
+    """A published method as a scikit-learn estimator.
 
     The sum of squares is always that of ``labels_`` about the means of its clusters, whatever
-    the method itself minimises, so that answers of different methods can be compared.
+    the method itself minimises, so that results of different methods can be compared.
     """
 
     _takes_weights: ClassVar[bool] = False
@@ -71,7 +71,7 @@ class Baseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _search(self, problem: Problem, stop: StopSignal, seed: int) -> RunResult:
-        """Run the method; may set attributes of its own."""
+        """Run the method; may set further attributes."""
 
     def fit(
         self,
@@ -93,7 +93,7 @@ class Baseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         must_link, cannot_link : array-like of shape (n_pairs, 2) or Links, optional
             Pairs of row numbers of X, counted from 0. Order and repetition do not matter.
         sample_weight : array-like of shape (n_samples,) or float, optional
-            Positive. Refused by methods that were published without weights.
+            Positive. Rejected by methods that were published without weights.
 
         Returns
         -------
@@ -164,7 +164,7 @@ def cost_of(problem: Problem, labels: IntArray) -> float:
 
 
 def count_violated(problem: Problem, labels: IntArray) -> int:
-    """Count the stated pairs that ``labels`` breaks.
+    """Count the pairs that ``labels`` violates.
 
     >>> problem = Problem.from_data([[0.0], [1.0]], 1, cannot_link=[(0, 1)])
     >>> count_violated(problem, np.array([0, 0]))
@@ -181,10 +181,9 @@ def best_of_restarts(
     stop: StopSignal,
     run: Callable[[int], RunResult],
 ) -> RestartResult:
-    """Best of ``n_runs`` runs, or of as many as there is time for; always at least one.
+    """Best of at most ``n_runs`` runs within the time limit; always at least one.
 
-    If time cut the runs short, the status says so even though the best of them had ended by
-    itself.
+    If the time limit prevented some runs, that is the status, even if the best run converged.
     """
     best: RunResult | None = None
     least, done, failed = math.inf, 0, 0

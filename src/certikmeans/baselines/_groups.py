@@ -1,4 +1,4 @@
-"""Must-link groups and the cannot-links between them, as all baselines need them."""
+"""Must-link groups and the cannot-links between them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from certikmeans.problem import Problem
 from certikmeans.problem.arrays import distinct
 from certikmeans.stop import StopSignal
 
-# Explaining why no labelling exists is a courtesy to the user, not part of any method.
+# Time for proving infeasibility, in seconds; not part of any method.
 _EXPLANATION_SECONDS = 60.0
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class MustLinkGroups:
-    """The transitive closure of the pairs: groups of points, and pairs of groups kept apart."""
+    """Transitive closure of the pairs: groups of points, and cannot-links between them."""
 
     of_point: NDArray[np.int64]  # (n_points,), numbered by smallest member
     n_groups: int
@@ -74,7 +74,7 @@ class MustLinkGroups:
 
 
 def raise_if_infeasible(problem: Problem) -> None:
-    """Raise `InfeasibleError` with the reason if it can be shown that no labelling exists."""
+    """Raise `InfeasibleError` with a proof if the problem is shown to be infeasible."""
     proof = presolve(problem, StopSignal(_EXPLANATION_SECONDS))
     if isinstance(proof, InfeasibilityProof):
         raise_infeasible(proof)

@@ -40,7 +40,7 @@ def cop_pass(
     centers,  # IN   (n_clusters, d) float64
     labels,  # OUT  (n_groups,) int64
 ):
-    """Nearest centre that no group visited before forbids; returns the stuck group or -1.
+    """Nearest centre that no earlier group forbids; returns a group without one, or -1.
 
     Visiting points one by one under the transitive closure of the pairs is the same: the
     first member of a group decides, and nothing is left to decide for the others.
@@ -75,11 +75,11 @@ def pck_pass(
     group,  # IN   (n,) int64: neighbourhood of each point
     links,  # IN   Links: cannot-links between neighbourhoods
     centers,  # IN   (n_clusters, d) float64
-    weight,  # IN   penalty of a broken pair
-    counts,  # OUT  (n_groups, n_clusters) int64: labelled members per cluster; kept up to date
+    weight,  # IN   penalty of a violated pair
+    counts,  # OUT  (n_groups, n_clusters) int64: labelled members per cluster; updated
     labels,  # OUT  (n,) int64; -1: not labelled yet
 ):
-    """Move every point, one by one, to where the objective is least; returns how many moved.
+    """Move every point to the cluster of least objective; returns how many moved.
 
     Each move is optimal given all other labels, so the objective never rises. A point stays
     where it is on a tie.

@@ -29,19 +29,16 @@ def initial_centers(problem: Problem, init: str, rng: np.random.Generator) -> ND
     return problem.points[rows]
 
 
-# Plain weighted k-means without pairs: k-means++ and Lloyd.
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class KMeansRun:
-    """The centres that a run of k-means ended with."""
+    """Result of a k-means run."""
 
     centers: NDArray[np.float64]
     cost: float
     n_iter: int
     converged: bool
-    interrupted: bool = False  # for lack of time: this run was not finished, or another not begun
+    interrupted: bool = False  # by the time limit: this run, or a later one
 
 
 def best_kmeans(
@@ -54,7 +51,7 @@ def best_kmeans(
     max_iter: int,
     stop: StopSignal,
 ) -> KMeansRun:
-    """Best of ``n_init`` runs of k-means, or of as many as there is time for.
+    """Best of at most ``n_init`` runs of k-means within the time limit.
 
     >>> run = best_kmeans(np.array([[0.0], [2.0], [9.0]]), np.ones(3), 2,
     ...     np.random.default_rng(0), n_init=3, max_iter=10, stop=StopSignal())
@@ -85,7 +82,7 @@ def _lloyd(
     max_iter: int,
     stop: StopSignal,
 ) -> KMeansRun:
-    """Nearest centres and means in turn; an empty cluster gets the point that costs most."""
+    """Lloyd iterations; an empty cluster gets the point of largest cost."""
     n_points = len(points)
     scratch, squares = np.empty(n_points), np.empty(n_points)
     labels, before = np.empty(n_points, dtype=np.int64), np.full(n_points, -1)

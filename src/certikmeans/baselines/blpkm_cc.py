@@ -66,7 +66,7 @@ class BLPKMCC(Baseline):
     feasible_ : bool
         Whether every pair is respected: always, unless no labels were found.
     violated_ : int
-        Number of broken pairs.
+        Number of violated pairs.
     status_ : RunStatus
         ``"converged"``, ``"max_iter"``, ``"time_limit"``, or ``"failed"`` if no labels were
         found in time, or if the groups are too few to fill every cluster.
@@ -80,7 +80,7 @@ class BLPKMCC(Baseline):
     Raises
     ------
     InfeasibleError
-        No labelling respects every pair; ``error.proof`` shows why.
+        No labelling satisfies every pair; ``error.proof`` shows why.
 
     Notes
     -----
@@ -88,7 +88,7 @@ class BLPKMCC(Baseline):
     only those components of the cannot-link graph enter whose nearest centres clash; the
     optimum is the same, the program far smaller. That distances are not squared, that no cluster
     is empty, the starts and the end of a run are taken from the author's public repository
-    (phil85/BLPKM-CC), read for these facts; the paper's text was not at hand.
+    (phil85/BLPKM-CC), read for these facts; the paper's text was not available.
 
     References
     ----------
@@ -160,7 +160,7 @@ class BLPKMCC(Baseline):
             n_iter += 1
             labels = step.labels(centers)
             if labels is None:
-                # An earlier step had labels, so this one only lacked the time to find some.
+                # An earlier step had labels, so this one ran out of time.
                 return RunResult(
                     best, n_iter, RunStatus.FAILED if best is None else RunStatus.TIME_LIMIT
                 )

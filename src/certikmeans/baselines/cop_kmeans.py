@@ -1,4 +1,4 @@
-"""COP-k-means: k-means whose assignment pass never breaks a pair, and may get stuck."""
+"""COP-k-means: k-means whose assignment pass never violates a pair, and may fail."""
 
 from __future__ import annotations
 

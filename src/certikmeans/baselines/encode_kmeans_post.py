@@ -69,7 +69,7 @@ class EncodeKMeansPost(Baseline):
     feasible_ : bool
         Whether every pair is respected: always, unless no labels were found.
     violated_ : int
-        Number of broken pairs.
+        Number of violated pairs.
     status_ : RunStatus
         ``"converged"``, ``"max_iter"``, ``"time_limit"``, or ``"failed"`` if no labels were
         found in time.
@@ -83,7 +83,7 @@ class EncodeKMeansPost(Baseline):
     Raises
     ------
     InfeasibleError
-        No labelling respects every pair; ``error.proof`` shows why.
+        No labelling satisfies every pair; ``error.proof`` shows why.
 
     Notes
     -----
@@ -93,7 +93,7 @@ class EncodeKMeansPost(Baseline):
     take squared distances, which k-means itself minimises. An empty cluster keeps its centre.
     The program is reduced as in `BLPKMCC`, without changing its optimum.
 
-    The paper's text was not at hand. The 20 starts and ``tol`` are those of the authors' public
+    The paper's text was not available. The 20 starts and ``tol`` are those of the authors' public
     script of this name (dung321046/ConstrainedClusteringViaPostProcessing), read for these facts;
     that script also updates the centres, so ``update_centers=True`` is closer to it.
 
@@ -172,7 +172,7 @@ class EncodeKMeansPost(Baseline):
         for n_iter in range(1, self.max_iter + 1):
             labels = step.labels(centers)
             if labels is None:
-                # An earlier step had labels, so this one only lacked the time to find some.
+                # An earlier step had labels, so this one ran out of time.
                 late = RunStatus.FAILED if before is None else RunStatus.TIME_LIMIT
                 return RunResult(before, n_iter, late)
             converged = before is not None and np.mean(labels != before) < self.tol

@@ -1,4 +1,4 @@
-"""The MISOCP of the paper's equation (2), stated once and handed to SCIP or Gurobi.
+"""The MISOCP of the paper's equation (2), for SCIP or Gurobi.
 
 min   sum_s w_s d_s
 s.t.  -N_s (1 - b_sk) <= d_s - d_sk <= N_s (1 - b_sk)
@@ -33,7 +33,7 @@ from certikmeans.tolerances import relative_gap
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ConicModel:
-    """The data of the model; coordinates within [-1, 1], where solvers' tolerances make sense."""
+    """Data of the model; coordinates are scaled to [-1, 1] because of solver tolerances."""
 
     points: NDArray[np.float64]  # (n, d)
     weights: NDArray[np.float64]  # (n,)
@@ -59,12 +59,12 @@ class ConicModel:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ConicResult:
-    """What a solver says, in units of the model."""
+    """Result of a solver, in units of the model."""
 
     labels: NDArray[np.int64] | None
-    lower: float  # the solver's dual bound: floating point, not rigorous
+    lower_bound: float  # of the solver: floating point, not rigorous
     nodes: int
-    closed: bool  # within the gap asked for
+    closed: bool  # within the requested gap
     infeasible: bool = False
 
 
@@ -111,7 +111,7 @@ def solve_with_scip(model: ConicModel, gap: float, stop: StopSignal) -> ConicRes
 
 
 def solve_with_gurobi(model: ConicModel, gap: float, stop: StopSignal) -> ConicResult:
-    """Solve by Gurobi through gurobipy, for those who have it."""
+    """Solve by Gurobi through gurobipy."""
     try:
         gurobi: Any = import_module("gurobipy")
     except ImportError as error:
@@ -158,7 +158,7 @@ def _build_model(
     add: Callable[[Any], Any],
     total: Callable[[Any], Any],
 ) -> list[list[Any]] | None:
-    """State the model in a solver's own words; returns the binaries, or None without time."""
+    """Add the model to a solver; returns the binaries, or None if time ran out."""
     low, high = model.bounding_box
     centers = [
         [variable(lb=a, ub=b) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
@@ -190,8 +190,6 @@ def _build_model(
             add(left[0] <= right[0])
     return chosen
 
-
-# The paper's mixed-integer cone program, solved as a whole by a general solver.
 
 _SOLVERS = {"scip": solve_with_scip, "gurobi": solve_with_gurobi}
 
@@ -238,9 +236,9 @@ class MISOCP(Baseline):
     nodes_ : int
         Nodes of the solver's tree.
     feasible_ : bool
-        Whether every pair is respected.
+        Whether every pair is satisfied.
     violated_ : int
-        Number of broken pairs.
+        Number of violated pairs.
     n_iter_ : int
         Same as ``nodes_``.
     n_features_in_ : int
@@ -249,7 +247,7 @@ class MISOCP(Baseline):
     Raises
     ------
     InfeasibleError
-        No labelling respects every pair; ``error.proof`` shows why.
+        No labelling satisfies every pair; ``error.proof`` shows why.
     MissingExtraError
         The solver is not installed.
 
@@ -317,7 +315,7 @@ class MISOCP(Baseline):
         if answer.infeasible:
             raise_if_infeasible(problem)
         self.nodes_ = answer.nodes
-        self.lower_bound_ = answer.lower * scale * scale + offset
+        self.lower_bound_ = answer.lower_bound * scale * scale + offset
         self.gap_ = np.inf
         if answer.labels is None:
             return RunResult(None, answer.nodes, Status.UNKNOWN)

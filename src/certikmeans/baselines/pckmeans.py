@@ -1,4 +1,4 @@
-"""PCKMeans: pairs are wishes with a price."""
+"""PCKMeans: pairs are soft constraints with a penalty."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class PCKMeans(Baseline):
 
 
 def _n_violated(groups: MustLinkGroups, counts: IntArray) -> int:
-    """Broken pairs of the closure, from the labels per neighbourhood."""
+    """Violated pairs of the closure, from the labels per neighbourhood."""
     sizes = counts.sum(axis=1)
     split = (sizes * sizes - (counts * counts).sum(axis=1)).sum() // 2
     joined = (counts[groups.cannot_links[:, 0]] * counts[groups.cannot_links[:, 1]]).sum()
@@ -184,7 +184,7 @@ def _neighborhood_centers(
     members = slot >= 0
     cluster_means(problem.points[members], problem.weights[members], slot[members], centers)
     if 0 < len(known) < problem.n_clusters:
-        # Neighbours are distinct, so a group that is apart from all has as many as there are.
+        # Neighbours are distinct, so a group linked to all others has as many neighbours.
         indptr, neighbors = groups.neighbors(loops=False)
         tails = np.repeat(np.arange(groups.n_groups), np.diff(indptr))
         seen = np.bincount(tails[place[neighbors] >= 0], minlength=groups.n_groups)

@@ -23,9 +23,9 @@ from certikmeans.stop import StopSignal
 from certikmeans.tolerances import gap_reached, relative_gap, target_bound
 
 SOLVERS = ("admm", "clarabel")
-# Iterations before the first rounding: the incumbent says how far the bound has to go.
+# Iterations before the first rounding, which gives the target of the bound.
 FIRST_ITERATIONS = 100
-# Bound and rounding take turns as long as rounding finds something better.
+# Bound and rounding alternate as long as rounding improves the labels.
 MAX_ROUNDS = 4
 
 
@@ -34,16 +34,16 @@ class PengWeiSDP(Baseline):
     """The Peng-Wei relaxation with pairwise constraints, pair and triangle cuts; no branching.
 
     Must-link groups become weighted points, cannot-links zeros of the matrix. The solution is
-    rounded to centres, and Lloyd with optimal assignments under the pairs goes on from there. The
-    lower bound is proven for any multipliers, rounding included, whatever solver found them.
+    rounded to centres, and Lloyd with optimal assignments under the pairs follows. The lower bound
+    is rigorous for any multipliers, rounding included, independent of the solver.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters. Some may end up empty.
     solver : {"admm", "clarabel"}, default="admm"
-        Our own first-order solver, for up to 2,500 must-link groups; or clarabel, from the extra
-        ``certikmeans[sdp]``, for a few dozen.
+        First-order solver of this package, for up to 2,500 must-link groups; or clarabel, from the
+        extra ``certikmeans[sdp]``, for a few dozen.
     cuts : bool, default=True
         Whether to add pair and triangle cuts.
     gap : float, default=1e-3
@@ -72,9 +72,9 @@ class PengWeiSDP(Baseline):
     n_cuts_ : int
         Cuts in the proof.
     feasible_ : bool
-        Whether every pair is respected.
+        Whether every pair is satisfied.
     violated_ : int
-        Number of broken pairs.
+        Number of violated pairs.
     n_iter_ : int
         Iterations of the solver; for clarabel, programs solved.
     n_features_in_ : int
@@ -83,7 +83,7 @@ class PengWeiSDP(Baseline):
     Raises
     ------
     InfeasibleError
-        No labelling respects every pair; ``error.proof`` shows why.
+        No labelling satisfies every pair; ``error.proof`` shows why.
     InputError
         More than 2,500 must-link groups.
     MissingExtraError
@@ -134,7 +134,7 @@ class PengWeiSDP(Baseline):
         check_choice("solver", self.solver, SOLVERS)
         gap = Options(gap=self.gap).gap
         left = whole_number("max_iter", self.max_iter, least=1)
-        self._bound(1)  # says at once what is missing
+        self._bound(1)  # raises early if the solver is missing
         self.lower_bound_, self.gap_, self.n_cuts_ = 0.0, np.inf, 0
         done = presolve(problem, stop)
         if isinstance(done, InfeasibilityProof):

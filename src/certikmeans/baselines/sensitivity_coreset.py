@@ -1,4 +1,4 @@
-"""Sensitivity sampling: k-means on a small weighted sample that stands for all points."""
+"""Sensitivity sampling: k-means on a small weighted coreset."""
 
 from __future__ import annotations
 

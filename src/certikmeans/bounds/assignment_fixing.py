@@ -90,7 +90,8 @@ class AssignmentFixing:
     **Dominance** (``use_dominance=True``, in place of Lemma 2, the paper's forced assignment)
     guarantees less: *for all centres in the boxes, every labelling that is cheapest for them among
     the feasible allowed ones, and costs less than the cutoff, keeps its pairs.* A cluster may be
-    empty; its centre is then any point of its box. Two rules, with ``E[s,k] = w_s d_max(x_s, M_k)^2``:
+    empty; its centre is then any point of its box. Two rules, with
+    ``E[s,k] = w_s d_max(x_s, M_k)^2``:
 
     - *A component*: remove ``(s, k)`` if ``m_C(s, k)`` exceeds the cost at ``E`` of some
       feasible allowed labelling of ``C``. A labelling with ``s`` in ``k`` is not cheapest: giving

@@ -1,1 +1,1 @@
-"""Exact, reversible simplification: nobody outside sees reduced indices."""
+"""Presolve: exact, reversible reductions, and proofs of infeasibility."""

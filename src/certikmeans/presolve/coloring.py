@@ -1,4 +1,4 @@
-"""Feasibility of the cannot-link graph: a proper K-coloring, or vertices that have none."""
+"""Feasibility: a proper K-coloring of the cannot-link graph, or vertices that have none."""
 
 from __future__ import annotations
 
@@ -37,16 +37,46 @@ from certikmeans.problem.label_constraints import CannotLinkGraph
 from certikmeans.random_streams import generator
 from certikmeans.stop import StopSignal
 
-# Beyond this the eigenvectors take longer than the searches they help.
-MAX_SPECTRAL_SIZE = 50_000
-_N_RUNS, _MAX_LLOYD_STEPS = 5, 30
-_EIGEN_TOL = 1e-2
+
+@final
+@dataclass(frozen=True, slots=True)
+class ColoringParams:
+    """Settings of the coloring searches."""
+
+    # Elementary steps per kernel call: some 10 ms, so that a stop signal is noticed in time.
+    work_per_call: int = 10_000_000
+    max_exact_size: int = 16_384  # vertices; the exact search needs 32 MB of conflict sets then
+    # A clique search is thorough in sparse graphs, and a quick attempt in dense ones.
+    clique_calls: int = 10
+    clique_seeds: int = 64
+    # Tabu search in phases (sample, tenure): no setting is best for all sizes and densities. Chosen
+    # by trial on random graphs with a planted 3-coloring, 2000 to 100,000 vertices, degree 4 to 20.
+    tabu_phases: tuple[tuple[int, int], ...] = ((16, 60), (4, 10), (256, 60))
+    initial_ball_size: int = 256  # vertices around a conflict that are searched exactly
+    # Rounds of searches before a spectral guess; then rounds in which the search from the guess
+    # has to reach fewer conflicts than the search without it.
+    rounds_before_spectral: int = 8
+    spectral_trial_rounds: int = 8
+    max_spectral_size: int = 50_000  # vertices; above, eigenvectors take longer than they save
+    spectral_runs: int = 5  # k-means runs on the embedding
+    spectral_lloyd_steps: int = 30
+    eigen_tolerance: float = 1e-2
+
+    def __post_init__(self) -> None:
+        if not self.tabu_phases or self.work_per_call < 1 or self.initial_ball_size < 1:
+            raise ValueError("tabu_phases, work_per_call and initial_ball_size must be positive")
+
+
+DEFAULT_PARAMS = ColoringParams()
 
 
 def spectral_coloring(
-    indptr: NDArray[np.int64], neighbors: NDArray[np.int64], n_colors: int
+    indptr: NDArray[np.int64],
+    neighbors: NDArray[np.int64],
+    n_colors: int,
+    params: ColoringParams = DEFAULT_PARAMS,
 ) -> NDArray[np.int64] | None:
-    """Return a colour for every vertex, few of them in a clash; None where there is no guess.
+    """Guess a coloring with few conflicts from eigenvectors, or return None.
 
     Parameters
     ----------
@@ -56,7 +86,7 @@ def spectral_coloring(
         K, at least 2.
     """
     n = len(indptr) - 1
-    if not 2 <= n_colors < n - 1 or n > MAX_SPECTRAL_SIZE:
+    if not 2 <= n_colors < n - 1 or n > params.max_spectral_size:
         return None
     from scipy.sparse import csr_array, diags_array
     from scipy.sparse.linalg import ArpackError, eigsh
@@ -68,19 +98,24 @@ def spectral_coloring(
     rng = generator(0, "presolve.colours")
     try:
         _, embedding = eigsh(
-            matrix.tocsr(), n_colors - 1, which="SA", tol=_EIGEN_TOL, v0=rng.normal(size=n)
+            matrix.tocsr(),
+            n_colors - 1,
+            which="SA",
+            tol=params.eigen_tolerance,
+            v0=rng.normal(size=n),
         )
     except ArpackError:  # not converged: no guess
         return None
     tails = np.repeat(np.arange(n), degrees)
-    guesses = [_kmeans(embedding, n_colors, rng) for _ in range(_N_RUNS)]
+    steps = params.spectral_lloyd_steps
+    guesses = [_kmeans(embedding, n_colors, steps, rng) for _ in range(params.spectral_runs)]
     return min(guesses, key=lambda guess: np.count_nonzero(guess[tails] == guess[neighbors]))
 
 
 def _kmeans(
-    embedding: NDArray[np.float64], n_clusters: int, rng: np.random.Generator
+    embedding: NDArray[np.float64], n_clusters: int, max_steps: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """A few steps of Lloyd from seeds that are drawn far apart."""
+    """A few Lloyd steps from k-means++ seeds."""
     squares = np.einsum("ij,ij->i", embedding, embedding)
 
     def squared_distances_to(center: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -94,7 +129,7 @@ def _kmeans(
         nearest = np.minimum(nearest, squared_distances_to(centers[-1]))
     means = np.stack(centers)
     labels = np.zeros(len(embedding), dtype=np.int64)
-    for _ in range(_MAX_LLOYD_STEPS):
+    for _ in range(max_steps):
         before = labels
         labels = np.argmin(np.einsum("ij,ij->i", means, means) - 2.0 * embedding @ means.T, axis=1)
         if np.array_equal(labels, before):
@@ -104,29 +139,13 @@ def _kmeans(
     return labels.astype(np.int64)
 
 
-# Deciding whether one connected piece can be coloured, in bounded steps.
+# Colorability of one connected component, in bounded steps.
 
 Colorability = Literal["yes", "no", "undecided"]
 
-# Elementary steps per call of a kernel: some 10 ms, so that a stop signal is heard in time.
-WORK_PER_CALL = 10_000_000
-# The exact search keeps a set of levels per level: 32 MB at this size.
-MAX_EXACT_SIZE = 16_384
-# Cliques are looked for at some length in sparse graphs, in dense ones as a quick try.
-_CLIQUE_CALLS = 10
-_CLIQUE_SEEDS = 64
-# Tabu moves in phases, (sample, tenure): no setting is best for all sizes and densities. Chosen
-# by trial on random graphs with a hidden 3-colouring, 2000 to 100,000 vertices, degree 4 to 20.
-_TABU_PHASES = ((16, 60), (4, 10), (256, 60))
-
-# Slices of searches before a guess at the colouring is computed.
-_ROUNDS_BEFORE_SPECTRAL = 8
-# Then it has so many to show that it leads to fewer clashes than the search without it.
-_SPECTRAL_TRIAL_ROUNDS = 8
-
 
 class SubGraph(NamedTuple):
-    """A graph in compressed form, and what its vertices are called outside."""
+    """A graph in compressed form, with the outer names of its vertices."""
 
     indptr: NDArray[np.int64]  # (n + 1,)
     neighbors: NDArray[np.int64]  # both directions
@@ -143,7 +162,7 @@ class SubGraph(NamedTuple):
         return SubGraph(indptr, neighbors, self.vertices[inside])
 
     def core(self, n_colors: int) -> SubGraph:
-        """Return what is left when vertices of degree below ``n_colors`` are peeled off."""
+        """Return the ``n_colors``-core: vertices of lower degree are removed repeatedly."""
         alive = np.ones(self.size, dtype=np.bool_)
         peel(self.indptr, self.neighbors, n_colors, alive, np.empty(self.size, dtype=np.int64))
         return self if alive.all() else self.induced(np.flatnonzero(alive))
@@ -170,11 +189,16 @@ def subgraph_from_edges(size: int, edges: NDArray[np.int64]) -> SubGraph:
 
 
 def find_clique(
-    graph: SubGraph, size: int, stop: StopSignal, *, max_calls: int
+    graph: SubGraph,
+    size: int,
+    stop: StopSignal,
+    *,
+    max_calls: int,
+    params: ColoringParams = DEFAULT_PARAMS,
 ) -> NDArray[np.int64] | None:
     """Return the numbers of ``size`` mutually adjacent vertices, or None if none was found.
 
-    None proves nothing: hard neighbourhoods are given up, and time may have run out.
+    None proves nothing: hard neighbourhoods are skipped, and time may have run out.
     """
     if size < 2 or graph.size < size:
         return None
@@ -189,7 +213,7 @@ def find_clique(
         if vertex == graph.size or stop.reason() is not None:
             break
         answer, vertex = scan_for_clique(
-            later_indptr, later, size, vertex, position, WORK_PER_CALL, clique
+            later_indptr, later, size, vertex, position, params.work_per_call, clique
         )
         if answer == FOUND:
             return np.sort(clique)
@@ -201,7 +225,7 @@ def _by_degree(graph: SubGraph) -> NDArray[np.int64]:
 
 
 def dsatur_labels(graph: SubGraph, n_colors: int) -> NDArray[np.int64]:
-    """Colour greedily by saturation; -1 marks the vertices for which no colour was left."""
+    """Color greedily by saturation; -1 marks vertices without a remaining color."""
     labels = np.empty(graph.size, dtype=np.int64)
     dsatur(graph.indptr, graph.neighbors, n_colors, _by_degree(graph), labels)
     return labels
@@ -209,12 +233,14 @@ def dsatur_labels(graph: SubGraph, n_colors: int) -> NDArray[np.int64]:
 
 @final
 class ExactColoring:
-    """The exact search on one graph of moderate size; resumable."""
+    """Exact search on one graph of moderate size; resumable."""
 
-    def __init__(self, graph: SubGraph, n_colors: int) -> None:
+    def __init__(
+        self, graph: SubGraph, n_colors: int, params: ColoringParams = DEFAULT_PARAMS
+    ) -> None:
         n = graph.size
         clique = np.empty(min(n, n_colors + 1), dtype=np.int64)
-        seeds = _by_degree(graph)[::-1][:_CLIQUE_SEEDS]
+        seeds = _by_degree(graph)[::-1][: params.clique_seeds]
         found = greedy_clique(graph.indptr, graph.neighbors, seeds, len(clique), clique)
         self._graph = graph
         self._state = ExactColoringState(
@@ -234,18 +260,18 @@ class ExactColoring:
         )
 
     def advance(self, work: int) -> Colorability:
-        """Go on for about ``work`` elementary steps."""
+        """Continue for about ``work`` elementary steps."""
         answer = advance_search(self._graph.indptr, self._graph.neighbors, self._state, work)
         return "yes" if answer == YES else "no" if answer == NO else "undecided"
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """The proper colouring, after "yes"."""
+        """The proper coloring, after "yes"."""
         return self._state.color
 
     @property
     def core_vertices(self) -> NDArray[np.int64]:
-        """After "no": vertices whose induced subgraph is already uncolourable.
+        """After "no": vertices whose induced subgraph is not colorable.
 
         Every edge that the refutation used joins two of them.
         """
@@ -254,13 +280,18 @@ class ExactColoring:
 
 @final
 class TabuColoring:
-    """A heuristic that finds colourings of large graphs and cannot prove that there is none."""
+    """Tabu search for a coloring of large graphs; it cannot prove that there is none."""
 
     def __init__(
-        self, graph: SubGraph, n_colors: int, start: NDArray[np.int64] | None = None
+        self,
+        graph: SubGraph,
+        n_colors: int,
+        start: NDArray[np.int64] | None = None,
+        params: ColoringParams = DEFAULT_PARAMS,
     ) -> None:
         n = graph.size
         self._graph = graph
+        self._phases = params.tabu_phases
         self._state = TabuColoringState(
             color=dsatur_labels(graph, n_colors) if start is None else start,
             counts=np.zeros((n, n_colors), dtype=np.int32),
@@ -274,16 +305,16 @@ class TabuColoring:
         self._left = self._phase_length()
 
     def _phase_length(self) -> int:
-        """Slices of the current phase: more in later rounds and for larger graphs."""
-        return (1 + self._graph.size // 2000) << (self._phase // len(_TABU_PHASES))
+        """Calls in the current phase: more in later rounds and for larger graphs."""
+        return (1 + self._graph.size // 2000) << (self._phase // len(self._phases))
 
     def advance(self, work: int) -> Colorability:
-        """Go on for about ``work`` elementary steps."""
+        """Continue for about ``work`` elementary steps."""
         if self._left == 0:
             self._phase += 1
             self._left = self._phase_length()
         self._left -= 1
-        sample, tenure = _TABU_PHASES[self._phase % len(_TABU_PHASES)]
+        sample, tenure = self._phases[self._phase % len(self._phases)]
         answer = advance_tabu(
             self._graph.indptr, self._graph.neighbors, self._state, sample, tenure, work
         )
@@ -291,74 +322,80 @@ class TabuColoring:
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """The current colouring; proper after "yes"."""
+        """The current coloring; proper after "yes"."""
         return self._state.color
 
     @property
     def min_conflicts(self) -> int:
-        """Pairs of neighbours that shared a colour at the best moment so far."""
+        """Smallest number of conflicting edges so far."""
         return int(self._state.counters[BEST]) // 2
 
     @property
     def conflicting_vertex(self) -> int:
-        """A vertex with a neighbour of its own colour, while there is one."""
+        """A vertex with a neighbour of its own color, while there is one."""
         return int(self._state.conflicting[0])
 
 
 @final
 class ComponentColoring:
-    """Decides one piece: a clique that is too large, then exact and tabu search in turns.
+    """Decides one component: a clique that is too large, then exact and tabu search in turns.
 
-    Pieces too large for the exact search are refuted, if at all, by a ball around a clash that
-    the tabu search does not get rid of.
+    Components too large for the exact search are refuted, if at all, by a ball around a conflict
+    that the tabu search does not resolve.
     """
 
-    def __init__(self, graph: SubGraph, n_colors: int) -> None:
+    def __init__(
+        self, graph: SubGraph, n_colors: int, params: ColoringParams = DEFAULT_PARAMS
+    ) -> None:
         self.graph = graph
-        self._n_colours = n_colors
-        self._tabu = TabuColoring(graph, n_colors)
-        self._exact = ExactColoring(graph, n_colors) if graph.size <= MAX_EXACT_SIZE else None
+        self._params = params
+        self._n_colors = n_colors
+        self._tabu = TabuColoring(graph, n_colors, params=params)
+        small = graph.size <= params.max_exact_size
+        self._exact = ExactColoring(graph, n_colors, params) if small else None
         self._spectral_tabu: TabuColoring | None = None
         self._rounds = 0
-        self._ball_size = 256
+        self._ball_size = params.initial_ball_size
         self._clique_searched = False
-        self.labels: NDArray[np.int64] | None = None  # after "yes", in the piece's numbering
-        self.uncolorable_vertices: NDArray[np.int64] | None = (
-            None  # after "no": vertices, outside names
-        )
+        self.labels: NDArray[np.int64] | None = None  # after "yes", by vertex number here
+        # After "no": vertices by their outer names.
+        self.uncolorable_vertices: NDArray[np.int64] | None = None
 
     def advance(self, stop: StopSignal) -> Colorability:
-        """Do one slice of each search."""
+        """Run one call of each search."""
+        params = self._params
         if not self._clique_searched:
             self._clique_searched = True
-            clique = find_clique(self.graph, self._n_colours + 1, stop, max_calls=_CLIQUE_CALLS)
+            size, max_calls = self._n_colors + 1, params.clique_calls
+            clique = find_clique(self.graph, size, stop, max_calls=max_calls, params=params)
             if clique is not None:
                 return self._refute(clique)
         if self._exact is not None:
-            answer = self._exact.advance(WORK_PER_CALL)
+            answer = self._exact.advance(params.work_per_call)
             if answer == "yes":
                 self.labels = self._exact.labels
                 return answer
             if answer == "no":
                 return self._refute(self._exact.core_vertices)
         for tabu in self._tabu_searches():
-            if tabu.advance(WORK_PER_CALL) == "yes":
+            if tabu.advance(params.work_per_call) == "yes":
                 self.labels = tabu.labels
                 return "yes"
         return "undecided" if self._exact is not None else self._refute_ball()
 
     def _tabu_searches(self) -> list[TabuColoring]:
-        """The tabu search; where it does not come to an end soon, also one from a better start."""
+        """The tabu search; after some rounds also one from a spectral guess."""
+        params = self._params
         self._rounds += 1
-        if self._rounds == _ROUNDS_BEFORE_SPECTRAL:
+        if self._rounds == params.rounds_before_spectral:
             graph = self.graph
-            guess = spectral_coloring(graph.indptr, graph.neighbors, self._n_colours)
+            guess = spectral_coloring(graph.indptr, graph.neighbors, self._n_colors, params)
             if guess is not None:
-                self._spectral_tabu = TabuColoring(graph, self._n_colours, guess)
-        trial_over = self._rounds == _ROUNDS_BEFORE_SPECTRAL + _SPECTRAL_TRIAL_ROUNDS
-        # A guess that knows something has more clashes at first, and far fewer soon after.
+                self._spectral_tabu = TabuColoring(graph, self._n_colors, guess, params)
+        trial_end = params.rounds_before_spectral + params.spectral_trial_rounds
+        # A useful guess has more conflicts at first, and far fewer soon after.
         if (
-            trial_over
+            self._rounds == trial_end
             and self._spectral_tabu is not None
             and 2 * self._spectral_tabu.min_conflicts >= self._tabu.min_conflicts
         ):
@@ -380,55 +417,56 @@ class ComponentColoring:
             reached,
             ball,
         )
-        local = self.graph.induced(ball[:found]).core(self._n_colours)
-        self._ball_size = min(2 * self._ball_size, MAX_EXACT_SIZE)
+        local = self.graph.induced(ball[:found]).core(self._n_colors)
+        self._ball_size = min(2 * self._ball_size, self._params.max_exact_size)
         if local.size == 0:
             return "undecided"
-        search = ExactColoring(local, self._n_colours)
-        if search.advance(WORK_PER_CALL) != "no":
+        search = ExactColoring(local, self._n_colors, self._params)
+        if search.advance(self._params.work_per_call) != "no":
             return "undecided"
         self.uncolorable_vertices = local.vertices[search.core_vertices]
         return "no"
 
 
-# Is there a labelling at all? A proper K-colouring of the cannot-link graph, or the culprit.
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ColoringResult:
-    """The answer to "can the groups be told apart with K labels?", with its evidence.
+    """Whether the cannot-link graph has a proper K-coloring, with evidence.
 
-    "undecided" is an honest third answer: the time ran out on a hard component.
+    "undecided" means that the time ran out on a hard component.
     """
 
     answer: Colorability
-    labels: NDArray[np.int64] | None = None  # "yes": a proper colouring; free vertices are 0
-    component: int = -1  # "no": the culprit; "undecided": the first component left open
-    uncolorable_vertices: NDArray[np.int64] | None = (
-        None  # "no": vertices that cannot be coloured by themselves
-    )
+    labels: NDArray[np.int64] | None = None  # "yes": a proper coloring; free vertices are 0
+    component: int = -1  # "no": not colorable; "undecided": first open component
+    # "no": vertices whose induced subgraph is not colorable.
+    uncolorable_vertices: NDArray[np.int64] | None = None
 
 
-def find_coloring(graph: CannotLinkGraph, n_clusters: int, stop: StopSignal) -> ColoringResult:
-    """Colour the cannot-link graph with ``n_clusters`` colours, or find out that none exists.
+def find_coloring(
+    graph: CannotLinkGraph,
+    n_clusters: int,
+    stop: StopSignal,
+    params: ColoringParams = DEFAULT_PARAMS,
+) -> ColoringResult:
+    """Color the cannot-link graph with ``n_clusters`` colors, or prove that none exists.
 
-    Bipartite components are coloured by parity. Elsewhere vertices with fewer than K neighbours
-    are peeled off, as they can always be coloured last; the core is coloured greedily, and the
-    pieces on which that fails are searched exactly. All but the last step takes linear time.
+    Bipartite components are colored by parity. Elsewhere vertices with fewer than K neighbours
+    are peeled off, as they can always be colored last; the core is colored greedily, and the
+    components on which that fails are searched. All but the last step takes linear time.
 
     Parameters
     ----------
     graph : CannotLinkGraph
         Cannot-links between groups.
     n_clusters : int
-        Number of colours, K.
+        Number of colors, K.
     stop : StopSignal
-        Limits the exact search only.
+        Limits the searches only.
 
     Returns
     -------
-    Colouring
+    ColoringResult
 
     Examples
     --------
@@ -461,7 +499,7 @@ def find_coloring(graph: CannotLinkGraph, n_clusters: int, stop: StopSignal) -> 
     if n_clusters == 2:
         inside = np.arange(graph.starts[first_odd], graph.starts[first_odd + 1])
         return ColoringResult("no", component=int(first_odd), uncolorable_vertices=inside)
-    return _color_odd_components(graph, n_clusters, stop, labels, odd)
+    return _color_odd_components(graph, n_clusters, stop, labels, odd, params)
 
 
 def _color_odd_components(
@@ -470,6 +508,7 @@ def _color_odd_components(
     stop: StopSignal,
     labels: NDArray[np.int64],
     odd: NDArray[np.bool_],
+    params: ColoringParams,
 ) -> ColoringResult:
     alive = np.zeros(graph.n_vertices, dtype=np.bool_)
     alive[: graph.n_linked] = np.repeat(odd, np.diff(graph.starts))
@@ -480,7 +519,8 @@ def _color_odd_components(
 
     core_labels = dsatur_labels(core, n_clusters)
     searches = [
-        ComponentColoring(piece, n_clusters) for piece in _uncolored_components(core, core_labels)
+        ComponentColoring(component, n_clusters, params)
+        for component in _uncolored_components(core, core_labels)
     ]
     labels[core.vertices] = core_labels
     while searches:
@@ -511,17 +551,17 @@ def _color_odd_components(
 
 
 def _uncolored_components(core: SubGraph, labels: NDArray[np.int64]) -> list[SubGraph]:
-    """Connected pieces of the core on which the greedy colouring failed, small ones first."""
+    """Components of the core on which the greedy coloring failed, smallest first."""
     reached = np.zeros(core.size, dtype=np.bool_)
     buffer = np.empty(core.size, dtype=np.int64)
-    pieces = []
+    components = []
     for seed in np.flatnonzero(labels < 0):
         if not reached[seed]:
             size = bfs_ball(core.indptr, core.neighbors, seed, core.size, reached, buffer)
-            pieces.append(core.induced(np.sort(buffer[:size])))
-    return sorted(pieces, key=lambda piece: piece.size)
+            components.append(core.induced(np.sort(buffer[:size])))
+    return sorted(components, key=lambda component: component.size)
 
 
 def _component_of(graph: CannotLinkGraph, vertices: NDArray[np.int64]) -> int:
-    """Return the smallest number of a component that holds one of the vertices."""
+    """Smallest number of a component that contains one of the vertices."""
     return int(np.searchsorted(graph.starts, vertices, side="right").min()) - 1

@@ -1,7 +1,7 @@
-"""Why no labelling exists: proofs that a person, or a few lines of code, can check.
+"""Proofs of infeasibility that can be checked by hand or by a few lines of code.
 
-Each proof names original points and pairs only, and ``check`` looks at nothing but those. It
-shares no code with the searches that find proofs.
+Each proof refers to original points and pairs only, and ``check`` uses nothing else. It shares no
+code with the searches that find proofs.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class InfeasibilityProof(ABC):
 
     @abstractmethod
     def describe(self, *, base: int = 0) -> str:
-        """Say it in words; points are numbered from ``base``."""
+        """Describe the proof in words; points are numbered from ``base``."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Return plain data; points are numbered from 0."""
+        """Plain data for JSON; points are numbered from 0."""
 
     @abstractmethod
     def check(self, problem: Problem) -> bool:
@@ -40,7 +40,7 @@ class InfeasibilityProof(ABC):
 
 
 def _contains_pairs(wanted: Collection[Pair], pairs: NDArray[np.int64], n_points: int) -> bool:
-    """Say whether every wanted pair, in either order, is a row of the canonical ``pairs``."""
+    """Whether every wanted pair, in either order, is a row of the canonical ``pairs``."""
     if not wanted:
         return True
     rows = np.sort(np.array(list(wanted), dtype=np.int64), axis=1)
@@ -73,7 +73,7 @@ class MustLinkPath(InfeasibilityProof):
     path: tuple[int, ...]  # consecutive points are must-linked; the ends are cannot-linked
 
     def describe(self, *, base: int = 0) -> str:
-        """Say it in words."""
+        """Describe the proof in words."""
         first, last = self.path[0] + base, self.path[-1] + base
         return (
             f"points {first} and {last} cannot be linked, "
@@ -81,7 +81,7 @@ class MustLinkPath(InfeasibilityProof):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Plain data for JSON."""
         return {
             "kind": self.kind,
             "cannot_link": [self.path[0], self.path[-1]],
@@ -102,7 +102,7 @@ class MustLinkPath(InfeasibilityProof):
 @final
 @dataclass(frozen=True, slots=True)
 class GroupLink:
-    """A cannot-link between two groups, and how its ends hang together with other points."""
+    """A cannot-link between two groups, with must-link paths to points of the groups."""
 
     pair: Pair
     first_path: tuple[int, ...]  # must-links from a point of the first group to pair[0]
@@ -112,7 +112,7 @@ class GroupLink:
 @final
 @dataclass(frozen=True, slots=True)
 class CliqueTooLarge(InfeasibilityProof):
-    """More points than clusters, no two of which can be together.
+    """More points than clusters, no two of which can share a cluster.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class CliqueTooLarge(InfeasibilityProof):
     links: tuple[GroupLink, ...]  # for members (0, 1), (0, 2), ..., (1, 2), ...
 
     def describe(self, *, base: int = 0) -> str:
-        """Say it in words."""
+        """Describe the proof in words."""
         names = ", ".join(str(point + base) for point in self.members)
         lines = [
             f"no two of these {len(self.members)} points can share a cluster, "
@@ -144,7 +144,7 @@ class CliqueTooLarge(InfeasibilityProof):
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Plain data for JSON."""
         return {
             "kind": self.kind,
             "members": list(self.members),
@@ -159,7 +159,7 @@ class CliqueTooLarge(InfeasibilityProof):
         }
 
     def check(self, problem: Problem) -> bool:
-        """Verify that every two members are kept apart, and that they are K + 1."""
+        """Verify that there are K + 1 members and a cannot-link between every two."""
         between = list(combinations(self.members, 2))
         if len(set(self.members)) != problem.n_clusters + 1 or len(between) != len(self.links):
             return False
@@ -200,7 +200,7 @@ class OddCycle(InfeasibilityProof):
     paths: tuple[tuple[int, ...], ...]  # must-links from pairs[i][1] to pairs[i + 1][0]
 
     def describe(self, *, base: int = 0) -> str:
-        """Say it in words."""
+        """Describe the proof in words."""
         lines = [f"{len(self.pairs)} cannot-links form an odd cycle, but K = 2:"]
         for pair, path in zip(self.pairs, self.paths, strict=True):
             tail = f", must-links {_format_path(path, base)}" if len(path) > 1 else ""
@@ -208,7 +208,7 @@ class OddCycle(InfeasibilityProof):
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Plain data for JSON."""
         return {
             "kind": self.kind,
             "cannot_link": [list(pair) for pair in self.pairs],
@@ -234,8 +234,8 @@ class OddCycle(InfeasibilityProof):
 class UncolorableSet(InfeasibilityProof):
     """Pairs that no labelling with ``n_clusters`` labels satisfies.
 
-    Irreducible: leave out any one pair, and the others can be satisfied. If the time for
-    reducing ran out, the set may be larger than need be, and ``irreducible`` is False.
+    Irreducible: without any one pair, the others can be satisfied. If the time for reducing ran
+    out, the set may be larger than necessary, and ``irreducible`` is False.
 
     Examples
     --------
@@ -251,7 +251,7 @@ class UncolorableSet(InfeasibilityProof):
     irreducible: bool
 
     def describe(self, *, base: int = 0) -> str:
-        """Say it in words."""
+        """Describe the proof in words."""
         note = " (without any one of them, the others can)" if self.irreducible else ""
         lines = [f"these pairs cannot all hold with K = {self.n_clusters}{note}:"]
         for name, pairs in (("cannot", self.cannot_link), ("must", self.must_link)):
@@ -261,7 +261,7 @@ class UncolorableSet(InfeasibilityProof):
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Plain data for JSON."""
         return {
             "kind": self.kind,
             "n_clusters": self.n_clusters,
@@ -271,9 +271,9 @@ class UncolorableSet(InfeasibilityProof):
         }
 
     def check(self, problem: Problem) -> bool:
-        """Verify by trying every labelling; also that each pair is needed, if that is claimed.
+        """Verify by backtracking; also that each pair is necessary, if that is claimed.
 
-        Takes time exponential in the size of the set, which is meant to be small.
+        Takes time exponential in the size of the set, which is usually small.
         """
         if self.n_clusters != problem.n_clusters:
             return False
@@ -295,10 +295,10 @@ class UncolorableSet(InfeasibilityProof):
 
 
 def satisfiable(must: Sequence[Pair], cannot: Sequence[Pair], n_clusters: int) -> bool:
-    """Say whether some labelling with ``n_clusters`` labels satisfies all pairs.
+    """Whether some labelling with ``n_clusters`` labels satisfies all pairs.
 
-    Plain backtracking: the point group that sees most labels is next, and of the labels not
-    used so far only one is tried, since they are interchangeable.
+    Plain backtracking: the group with most labels among its neighbours is next, and of the labels
+    not used so far only one is tried, since they are interchangeable.
 
     >>> triangle = [(0, 1), (1, 2), (2, 0)]
     >>> satisfiable([], triangle, 3), satisfiable([], triangle, 2)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from certikmeans.kernels.coloring.obstructions import OddCycleScan, scan_for_odd_cycle
 from certikmeans.presolve.coloring import (
-    MAX_EXACT_SIZE,
-    WORK_PER_CALL,
+    DEFAULT_PARAMS,
     Colorability,
+    ColoringParams,
     ComponentColoring,
     ExactColoring,
     SubGraph,
@@ -35,34 +35,37 @@ from certikmeans.problem.data import Problem
 from certikmeans.problem.label_constraints import CannotLinkGraph
 from certikmeans.stop import StopSignal
 
-# Share of the remaining time that a single question may take.
+# Of the remaining time, for one coloring problem.
 _TIME_FRACTION = 0.1
 
 
-def _decide(graph: SubGraph, n_colors: int, stop: StopSignal) -> tuple[Colorability, SubGraph]:
-    """Decide whether ``graph`` can be coloured; after "no", also a part that cannot be."""
+def _decide(
+    graph: SubGraph, n_colors: int, stop: StopSignal, params: ColoringParams = DEFAULT_PARAMS
+) -> tuple[Colorability, SubGraph]:
+    """Decide whether ``graph`` is colorable; after "no", also returns a subgraph that is not."""
     graph = graph.core(n_colors)
     if graph.size == 0:
         return "yes", graph
-    if graph.size > MAX_EXACT_SIZE:
+    if graph.size > params.max_exact_size:
         return "undecided", graph
-    exact, tabu = ExactColoring(graph, n_colors), TabuColoring(graph, n_colors)
+    exact = ExactColoring(graph, n_colors, params)
+    tabu = TabuColoring(graph, n_colors, params=params)
     stop = (
         stop.with_time_limit(_TIME_FRACTION * stop.remaining)
         if np.isfinite(stop.remaining)
         else stop
     )
     while stop.reason() is None:
-        answer = exact.advance(WORK_PER_CALL)
+        answer = exact.advance(params.work_per_call)
         if answer == "no":
             return "no", graph.induced(exact.core_vertices).core(n_colors)
-        if answer == "yes" or tabu.advance(WORK_PER_CALL) == "yes":
+        if answer == "yes" or tabu.advance(params.work_per_call) == "yes":
             return "yes", graph
     return "undecided", graph
 
 
 def _without_edge(graph: SubGraph, tail: int, head: int) -> SubGraph:
-    """Leave out the edge between two vertices, given by their names outside."""
+    """Remove the edge between two vertices, given by their outer names."""
     edges = graph.edges()
     names = graph.vertices[edges]
     same = ((names == (tail, head)) | (names == (head, tail))).all(axis=1)
@@ -71,18 +74,18 @@ def _without_edge(graph: SubGraph, tail: int, head: int) -> SubGraph:
 
 
 def critical_subgraph(graph: SubGraph, n_colors: int, stop: StopSignal) -> tuple[SubGraph, bool]:
-    """Shrink an uncolourable graph until no vertex and no edge can be left out.
+    """Shrink an uncolorable graph to a critical one: no vertex or edge can be removed.
 
-    One pass over the vertices and one over the edges suffice: what a graph cannot do without,
-    none of its uncolourable subgraphs can. Every intermediate graph is uncolourable, so the
+    One pass over the vertices and one over the edges suffice: what is necessary in a graph is
+    necessary in all its uncolorable subgraphs. Every intermediate graph is uncolorable, so the
     result is, even when the time runs out.
 
     Returns
     -------
     critical : SubGraph
-        Uncolourable.
+        Uncolorable.
     irreducible : bool
-        False if some question was not answered in time.
+        False if some decision took too long.
     """
     current = graph.core(n_colors)
     irreducible = True
@@ -115,10 +118,11 @@ def critical_must_links(
     n_colors: int,
     stop: StopSignal,
 ) -> tuple[list[tuple[int, int]], bool]:
-    """Leave out must-links as long as the pairs still contradict each other.
+    """Remove must-links as long as the pairs still contradict each other.
 
-    To leave out a must-link is to relax, as it is for a cannot-link, so that cannot-links which
-    were needed before stay needed. Returns the must-links kept, and whether all are needed.
+    Removing a must-link is a relaxation, as it is for a cannot-link, so that cannot-links which
+    were necessary before stay necessary. Returns the must-links kept, and whether all are
+    necessary.
     """
     kept = list(must)
     irreducible = True
@@ -134,7 +138,7 @@ def critical_must_links(
 
 
 def _contracted(must: Sequence[tuple[int, int]], cannot: NDArray[np.int64]) -> SubGraph:
-    """Return the cannot-link graph of the groups that ``must`` makes of the points."""
+    """Return the cannot-link graph of the groups that ``must`` forms."""
     points, ends = np.unique(cannot, return_inverse=True)
     names = {int(point): i for i, point in enumerate(points)}
     for pair in must:
@@ -147,7 +151,7 @@ def _contracted(must: Sequence[tuple[int, int]], cannot: NDArray[np.int64]) -> S
     return subgraph_from_edges(len(names), rows)
 
 
-# Finding out why no labelling exists. Returns a proof, never a bare "no".
+# Proofs in terms of the original pairs.
 
 __all__ = [
     "CliqueTooLarge",
@@ -159,9 +163,9 @@ __all__ = [
     "find_contradiction",
 ]
 
-# How many contradicted cannot-links are compared for the shortest path.
+# Number of contradicted cannot-links that are compared for the shortest path.
 _PATHS_COMPARED = 16
-# A shorter cycle is a courtesy.
+# Time for finding a shorter cycle, in seconds.
 _CYCLE_SECONDS = 2.0
 
 
@@ -169,10 +173,10 @@ _CYCLE_SECONDS = 2.0
 class _MustLinkPaths:
     """Shortest must-link paths inside some groups."""
 
-    def __init__(self, problem: Problem, wanted: NDArray[np.bool_]) -> None:
-        from scipy.sparse import coo_array  # takes as long to load as a small run
+    def __init__(self, problem: Problem, in_groups: NDArray[np.bool_]) -> None:
+        from scipy.sparse import coo_array  # slow import
 
-        links = problem.must_link[wanted[problem.must_link[:, 0]]]
+        links = problem.must_link[in_groups[problem.must_link[:, 0]]]
         self._points, ends = np.unique(links, return_inverse=True)
         ends = ends.reshape(-1, 2)
         size = len(self._points)
@@ -186,7 +190,7 @@ class _MustLinkPaths:
 
         if first == last:
             return (first,)
-        # Predecessors are kept per end, because many paths share one.
+        # Predecessors are stored per end, because many paths share one.
         at, root = (int(i) for i in np.searchsorted(self._points, (first, last)))
         if root not in self._from:
             _, self._from[root] = breadth_first_order(self._graph, root, directed=False)
@@ -222,9 +226,9 @@ def find_contradiction(problem: Problem, group_of_point: NDArray[np.int64]) -> M
     # Small groups first: paths are short there and quickly found.
     sizes = np.bincount(group_of_point)[group_of_point[bad[:, 0]]]
     bad = bad[np.argsort(sizes, kind="stable")[:_PATHS_COMPARED]]
-    wanted = np.zeros(int(group_of_point.max()) + 1, dtype=np.bool_)
-    wanted[group_of_point[bad[:, 0]]] = True
-    paths = _MustLinkPaths(problem, wanted[group_of_point])
+    chosen_groups = np.zeros(int(group_of_point.max()) + 1, dtype=np.bool_)
+    chosen_groups[group_of_point[bad[:, 0]]] = True
+    paths = _MustLinkPaths(problem, chosen_groups[group_of_point])
     return MustLinkPath(min((paths.path(int(i), int(j)) for i, j in bad), key=len))
 
 
@@ -238,7 +242,7 @@ def explain_uncolorable(
     *,
     uncolorable_vertices: NDArray[np.int64] | None = None,
 ) -> InfeasibilityProof:
-    """Prove in terms of the original pairs that a component cannot be coloured.
+    """Prove in terms of the original pairs that a component is not colorable.
 
     The simplest proof is preferred: a clique that is too large; with two clusters an odd cycle;
     else an irreducible set of pairs.
@@ -252,14 +256,13 @@ def explain_uncolorable(
     graph : CannotLinkGraph
         Cannot-links between groups.
     n_clusters : int
-        Number of colours.
+        Number of colors.
     component : int
-        A component without a proper colouring, as `find_coloring` reports.
+        A component without a proper coloring, as `find_coloring` reports.
     stop : StopSignal
-        When it comes, the proof is valid but may be larger than need be.
-    witness : ndarray, optional
-        `Colouring.uncolorable_vertices`: vertices of the component that cannot be coloured by themselves.
-        Saves searching for them again.
+        After it, the proof is valid but may be larger than necessary.
+    uncolorable_vertices : ndarray, optional
+        From `ColoringResult`: vertices of the component whose induced subgraph is not colorable.
     """
     whole = SubGraph(graph.indptr, graph.neighbors, np.arange(graph.n_vertices))
     inside = np.arange(graph.starts[component], graph.starts[component + 1])
@@ -280,9 +283,7 @@ def _find_large_clique(
 ) -> NDArray[np.int64] | None:
     """Return the vertices of a clique of ``size``, if one is found in time."""
     if uncolorable_vertices is not None and len(uncolorable_vertices) == size:
-        return (
-            uncolorable_vertices  # not colourable with size - 1 colours, so every two are adjacent
-        )
+        return uncolorable_vertices  # with size - 1 colors, so every two are adjacent
     if size == 2:
         return core.vertices[[0, core.neighbors[0]]]
     found = find_clique(core, size, stop, max_calls=300)
@@ -290,7 +291,7 @@ def _find_large_clique(
 
 
 def _find_uncolorable(core: SubGraph, n_clusters: int, stop: StopSignal) -> NDArray[np.int64]:
-    """Return vertices that cannot be coloured by themselves; all of them if time runs out."""
+    """Return vertices whose induced subgraph is not colorable; all of them if time runs out."""
     search = ComponentColoring(core, n_clusters)
     while stop.reason() is None:
         if search.advance(stop) == "no" and search.uncolorable_vertices is not None:
@@ -303,8 +304,8 @@ def _original_pairs(
 ) -> dict[Pair, Pair]:
     """Choose an original cannot-link ``(i, j)`` for every edge ``(u, v)`` between groups.
 
-    Points that occur often are preferred as ends, so that few must-links are needed to tie the
-    ends in a group together.
+    Points that occur often are preferred as ends, so that few must-links are needed to connect
+    the ends in a group.
     """
     n = np.int64(len(group_of_point))
     rows = group_of_point[problem.cannot_link]
@@ -326,9 +327,9 @@ def _original_pairs(
 def _paths_within(
     problem: Problem, group_of_point: NDArray[np.int64], vertices: NDArray[np.int64]
 ) -> _MustLinkPaths:
-    wanted = np.zeros(int(group_of_point.max()) + 1, dtype=np.bool_)
-    wanted[vertices] = True
-    return _MustLinkPaths(problem, wanted[group_of_point])
+    chosen_groups = np.zeros(int(group_of_point.max()) + 1, dtype=np.bool_)
+    chosen_groups[vertices] = True
+    return _MustLinkPaths(problem, chosen_groups[group_of_point])
 
 
 def _ends_by_group(chosen: dict[Pair, Pair]) -> dict[int, Counter[int]]:
@@ -370,7 +371,14 @@ def _shortest_odd_cycle(graph: SubGraph, stop: StopSignal) -> list[int]:
     root, length = 0, n + 2
     while root < n and not (cycle and (only_one or stop.reason() is not None)):
         scan: OddCycleScan = scan_for_odd_cycle(
-            graph.indptr, graph.neighbors, root, length, parent, distance, queue, WORK_PER_CALL
+            graph.indptr,
+            graph.neighbors,
+            root,
+            length,
+            parent,
+            distance,
+            queue,
+            DEFAULT_PARAMS.work_per_call,
         )
         root = scan.next_root
         if scan.root < 0:

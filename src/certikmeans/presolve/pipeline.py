@@ -1,4 +1,4 @@
-"""Presolve: a row of steps from the problem as stated to the reduced one, and the way back."""
+"""Presolve: steps from the original to the reduced problem, and their inverses."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from certikmeans.problem.label_constraints import CannotLinkGraph, CannotLinks
 from certikmeans.rounding import UNIT, round_up
 from certikmeans.stop import StopSignal
 
-# Colouring is NP-hard; a search that has not ended by then is called undecided.
+# Coloring is NP-hard; a search that has not ended by then is reported as undecided.
 FEASIBILITY_SECONDS = 60.0
-# A proof is valid at once; this long it is made smaller.
+# For reducing a proof of infeasibility, which is valid before.
 EXPLANATION_SECONDS = 20.0
 
 Labels = NDArray[np.int64]
@@ -37,14 +37,16 @@ Pairs = NDArray[np.int64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PresolvedProblem:
-    """The reduced problem, a proper labelling of it, and the inverses of every step."""
+    """The reduced problem, feasible labels of it, and the postsolve steps."""
 
     reduced: ReducedProblem
-    feasible_labels: Labels | None  # (n_groups,); None: no labelling found in time
-    group_of_point: Labels  # (n_points,); from n_groups on: weighs nothing, and was left out
+    feasible_labels: Labels | None  # (n_groups,); None if none were found in time
+    group_of_point: (
+        Labels  # (n_points,); n_groups or more for groups of weight 0, which are removed
+    )
     center: NDArray[np.float64]  # (n_features,)
-    axes: NDArray[np.float64]  # (n_features, n_axes)
-    steps: tuple[PostsolveStep, ...]  # in the order they were taken
+    axes: NDArray[np.float64]  # (n_features, n_dims)
+    steps: tuple[PostsolveStep, ...]  # in the order of presolve
 
     def postsolve_labels(self, labels: Labels) -> Labels:
         """Labels of the original points, given labels of the groups."""
@@ -53,7 +55,7 @@ class PresolvedProblem:
         return labels
 
     def postsolve_bound(self, value: float) -> float:
-        """A lower bound for the stated problem, given one for the reduced problem."""
+        """A lower bound for the original problem, given one for the reduced problem."""
         if math.isinf(value):
             return value
         value = max(0.0, value)
@@ -62,7 +64,7 @@ class PresolvedProblem:
         return value
 
     def presolve_bound(self, target: float) -> float:
-        """A bound on the reduced problem that is good for ``target`` on the stated one."""
+        """A bound on the reduced problem that implies ``target`` on the original one."""
         value = max(0.0, target - self.reduced.offset)
         margin = 1e-15 * max(abs(target), self.reduced.offset, 1e-290)
         while self.postsolve_bound(value + margin) < target:
@@ -86,21 +88,22 @@ class PresolvedProblem:
         """Smallest original row of every group."""
         n_points = len(self.group_of_point)
         first = np.empty(int(self.group_of_point.max()) + 1, dtype=np.int64)
-        first[self.group_of_point[::-1]] = np.arange(n_points - 1, -1, -1)  # the last one stands
+        first[self.group_of_point[::-1]] = np.arange(
+            n_points - 1, -1, -1
+        )  # the last assignment counts
         return first[: self.reduced.n_groups]
 
     def with_pairs(self, must_link: Pairs, cannot_link: Pairs) -> PresolvedProblem | None:
-        """The same with more pairs, of original points that weigh something.
+        """The problem with more pairs, of original points of positive weight.
 
-        None: a pair contradicts the others. Whether there is a proper labelling is left open.
-        Coordinates stay as they are, so that what is known about the larger part still fits.
+        None if a pair contradicts the others; otherwise feasibility is not decided. Coordinates
+        stay as they are, so that warm starts of the parent remain valid.
         """
         if len(must_link) == 0 and len(cannot_link) == 0:
             return self
         before = self.reduced
-        assert (
-            before.label_constraints.is_cannot_link_only
-        )  # others would be lost; whoever branches on pairs refuses
+        # Other constraints would be lost; pair branching rejects them.
+        assert before.label_constraints.is_cannot_link_only
         groups = must_link_groups(before.n_groups, self.group_of_point[must_link])
         links = groups[np.concatenate([before.graph.edges(), self.group_of_point[cannot_link]])]
         if (links[:, 0] == links[:, 1]).any():
@@ -125,7 +128,7 @@ class PresolvedProblem:
         )
 
     def with_feasible_labels(self, stop: StopSignal, seconds: float) -> PresolvedProblem | None:
-        """The same with a proper labelling, if one is found in time; None: there is none."""
+        """Copy with feasible labels if found in time; None if the problem is infeasible."""
         found = find_coloring(
             self.reduced.graph, self.reduced.n_clusters, stop.with_time_limit(seconds)
         )
@@ -139,10 +142,10 @@ def presolve(
     feasibility_seconds: float = FEASIBILITY_SECONDS,
     explanation_seconds: float = EXPLANATION_SECONDS,
 ) -> PresolvedProblem | InfeasibilityProof:
-    """Collapse, centre, turn, order; or show why no labelling can exist.
+    """Aggregate, centre, rotate and order; or prove infeasibility.
 
-    A search for a proper labelling that takes longer than ``feasibility_seconds`` is called
-    undecided; a proof that there is none is made smaller for ``explanation_seconds``.
+    A search for feasible labels that takes longer than ``feasibility_seconds`` ends undecided;
+    a proof that there are none is reduced for ``explanation_seconds``.
 
     Examples
     --------
@@ -177,7 +180,7 @@ def presolve(
 
     centered, centering = _center_points(problem.points, problem.weights)
     aggregated = aggregate(centered, problem.weights, group_of_point)
-    del centered  # as large as the data: make room for the next one
+    del centered  # as large as the data
     means, weights = aggregated.means[:n_kept], aggregated.weights[:n_kept]
     points, rotated = rotate_to_principal_axes(means, weights)
     steps: tuple[PostsolveStep, ...] = (centering, aggregated.postsolve_step, rotated)
@@ -199,9 +202,9 @@ def _read_only(reduced: ReducedProblem) -> ReducedProblem:
 
 
 def _order_zero_weight_last(problem: Problem, groups: Labels) -> tuple[Labels, int]:
-    """Number groups that weigh nothing behind all others; also how many there are of those.
+    """Number groups of weight 0 after all others; also returns the number of the others.
 
-    A cannot-link to one of them would restrict others although it costs nothing: refused.
+    A cannot-link to one of them would restrict others although it costs nothing: an error.
     """
     n_groups = int(groups.max()) + 1
     if problem.weights.all():
@@ -218,9 +221,9 @@ def _order_zero_weight_last(problem: Problem, groups: Labels) -> tuple[Labels, i
             hint="the pair restricts other samples, so it cannot be left out: give the sample a "
             "positive weight, or remove its cannot-links",
         )
-    place = np.empty(n_groups, dtype=np.int64)
-    place[np.argsort(weightless, kind="stable")] = np.arange(n_groups)
-    return place[groups], int(n_groups - weightless.sum())
+    position = np.empty(n_groups, dtype=np.int64)
+    position[np.argsort(weightless, kind="stable")] = np.arange(n_groups)
+    return position[groups], int(n_groups - weightless.sum())
 
 
 def _ordered_graph(
@@ -228,11 +231,11 @@ def _ordered_graph(
 ) -> tuple[CannotLinkGraph, Labels]:
     """The cannot-link graph of the groups, and the row of every member of a group in it.
 
-    Groups from ``n_kept`` on have no link; they are no part of the graph and keep their place.
+    Groups from ``n_kept`` on have no link; they are not in the graph and keep their position.
     """
     n_groups = int(groups.max()) + 1
     n_kept = n_groups if n_kept is None else n_kept
-    if len(links) == 0:  # every group keeps its place
+    if len(links) == 0:  # every group keeps its position
         return edgeless_graph(n_kept), groups
     graph, order = build_cannot_link_graph(n_kept, links)
     position = np.arange(n_groups)
@@ -246,7 +249,7 @@ def _center_points(
     """Shift the weighted mean to the origin; also the weighted norm of the rounding.
 
     Any shift is exact in real arithmetic, and a difference is rounded once, so each
-    coordinate errs by at most ``UNIT`` of itself: data far from the origin lose nothing.
+    coordinate errs by at most ``UNIT`` of itself: data far from the origin lose no accuracy.
     """
     total, mass = np.zeros(points.shape[1]), 0.0
     for rows in iter_row_blocks(points):

@@ -1,4 +1,4 @@
-"""The steps of presolve, each with its way back for labels and for lower bounds.
+"""Postsolve: the inverse of every presolve step for labels and for lower bounds.
 
 Fix a labelling. With ``W`` the diagonal of weights, the cost of points ``X`` (one per row) is
 ``|P W^(1/2) X|_F^2`` where ``P`` projects out the cluster means: a seminorm, squared. Hence
@@ -30,7 +30,7 @@ Points = NDArray[np.float64]
 
 
 class PostsolveStep(ABC):
-    """The way back through one step, and the way there for what is known already."""
+    """Inverse of one presolve step, and its effect on labels and points."""
 
     @abstractmethod
     def postsolve_labels(self, labels: Labels) -> Labels:
@@ -38,7 +38,7 @@ class PostsolveStep(ABC):
 
     @abstractmethod
     def postsolve_bound(self, value: float) -> float:
-        """A lower bound before the step, given one after it; finite, not negative."""
+        """A lower bound before the step, given one after it; finite and nonnegative."""
 
     @abstractmethod
     def presolve_labels(self, labels: Labels) -> Labels:
@@ -46,28 +46,28 @@ class PostsolveStep(ABC):
 
     @abstractmethod
     def presolve_points(self, points: Points) -> Points:
-        """Places after the step, given places before it."""
+        """Points after the step, given points before it."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Centering(PostsolveStep):
-    """The mean went to the origin."""
+    """Shift of the mean to the origin."""
 
     center: NDArray[np.float64]  # (n_features,)
     error: float  # at least ``|W^(1/2) E|_F`` for the rounding of the differences
 
     def postsolve_labels(self, labels: Labels) -> Labels:
-        """The same."""
+        """Unchanged."""
         return labels
 
     def postsolve_bound(self, value: float) -> float:
-        """Take off what rounding may have added."""
+        """Subtract the rounding error."""
         root = round_down(max(0.0, round_down(math.sqrt(value)) - self.error))
         return round_down(root * root)
 
     def presolve_labels(self, labels: Labels) -> Labels:
-        """The same."""
+        """Unchanged."""
         return labels
 
     def presolve_points(self, points: Points) -> Points:
@@ -78,7 +78,7 @@ class Centering(PostsolveStep):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class MustLinkMerge(PostsolveStep):
-    """Points became weighted groups, in a given order."""
+    """Aggregation of must-linked points into weighted groups, in a given order."""
 
     group_of: Labels  # (n_before,)
     n_groups: int
@@ -87,11 +87,11 @@ class MustLinkMerge(PostsolveStep):
     weight_factor: float  # at least the largest ratio of a computed group weight to the exact one
 
     def postsolve_labels(self, labels: Labels) -> Labels:
-        """Everybody has the label of the group."""
+        """Every point gets the label of its group."""
         return labels[self.group_of]
 
     def postsolve_bound(self, value: float) -> float:
-        """Take off what rounding may have added; add what groups cost inside.
+        """Subtract the rounding error; add the cost inside the groups.
 
         >>> exact = MustLinkMerge(np.array([0, 0]), 1, 2.0, 0.0, 1.0)
         >>> 6.99 < exact.postsolve_bound(5.0) <= 7.0
@@ -102,75 +102,75 @@ class MustLinkMerge(PostsolveStep):
         return round_down(round_down(root * root) + self.offset)
 
     def presolve_labels(self, labels: Labels) -> Labels:
-        """Any member speaks for its group."""
+        """Label of any member of each group."""
         reduced = np.empty(self.n_groups, dtype=np.int64)
         reduced[self.group_of] = labels
         return reduced
 
     def presolve_points(self, points: Points) -> Points:
-        """The same: places are not groups."""
+        """Unchanged: points are not aggregated."""
         return points
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Rotation(PostsolveStep):
-    """Rows were multiplied by axes."""
+    """Multiplication of the rows by axes."""
 
-    axes: NDArray[np.float64]  # (n_features, n_axes), orthonormal columns up to rounding
+    axes: NDArray[np.float64]  # (n_features, n_dims), orthonormal columns up to rounding
     rounding_error: float  # at least ``|W^(1/2) E|_F`` for the rounding of the product
     stretch: float  # at least the largest singular value of ``axes``
 
     def postsolve_labels(self, labels: Labels) -> Labels:
-        """The same."""
+        """Unchanged."""
         return labels
 
     def postsolve_bound(self, value: float) -> float:
-        """Take off what rounding may have added, and divide by what the axes may stretch."""
+        """Subtract the rounding error, and divide by the largest stretch of the axes."""
         root = round_down(math.sqrt(value))
         root = round_down(max(0.0, root - self.rounding_error) / self.stretch)
         return round_down(root * root)
 
     def presolve_labels(self, labels: Labels) -> Labels:
-        """The same."""
+        """Unchanged."""
         return labels
 
     def presolve_points(self, points: Points) -> Points:
-        """Turn."""
+        """Multiply by the axes."""
         return np.ascontiguousarray(points @ self.axes)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ZeroWeightRemoval(PostsolveStep):
-    """The last groups, which weigh nothing and are free of cannot-links, were left out.
+    """Removal of the last groups, which have weight 0 and no cannot-links.
 
-    They cost nothing wherever they are. Each takes the label of the centre nearest to it.
+    They cost nothing in any cluster. Each takes the label of the nearest centre.
     """
 
-    kept: Points  # (n_kept, n_axes)
+    kept: Points  # (n_kept, n_dims)
     weights: NDArray[np.float64]  # (n_kept,)
-    weightless: Points  # (n_left_out, n_axes)
+    weightless: Points  # (n_removed, n_dims)
 
     def postsolve_labels(self, labels: Labels) -> Labels:
-        """Let those who were left out join the nearest cluster."""
+        """Assign removed groups to the nearest cluster."""
         used, compact = np.unique(labels, return_inverse=True)
         masses = np.bincount(compact, self.weights)
         sums = [np.bincount(compact, self.weights * column) for column in self.kept.T]
         means = np.stack(sums, axis=1) / masses[:, None]
         squares = np.zeros((len(self.weightless), len(means)))
-        for column, place in zip(self.weightless.T, means.T, strict=True):
-            squares += (column[:, None] - place[None, :]) ** 2
+        for column, mean in zip(self.weightless.T, means.T, strict=True):
+            squares += (column[:, None] - mean[None, :]) ** 2
         return np.concatenate([labels, used[np.argmin(squares, axis=1)]])
 
     def postsolve_bound(self, value: float) -> float:
-        """The same."""
+        """Unchanged."""
         return value
 
     def presolve_labels(self, labels: Labels) -> Labels:
-        """Forget those who are left out."""
+        """Drop the removed groups."""
         return labels[: len(self.kept)]
 
     def presolve_points(self, points: Points) -> Points:
-        """The same."""
+        """Unchanged."""
         return points

@@ -33,19 +33,19 @@ def must_link_groups(n_points: int, must_link: NDArray[np.int64]) -> NDArray[np.
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class AggregatedPoints:
-    """Groups in place of points. Labels of points are ``labels[group_of_point]``."""
+    """Must-link groups as weighted points. Labels of points are ``labels[group_of_point]``."""
 
     means: NDArray[np.float64]  # (n_groups, n_features)
     weights: NDArray[np.float64]  # (n_groups,)
     group_of_point: NDArray[np.int64]  # (n_points,)
-    offset: float  # sum of squares inside the groups, nearest
+    offset: float  # sum of squares inside the groups, computed
     offset_lower_bound: float  # at most its exact value
     mean_error: float  # at least the weighted distance of the means from the exact ones
     weight_factor: float  # at least the largest ratio of a computed to an exact weight
 
     @property
     def postsolve_step(self) -> MustLinkMerge:
-        """The way back."""
+        """The inverse step."""
         return MustLinkMerge(
             self.group_of_point,
             len(self.weights),
@@ -89,7 +89,7 @@ def aggregate(
     aggregate_groups(points, weights, group_of_point, groups)
     offset, drift = within_group_cost(points, weights, group_of_point, groups)
     largest = int(groups.sizes.max())
-    # |g|^2 / W, summed: the square of the averaging error and what the offset is too high by.
+    # Sum of |g|^2 / W: the square of the averaging error, and the excess of the offset.
     drift = round_up(drift, largest + 12)
     whole = weights.sum() < 2.0**53 and all(
         np.array_equal(weights[rows], np.floor(weights[rows])) for rows in iter_row_blocks(weights)
@@ -105,7 +105,7 @@ def aggregate(
     )
 
 
-# Principal axes: a frame in which boxes fit the data and null directions are gone.
+# Principal axes: boxes fit the data, and null directions are removed.
 
 
 def rotate_to_principal_axes(
@@ -114,7 +114,7 @@ def rotate_to_principal_axes(
     """Rotate centred points to their weighted principal axes, largest first.
 
     Distances do not change, except that directions in which the points do not differ by more
-    than rounding are dropped: that lowers distances, so bounds stay bounds.
+    than rounding are dropped: that lowers distances, so bounds remain valid.
     At least one axis is kept.
 
     Examples
@@ -125,7 +125,7 @@ def rotate_to_principal_axes(
            [1.414214]])
     """
     n_features = points.shape[1]
-    with one_blas_thread():  # products of blocks: 100 times as slow with two on a busy machine
+    with one_blas_thread():  # products of blocks: 100 times slower with two on a busy machine
         axes = _principal_axes(points, weights)
         rotated = np.ascontiguousarray(points @ axes)
     n_dims = axes.shape[1]

@@ -1,4 +1,4 @@
-"""What is given: points, pairs, K. Validated once, at the door."""
+"""Problem data: points, pairs and K, validated once."""
 
 from certikmeans.problem.data import Problem, ReducedProblem
 from certikmeans.problem.label_constraints import CannotLinkGraph, CannotLinks, LabelConstraints

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Numbers in a block, about.
+# Approximate number of entries in a block.
 BLOCK = 1 << 18
-# The same where every number is used many times: several of them fit into the cache at once.
+# The same where every entry is used many times: several blocks fit into the cache.
 SMALL_BLOCK = 1 << 14
-# Up to so many columns, each is looked through by itself: numpy reduces short rows slowly.
+# Up to this many columns are reduced one by one: numpy reduces short rows slowly.
 MAX_COLUMNWISE = 16
 
 
 def iter_row_blocks(table: NDArray[Any], numbers: int | None = None) -> Iterator[slice]:
-    """Slices that cover the rows, of so many numbers each, about.
+    """Slices of about ``numbers`` entries each that cover the rows.
 
     >>> list(iter_row_blocks(np.zeros((3, 2))))
     [slice(0, 3, None)]
@@ -32,7 +32,7 @@ def iter_row_blocks(table: NDArray[Any], numbers: int | None = None) -> Iterator
 def exact_sum(values: NDArray[np.float64]) -> float:
     """Sum, rounded once; of several blocks, up to ``(n_blocks EPS)^2`` of the sum of sizes more.
 
-    Blocks are added place by place, and what each addition loses is added up beside it (Knuth).
+    Blocks are added entry by entry, with error-free transformations (Knuth).
 
     >>> exact_sum(np.array([1e16, 1.0, -1e16]))
     1.0
@@ -64,11 +64,10 @@ def column_ranges(
     return low, np.array([column.max() for column in table.T])
 
 
-# Whole numbers: which there are, and names by first appearance.
+# Distinct integers and canonical labels.
 
-MAX_SMALL_LABEL = (
-    64  # up to here, numbers are looked for one by one, and nothing as long as the labels is made
-)
+# Below this, labels are counted block by block, without temporary arrays of their length.
+MAX_SMALL_LABEL = 64
 
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -101,13 +100,13 @@ def canonical_labels(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     if labels[0] == 0 and labels.min() == 0:
         newest = np.maximum.accumulate(labels)
         if (newest[1:] - newest[:-1] <= 1).all():
-            return labels.astype(np.int64)  # they are numbered like that already
+            return labels.astype(np.int64)  # already canonical
     low, high = int(labels.min()), int(labels.max())
-    if high - low >= 4 * n:  # few of many possible numbers
+    if high - low >= 4 * n:  # sparse labels
         labels, low = np.unique(labels, return_inverse=True)[1], 0
         high = int(labels.max())
     first = np.full(high - low + 1, n, dtype=np.int64)
-    first[labels[::-1] - low] = np.arange(n - 1, -1, -1)  # of equal indices the last one counts
+    first[labels[::-1] - low] = np.arange(n - 1, -1, -1)  # the last assignment counts
     used = np.flatnonzero(first < n)
     rank = np.empty(len(first), dtype=np.int64)
     rank[used[np.argsort(first[used])]] = np.arange(len(used))
@@ -115,7 +114,7 @@ def canonical_labels(labels: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _rank_small_labels(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """New number of every number below `MAX_SMALL_LABEL`."""
+    """Canonical label of every label below `MAX_SMALL_LABEL`."""
     rank = np.full(MAX_SMALL_LABEL, -1, dtype=np.int64)
     count = 0
     for rows in iter_row_blocks(labels):
@@ -127,7 +126,7 @@ def _rank_small_labels(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     return rank
 
 
-# Squared distances that do not cancel. Plain numpy: loads without the compiler.
+# Squared distances without cancellation, in plain numpy: loads without the compiler.
 
 # Rows times columns of a block of differences: small enough to stay in cache.
 _BLOCK_CELLS = 1 << 16
@@ -138,8 +137,8 @@ def squared_distances(
 ) -> NDArray[np.float64]:
     """From differences: the expanded square cancels badly for data far from the origin.
 
-    Each entry depends on its own row and centre alone, so predictions do not change with the
-    company a sample is in.
+    Each entry depends on its own row and centre alone, so predictions of a sample do not depend
+    on other samples.
     """
     squared = np.empty((len(points), len(centers)))
     height = max(1, _BLOCK_CELLS // points.shape[1])

@@ -1,4 +1,4 @@
-"""Constraints as a value: built from pairs, groups or labels, merged, and cut to a subset."""
+"""Must-links and cannot-links of a table: construction, union, subsets, diagnosis."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MISSING_LABELS = {"", "nan", "<na>"}
 
 
 def label_array(labels: ArrayLike | Iterable[Any]) -> NDArray[Any]:
-    """Return labels as a one-dimensional array that still tells text from missing values."""
+    """Return labels as a one-dimensional array in which missing values differ from text."""
     if not hasattr(labels, "__array__"):
         values = list(labels)  # type: ignore[arg-type]
         # Next to text, numpy would turn None and NaN into the words "None" and "nan".
@@ -84,12 +84,9 @@ def _normalized_text(value: Any) -> str:
         number = float(text)
     except ValueError:
         return text
-    if math.isinf(number):  # too many digits for a number: told apart as text
+    if math.isinf(number):  # too many digits for a float: compared as text
         return text
     return str(int(number)) if number.is_integer() else repr(number)
-
-
-# Constraints as a value: built from pairs, groups or labels, merged, and cut to a subset.
 
 
 @final
@@ -97,16 +94,15 @@ def _normalized_text(value: Any) -> str:
 class Constraints:
     """Must-links and cannot-links between the rows of one table.
 
-    Row numbers mean nothing without the table they count in, so a `Constraints` remembers the
-    number of rows where it is known: `check` refuses a table of another length, and `subset`
-    follows when rows are left out, as in cross-validation.
+    Row numbers refer to one table, so a `Constraints` stores the number of rows where it is known:
+    `check` rejects a table of another length, and `subset` selects rows, as in cross-validation.
 
     Parameters
     ----------
     must_link, cannot_link : array-like of shape (m, 2) or Links, optional
         Pairs of row numbers, counted from 0. Order and repetition do not matter.
     n_points : int, optional
-        Number of rows. If None, it is only known to exceed every index.
+        Number of rows. With None it is unknown, but exceeds every index.
 
     Attributes
     ----------
@@ -118,7 +114,7 @@ class Constraints:
     >>> pairs = Constraints.from_pairs(must_link=[(0, 1)], cannot_link=[(1, 2)], n_points=4)
     >>> pairs | Constraints.from_groups([[1, 3]])
     Constraints(2 must-links, 1 cannot-link, n_points=4)
-    >>> pairs.subset([2, 0]).cannot_link  # 0 stays cannot_pairs from 2 although 1 is gone
+    >>> pairs.subset([2, 0]).cannot_link  # 0 and 2 stay separated without 1
     array([[0, 1]])
     """
 
@@ -163,7 +159,7 @@ class Constraints:
         if n_points not in (None, len(rows)):
             raise InputError(
                 f"n_points: {n_points}, but the index has {len(rows)} rows",
-                hint="leave n_points out: the index tells it",
+                hint="leave n_points out: it follows from the index",
             )
         must = links_by_id(must_link, "must_link", rows)
         cannot = links_by_id(cannot_link, "cannot_link", rows)
@@ -200,12 +196,12 @@ class Constraints:
 
     @classmethod
     def from_partial_labels(cls, labels: ArrayLike, unknown: Any = -1) -> Constraints:
-        """Build from labels of which some are known: equal means together, different apart.
+        """Build from labels of which some are known: must-links within, cannot-links between.
 
-        A class of ``m`` points is written as a chain of ``m - 1`` must-links. Two classes are
-        kept apart by a single cannot-link, between their first points: the chains carry it to
-        all other members. So there are ``O(n + C^2)`` pairs for ``C`` classes, not ``O(n^2)``,
-        with the same feasible labellings.
+        A class of ``m`` points becomes a chain of ``m - 1`` must-links. Two classes are separated
+        by a single cannot-link between their first points: it extends to all other members. So
+        there are ``O(n + C^2)`` pairs for ``C`` classes, not ``O(n^2)``, with the same feasible
+        labellings.
 
         Parameters
         ----------
@@ -247,14 +243,14 @@ class Constraints:
         return cls.from_pairs(must_pairs, n_points=len(array))
 
     def conflicts(self, n_clusters: int, *, time_limit: float | None = 30.0) -> Diagnosis:
-        """Find everything that is contradictory, and a smallest set of pairs to remove.
+        """Find all contradictions, and a smallest set of pairs to remove.
 
         Parameters
         ----------
         n_clusters : int
-            How many clusters there may be.
+            Number of clusters.
         time_limit : float or None
-            Seconds for proving that no smaller set will do.
+            Seconds for proving that no smaller set suffices.
 
         Returns
         -------
@@ -305,7 +301,7 @@ class Constraints:
         )
 
     def check(self, n_points: int) -> None:
-        """Raise if these constraints cannot be about a table of ``n_points`` rows."""
+        """Raise an error if the constraints do not fit a table of ``n_points`` rows."""
         if self.n_points is not None and self.n_points != n_points:
             raise InputError(
                 f"constraints: they are about {self.n_points} points, but there are {n_points}",
@@ -320,12 +316,12 @@ class Constraints:
             )
 
     def subset(self, idx: ArrayLike) -> Constraints:
-        """Return what these constraints say about the rows ``idx``, numbered by position in it.
+        """Return the constraints on the rows ``idx``, numbered by position in it.
 
-        Pairs with both ends in ``idx`` are kept. Nothing that follows from the others is lost:
+        Pairs with both ends in ``idx`` are kept, and so are implied pairs:
         if ``i-j`` and ``j-k`` are must-links and ``j`` is left out, ``i`` and ``k`` are linked
-        directly; and two groups joined by must-links stay apart, through members that remain,
-        even when the ends of the cannot-links between them are left out.
+        directly; and two must-link groups stay separated, through members that remain, even when
+        the ends of the cannot-links between them are left out.
 
         Parameters
         ----------
@@ -348,7 +344,7 @@ class Constraints:
         if contradiction.any():
             i, j = self.cannot_link[np.flatnonzero(contradiction)[0]]
             raise InputError(
-                f"constraints: must-links join points {i} and {j}, a cannot-link parts them",
+                f"constraints: must-links join points {i} and {j}, a cannot-link separates them",
                 hint="remove one of these pairs",
             )
         return Constraints(
@@ -440,7 +436,7 @@ def _must_link_components(pairs: NDArray[np.int64], n_points: int) -> NDArray[np
 
 
 def _subset_must_links(links: NDArray[np.int64], component: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Must-links between kept rows, and those that the left-out rows (-1) used to carry."""
+    """Must-links between kept rows, and those implied by removed rows (-1)."""
     kept = links[(links >= 0).all(axis=1)]
     parts = _must_link_components(kept, len(component))
     _, representatives = np.unique(parts, return_index=True)  # one kept row of each part

@@ -1,4 +1,4 @@
-"""The problem as stated, the reduced problem that the solver works on, and checked start values."""
+"""The original problem, the reduced problem of the solver, and validation of start values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from certikmeans.problem.links import as_links, canonical_pairs
 
 
 def _copy_points(points: Any) -> NDArray[np.float64]:
-    """Copy the points, so that nobody can change them; not a file that is mapped read-only."""
+    """Copy the points, so that callers cannot change them, unless mapped read-only from a file."""
     mapped = isinstance(points, np.memmap) and points.mode == "r"
     if mapped and points.dtype == np.float64 and points.flags.c_contiguous:
         mapped_points: NDArray[np.float64] = points.view(np.ndarray)
@@ -126,7 +126,7 @@ def _validate_n_clusters(n_clusters: Any, n_points: int) -> int:
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Problem:
-    """Points, the number of clusters, and the pairs; validated once, here.
+    """Points, number of clusters, pairs and weights; validated on construction.
 
     Parameters
     ----------
@@ -139,8 +139,8 @@ class Problem:
         Pairs of row numbers, counted from 0. Order and repetition do not matter.
     weights : array-like of shape (n_points,), optional
         Not negative; the cost of a point is multiplied by its weight. A point of weight 0 takes
-        the label of its must-link group or, without one that weighs something, of the nearest
-        centre; then it may not take part in a cannot-link.
+        the label of its must-link group or, without one of positive weight, of the nearest centre;
+        then it must not occur in a cannot-link.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Problem:
 
     Notes
     -----
-    All arrays are float64 or int64, C-contiguous and read-only; no later stage checks again.
+    All arrays are float64 or int64, C-contiguous and read-only; later stages do not check.
 
     Examples
     --------
@@ -190,7 +190,7 @@ class Problem:
         cannot_link: Any = None,
         weights: ArrayLike | None = None,
     ) -> Problem:
-        """Build a problem from arrays, or from what the readers return."""
+        """Build a problem from arrays, or from the output of the readers."""
         return cls(points, n_clusters, must_link, cannot_link, weights)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
@@ -228,15 +228,15 @@ class Problem:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ReducedProblem:
-    """What is left after presolve: weighted groups, and rules for labelling them.
+    """The problem after presolve: weighted groups and constraints on their labels.
 
     Rows are ordered: groups with a cannot-link come first, component by component as
-    `CannotLinkGraph` describes, then the free ones. Coordinates are centred and turned to
+    `CannotLinkGraph` describes, then the free ones. Coordinates are centred and rotated to
     principal axes. ``cost(problem) == cost(reduced) + offset`` up to rounding; bounds
     are carried back by `presolve.PresolvedProblem.postsolve_bound`, which accounts for it.
     """
 
-    points: NDArray[np.float64]  # (n_groups, n_axes)
+    points: NDArray[np.float64]  # (n_groups, n_dims)
     weights: NDArray[np.float64]  # (n_groups,), > 0
     label_constraints: LabelConstraints
     n_clusters: int
@@ -244,7 +244,7 @@ class ReducedProblem:
 
     @property
     def graph(self) -> CannotLinkGraph:
-        """The cannot-links, whatever other rules there are: for lower bounds. See `label_constraints`."""
+        """The cannot-links among the constraints, for lower bounds. See `label_constraints`."""
         return self.label_constraints.cannot_links
 
     @property
@@ -268,11 +268,11 @@ class ReducedProblem:
         return sums, np.bincount(labels, self.weights, k).astype(np.float64)
 
 
-# Warm starts as given by a user, checked against the problem.
+# Validation of start values given by a user.
 
 
 def validate_start_labels(problem: Problem, labels: Any) -> NDArray[np.int64] | None:
-    """Labels that respect every pair, or an error that names the first pair they break.
+    """Validate that labels satisfy every pair; an error names the first violated one.
 
     >>> two = Problem.from_data([[0.0], [1.0]], 2, cannot_link=[(0, 1)])
     >>> validate_start_labels(two, [1, 1])

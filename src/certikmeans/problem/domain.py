@@ -1,4 +1,4 @@
-"""A part of the solution set: a box for each centre. Knows nothing of trees."""
+"""A subset of the labellings: a box for each centre, and allowed pairs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from certikmeans.problem.data import ReducedProblem
 class Domain:
     """All labellings with the mean of every non-empty cluster k in ``lower[k] .. upper[k]``.
 
-    ``allowed``, where given, also leaves out every labelling that puts a group s into a cluster k
+    ``allowed``, where given, also excludes every labelling that puts a group s into a cluster k
     with ``allowed[s, k]`` False.
     """
 
-    lower: NDArray[np.float64]  # (n_clusters, n_axes)
-    upper: NDArray[np.float64]  # (n_clusters, n_axes)
+    lower: NDArray[np.float64]  # (n_clusters, n_dims)
+    upper: NDArray[np.float64]  # (n_clusters, n_dims)
     allowed: NDArray[np.bool_] | None = None  # (n_groups, n_clusters)
 
     @classmethod

@@ -27,7 +27,7 @@ class CannotLinkGraph:
     neighbors: NDArray[np.int64]  # both directions, ascending within a vertex
     starts: NDArray[np.int64]  # (n_components + 1,); starts[-1] == n_linked
     parents: NDArray[np.int64]  # (n_linked,) breadth-first parent, -1 at a root
-    n_extra_edges: NDArray[np.int64]  # (n_components,) edges beyond the spanning tree; 0: a tree
+    n_extra_edges: NDArray[np.int64]  # (n_components,) edges beyond the spanning tree; 0 for a tree
 
     @property
     def n_linked(self) -> int:
@@ -46,7 +46,7 @@ class CannotLinkGraph:
         return np.stack([tails[forward], self.neighbors[forward]], axis=1)
 
     def subset(self, rows: NDArray[np.int64]) -> CannotLinkGraph:
-        """The graph on ``rows``, ascending: whole components and free vertices, numbered anew."""
+        """The graph on ``rows``, ascending: whole components and free vertices, renumbered."""
         position = np.full(self.n_vertices + 1, -1, dtype=np.int64)
         position[rows] = np.arange(len(rows))
         kept = position[self.starts[:-1]] >= 0
@@ -64,54 +64,53 @@ class CannotLinkGraph:
         )
 
 
-# Which labellings are admissible: one type for every kind of constraint on the groups.
+# Feasibility of labellings: one type for every kind of constraint on the groups.
 #
-# Stages do not look into a constraint. They ask two questions,
+# Stages do not depend on the kind of a constraint. They need two operations:
 #
-# * *the cheapest admissible labels for a table of costs* (heuristics, upper bounds, the sample
-#   bound): answered by what `certikmeans.assignment.make_assigner` returns, one class per kind;
-# * *the admissible set of groups that is worth most* (pricing in the cluster bound): answered by
-#   the bound's pricer.
+# * *the cheapest feasible labels for a table of costs* (heuristics, upper bounds, the sample
+#   bound): provided by `certikmeans.assignment.make_assigner`, one class per kind;
+# * *the feasible set of groups of largest value* (pricing in the cluster bound): provided by the
+#   pricer of the bound.
 #
-# Whoever **makes labellings** asks the first, or asks whether there is anything but cannot-links
-# (``is_cannot_link_only``); what cannot keep to some rules refuses them by name, with `raise_unsupported`. Whoever
-# **bounds from below** may leave out what it does not know, for without it there are only more
-# labellings: ``cannot_links`` are the cannot-links, whatever else there is. docs/decisions/0007 says what
-# a new kind would touch.
+# Code that **constructs labellings** uses the first, or checks ``is_cannot_link_only``; code that
+# does not support some constraints rejects them with `raise_unsupported`. Code that **bounds from
+# below** may ignore constraints that it does not know, which is a relaxation: ``cannot_links`` are
+# the cannot-links among all constraints. docs/decisions/0007 lists what a new kind would touch.
 
 
 class LabelConstraints(ABC):
-    """What a labelling of the groups has to respect. Must-links are gone: groups are whole."""
+    """Constraints on labels of the groups. Must-links are not among them: they form the groups."""
 
     kind: ClassVar[str]  # in the plural, for messages
 
     @property
     @abstractmethod
     def cannot_links(self) -> CannotLinkGraph:
-        """The cannot-links among the rules: what a lower bound may work with alone."""
+        """The cannot-links among the constraints, sufficient for a lower bound."""
 
     @property
     @abstractmethod
     def is_cannot_link_only(self) -> bool:
-        """Whether there are no others."""
+        """Whether there are no other constraints."""
 
     @abstractmethod
     def satisfied_by(self, labels: NDArray[np.int64]) -> bool:
-        """Whether a labelling is admissible."""
+        """Whether labels are feasible."""
 
     @abstractmethod
     def component_starts(self) -> NDArray[np.int64]:
-        """First rows of the units, and the number of rows at the end.
+        """First rows of the components, and the number of rows at the end.
 
-        Groups of one unit restrict each other; no rule is about two units.
+        No constraint involves groups of two components.
         """
 
     @abstractmethod
     def subset(self, rows: NDArray[np.int64]) -> LabelConstraints:
-        """The rules of some groups: ``rows``, ascending, are those of whole units."""
+        """Constraints of the groups ``rows``, ascending, which form whole components."""
 
     def neighbors_of(self, group: int) -> NDArray[np.int64]:
-        """The groups that are never in one cluster with this one, by a cannot-link."""
+        """Groups with a cannot-link to this one."""
         graph = self.cannot_links
         return graph.neighbors[graph.indptr[group] : graph.indptr[group + 1]]
 
@@ -119,7 +118,7 @@ class LabelConstraints(ABC):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CannotLinks(LabelConstraints):
-    """Two linked groups are never in one cluster."""
+    """Linked groups must not share a cluster."""
 
     kind: ClassVar[str] = "cannot-links"
 
@@ -132,7 +131,7 @@ class CannotLinks(LabelConstraints):
 
     @property
     def is_cannot_link_only(self) -> bool:
-        """There is nothing else."""
+        """Always True."""
         return True
 
     def satisfied_by(self, labels: NDArray[np.int64]) -> bool:
@@ -141,7 +140,7 @@ class CannotLinks(LabelConstraints):
         return bool((labels[tails] != labels[heads]).all())
 
     def component_starts(self) -> NDArray[np.int64]:
-        """First rows of the components; a free group is a unit of its own."""
+        """First rows of the components; a free group is one."""
         graph = self.graph
         free = np.arange(graph.n_linked, graph.n_vertices + 1)
         return np.concatenate([graph.starts[:-1], free]).astype(np.int64)
@@ -152,7 +151,7 @@ class CannotLinks(LabelConstraints):
 
 
 def raise_unsupported(label_constraints: LabelConstraints, what: str) -> NoReturn:
-    """Say that ``what`` does not know these rules."""
+    """Raise an error: ``what`` does not support these constraints."""
     raise InputError(
         f"{what} cannot take account of {label_constraints.kind}",
         hint="leave these constraints out, or choose another method",

@@ -16,10 +16,10 @@ from certikmeans.errors import Argument, InputError, Message
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Links:
-    """Pairs as they were given, each with the place it came from.
+    """Pairs with their origin.
 
-    Readers return this instead of a bare array so that an index that turns out to be out of
-    range can be reported with its file and line, long after the file was closed.
+    Readers return this instead of an array so that an index out of range can be reported with its
+    file and line.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Links:
     origin : str
         A file name, or the name of an argument.
     lines : ndarray of shape (m,), optional
-        Line numbers, counted from 1; None: rows of an argument.
+        Line numbers, counted from 1; None for an argument.
     base : int
         1 where the source counts points from 1.
     from_file : bool
@@ -37,7 +37,7 @@ class Links:
 
     pairs: NDArray[np.int64]  # (m, 2)
     origin: str  # a file name, or the name of an argument
-    lines: NDArray[np.int64] | None = None  # (m,) 1-based line numbers; None: rows of an argument
+    lines: NDArray[np.int64] | None = None  # (m,) 1-based line numbers; None for an argument
     base: int = 0  # 1 when the source counts points from 1; ``pairs`` always count from 0
     from_file: bool = False
 
@@ -45,7 +45,7 @@ class Links:
         return f"Links({count(len(self.pairs), 'pair')} of {self.origin!r})"
 
     def where(self, row: int) -> str:
-        """Return the place of pair ``row`` as a person would look it up.
+        """Return the file and line, or the argument and index, of pair ``row``.
 
         >>> Links(np.array([[0, 1]]), "pairs.txt", np.array([7])).where(0)
         'pairs.txt, line 7'
@@ -63,7 +63,7 @@ class Links:
 
 
 def as_links(pairs: Any, name: str) -> Links:
-    """Turn what a caller passed as pairs into `Links`, or say what is wrong with it.
+    """Convert pairs passed by a caller into `Links`, or raise an error.
 
     >>> as_links([(0, 1)], "must_link").pairs
     array([[0, 1]])
@@ -180,7 +180,7 @@ def rows_by_id(index: Iterable[Hashable]) -> dict[Hashable, int]:
 
 
 def links_by_id(pairs: Any, name: str, rows: dict[Hashable, int]) -> Links:
-    """Return pairs of ids as pairs of row numbers; ids that no row has are named.
+    """Return pairs of ids as pairs of row numbers; an error lists unknown ids.
 
     ``pairs`` is anything that yields pairs, or a table with two columns.
 
@@ -214,12 +214,12 @@ def links_by_id(pairs: Any, name: str, rows: dict[Hashable, int]) -> Links:
 def _id_pairs(pairs: Any, name: str) -> list[tuple[Hashable, Hashable]]:
     if pairs is None:
         return []
-    if hasattr(pairs, "columns"):  # a table, of whichever library
+    if hasattr(pairs, "columns"):  # a table of any library
         pairs = zip(*(list(pairs[column]) for column in pairs.columns), strict=True)
     elif isinstance(pairs, np.ndarray):
         pairs = pairs.tolist()
     try:
-        # Two letters of a word are no pair.
+        # A string of two letters is not a pair.
         id_pairs = [(pair,) if isinstance(pair, str) else tuple(pair) for pair in pairs]
     except TypeError as error:
         raise InputError(f"{name}: expected pairs of ids", hint=_ID_PAIRS_HINT) from error

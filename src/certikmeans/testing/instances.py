@@ -1,4 +1,4 @@
-"""Small random instances of every shape that has ever broken something."""
+"""Small random instances with weights, duplicates, shifts and all kinds of constraints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHIFTS = (0.0, 1e4, 1e8)
 def random_problem(seed: int, *, largest: int = 7) -> Problem:
     """Draw a small problem: weights, duplicates, far shifts; CL trees, cycles and cliques.
 
-    The pairs are drawn without looking at feasibility, so some instances have no solution.
+    The pairs are drawn regardless of feasibility, so some instances are infeasible.
 
     >>> random_problem(0).n_points <= 7
     True
@@ -49,20 +49,20 @@ def random_problem(seed: int, *, largest: int = 7) -> Problem:
 def feasible_problem(
     seed: int, *, largest: int = 7, min_clusters: int = 2, weightless: bool = False
 ) -> Problem:
-    """Draw until there is something to decide: a labelling exists, and groups outnumber clusters.
+    """Draw until the problem is feasible and has more groups than clusters.
 
-    A test that draws its instances here cannot pass because there was nothing to test.
+    So a test on such an instance is never vacuous.
 
     Parameters
     ----------
     seed : int
-        Where to begin: the same seed gives the same problem.
+        The same seed gives the same problem.
     largest : int
-        Points at most.
+        Maximum number of points.
     min_clusters : int
-        With 1, problems of one cluster are drawn, too.
+        Minimum number of clusters.
     weightless : bool
-        Whether some points may weigh nothing.
+        Whether some points may have weight 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Brute force in exact arithmetic. Slow on purpose; trusted because it is short."""
+"""Enumeration in exact arithmetic: slow, short and simple."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def exact_cost(points: Any, weights: Any, labels: Any) -> Fraction:
         members = [i for i, label in enumerate(labels) if int(label) == k]
         mass = sum(masses[0][i] for i in members)
         if mass == 0:
-            continue  # what weighs nothing costs nothing
+            continue  # no cost without weight
         for j in range(len(rows[0])):
             first = sum(masses[0][i] * rows[i][j] for i in members)
             second = sum(masses[0][i] * rows[i][j] ** 2 for i in members)
@@ -61,7 +61,7 @@ def feasible_labellings(problem: Problem) -> Iterator[tuple[int, ...]]:
 
 
 def numbered_by_first_appearance(n_points: int, n_clusters: int) -> Iterator[tuple[int, ...]]:
-    """Every labelling once, whatever its clusters are called; some may be empty.
+    """Every labelling once, up to renaming of clusters; some may be empty.
 
     >>> list(numbered_by_first_appearance(3, 2))
     [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1)]
