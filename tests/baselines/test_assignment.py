@@ -101,16 +101,16 @@ def test_program_against_assigner_with_cycles(seed):
 
 
 def test_solver_gap_is_zero(monkeypatch):
-    asked = []
+    options = []
     solve = _assignment.milp
     monkeypatch.setattr(
-        _assignment, "milp", lambda *args, **kw: asked.append(kw["options"]) or solve(*args, **kw)
+        _assignment, "milp", lambda *args, **kw: options.append(kw["options"]) or solve(*args, **kw)
     )
     problem = Problem.from_data([[0.0], [1.0]], 2, cannot_link=[(0, 1)])
     table = np.array([[0.0, 1.0], [0.0, 1.0]])
     cheapest_labels(table, MustLinkGroups.of(problem))
     cheapest_labels(table, MustLinkGroups.of(problem), seconds=5.0)
-    assert asked == [{"mip_rel_gap": 0.0}, {"mip_rel_gap": 0.0, "time_limit": 5.0}]
+    assert options == [{"mip_rel_gap": 0.0}, {"mip_rel_gap": 0.0, "time_limit": 5.0}]
 
 
 @pytest.mark.parametrize("distance", ["euclidean", "squared"])

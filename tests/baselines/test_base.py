@@ -29,7 +29,7 @@ MODELS = [
 
 
 def checks():
-    """scikit-learn's checks but those of weights, which are refused or positive here."""
+    """scikit-learn's checks but those of weights, which are rejected or positive here."""
     for model in MODELS:
         for estimator, check in estimator_checks_generator(model):
             if "sample_weight" not in check.func.__name__:

@@ -204,7 +204,7 @@ def test_tasks_pickle():
 
 
 def test_interrupted_evaluation_is_not_saved(monkeypatch):
-    """Stopped in the midst of an evaluation: whoever goes on makes it again."""
+    """An evaluation interrupted by a stop is repeated on resume."""
     reduced, compute = instance().reduced, LagrangianDual.compute
     bound = GroupedBound()
     state, whole = bound.setup(BoundInput(reduced, None)), Domain.root(reduced)

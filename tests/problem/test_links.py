@@ -13,7 +13,7 @@ from certikmeans.problem.links import Links
 
 
 class Table:
-    """As much of a data frame as is asked for."""
+    """Minimal data frame."""
 
     def __init__(self, **columns):
         self._columns = columns

@@ -44,7 +44,7 @@ class Chunk(NamedTuple):
 class SearchLimits(NamedTuple):
     """Work limits, counted so that results repeat bit for bit.
 
-    ``seconds`` is what the stop signal leaves, for a solver that cannot be asked to end: SCIP.
+    ``seconds`` is what the stop signal leaves, for SCIP, which cannot be interrupted.
     """
 
     relative_tolerance: float  # branches this close to the best labelling are pruned
