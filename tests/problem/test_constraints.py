@@ -81,7 +81,7 @@ def test_subset_of_contradiction_is_rejected(must, pair, idx):
     assume(len(joined) > 0)
     broken = tuple(joined[pair.draw(st.integers(0, len(joined) - 1))].tolist())
     constraints = Constraints.from_pairs(must, [broken], N_POINTS)
-    with pytest.raises(InputError, match="a cannot-link parts them"):
+    with pytest.raises(InputError, match="a cannot-link separates them"):
         constraints.subset(idx)
 
 
