@@ -115,7 +115,7 @@ def test_pair_splits(seed):
     assert verdict(problem, change(made, lower_bound=beyond)).reason is Reason.BOUND
 
 
-@pytest.mark.parametrize("after", [0, 3])
+@pytest.mark.parametrize("after", [0, 1])  # of the two tasks that the tree needs
 def test_certificate_after_worker_failure(after, tmp_path):
     problem = entangled()
     options = {"bound": "cluster", "gap": 1e-9, "time_limit": 20.0, "keep_proof": True}

@@ -30,18 +30,20 @@ WORKERS = 6
 class Unsteady(Executor):
     """Workers that take random times; some tasks fail."""
 
-    def __init__(self, seed=0, fails=0, workers=WORKERS):
+    def __init__(self, seed=0, fails=0, workers=WORKERS, seconds=0.01):
         self._max_workers = workers
         self._pool = ThreadPoolExecutor(workers)
         self._random = random.Random(seed)
         self._fails = fails
+        self._seconds = seconds
         self._lock = threading.Lock()
         self._busy = 0
         self.most_at_once = 0
         self.tasks = 0
 
     def submit(self, function, /, *arguments, **named):
-        delay, fails = 0.01 * self._random.random(), self._random.random() < self._fails
+        delay = self._seconds * self._random.random()
+        fails = self._random.random() < self._fails
 
         def work():
             with self._lock:
@@ -113,7 +115,7 @@ def test_workers_are_busy(monkeypatch):
     """No domain is evaluated twice, and few that are not needed."""
     seen = evaluations(monkeypatch)
     settings = {"bound": "sample", "branching": "pairs", "node_limit": 201}
-    executor = Unsteady()
+    executor = Unsteady(seconds=0.1)
     result = solve(clumps(), jobs=1, executor=executor, **settings)
     executor.shutdown()
     assert len(set(seen)) == len(seen)
