@@ -211,7 +211,7 @@ class MISOCP(Baseline):
         Relative gap at which the solver stops, by its own definition.
     symmetry_breaking : bool, default=False
         Whether centres must ascend in their first coordinate. The paper's model does not ask.
-    aggregate : bool, default=False
+    collapse : bool, default=False
         Whether must-link groups become weighted points first, instead of equations.
     time_limit : float, optional
         Wall time for `fit`, in seconds, building the model included. None: no limit.
@@ -279,7 +279,7 @@ class MISOCP(Baseline):
         solver: str = "scip",
         gap: float = 1e-3,
         symmetry_breaking: bool = False,
-        aggregate: bool = False,
+        collapse: bool = False,
         time_limit: float | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -287,7 +287,7 @@ class MISOCP(Baseline):
         self.solver = solver
         self.gap = gap
         self.symmetry_breaking = symmetry_breaking
-        self.aggregate = aggregate
+        self.collapse = collapse
         self.time_limit = time_limit
         self.random_state = random_state
 
@@ -297,9 +297,9 @@ class MISOCP(Baseline):
         points, weights, offset = problem.points, problem.weights, 0.0
         must_links, cannot_links = problem.must_link, problem.cannot_link
         groups = MustLinkGroups.of(problem)
-        if self.aggregate and not len(groups.conflicting):
-            collapsed = aggregate(points, weights, groups.of_point)
-            points, weights, offset = collapsed.means, collapsed.weights, collapsed.offset
+        if self.collapse and not len(groups.conflicting):
+            aggregated = aggregate(points, weights, groups.of_point)
+            points, weights, offset = aggregated.means, aggregated.weights, aggregated.offset
             must_links, cannot_links = must_links[:0], groups.cannot_links
         low, high = points.min(axis=0), points.max(axis=0)
         scale = float(np.max(high - low)) / 2.0 or 1.0
