@@ -10,7 +10,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from certikmeans.bounds.registry import BOUNDS, Strength
+from certikmeans.bounds.registry import BOUNDS
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "certikmeans"
@@ -122,17 +122,6 @@ def test_stages_do_not_read_the_cannot_link_graph():
         if isinstance(node, ast.Attribute) and node.attr in ("graph", "cannot_links", "indptr")
     ]
     assert offenders == []
-
-
-def test_each_strength_is_claimed_by_one_bound():
-    for strength in Strength:
-        assert [strength in entry.strengths for entry in BOUNDS.values()].count(True) == 1
-
-
-def test_bound_schedule_names_no_bound():
-    path = PACKAGE / "solver" / "bound_schedule.py"
-    constants = {node.value for node in ast.walk(syntax(path)) if isinstance(node, ast.Constant)}
-    assert constants & set(BOUNDS) == set()
 
 
 def test_only_bounds_compare_bound_names():

@@ -50,14 +50,19 @@ def crossed(
     return BuiltInstance(Problem.from_data(points, k, cannot_link=cannot), None, "drawn at random")
 
 
-def standardised_wine(directory: Path | None = None) -> BuiltInstance:
-    """The wine data of scikit-learn, every feature with variance 1; K = 3."""
-    from sklearn.datasets import load_wine
+def standardized(name: str, k: int, directory: Path | None = None) -> BuiltInstance:
+    """A data set of scikit-learn, every feature with mean 0 and variance 1.
+
+    >>> standardized("wine", 3).problem.points.shape
+    (178, 13)
+    """
+    from sklearn import datasets
     from sklearn.preprocessing import StandardScaler
 
-    data, classes = load_wine(return_X_y=True)
+    data, classes = getattr(datasets, f"load_{name}")(return_X_y=True)
+    classes = classes if name != "diabetes" else None  # a measurement, not a class
     return BuiltInstance(
-        Problem.from_data(StandardScaler().fit_transform(data), 3), classes, "none"
+        Problem.from_data(StandardScaler().fit_transform(data), k), classes, "none"
     )
 
 

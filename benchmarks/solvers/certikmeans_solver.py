@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +18,7 @@ from benchmarks.solvers.base import (
     finite,
     outcome_from_result,
 )
-from certikmeans import InputError, Problem, Result, solve, warm_up
+from certikmeans import InputError, Problem, Result, StopSignal, solve, warm_up
 from certikmeans.certificate import check_certificate
 from certikmeans.certificate.write import certificate_bytes
 from certikmeans.events import (
@@ -84,6 +85,7 @@ class CertikmeansSolver(AbstractSolver):
     bound: str = "auto"
     branching: str = "auto"
     certify: bool = False  # keep the proof, write the certificate, check it
+    unlimited: bool = False  # without a time limit; interrupted at the limit of the row
 
     @property
     def name(self) -> str:
@@ -94,7 +96,8 @@ class CertikmeansSolver(AbstractSolver):
     def options(self) -> dict[str, Any]:
         """Settings of `solve`, except limit and seed."""
         settings = {"gap": self.gap, "bound": self.bound, "branching": self.branching}
-        return settings | ({"certify": True} if self.certify else {})
+        settings |= {"certify": True} if self.certify else {}
+        return settings | ({"unlimited": True} if self.unlimited else {})
 
     def warm_up(self) -> None:
         """Compile for every kind of pairs, tree included."""
@@ -106,20 +109,26 @@ class CertikmeansSolver(AbstractSolver):
 
     def run(self, problem: Problem, limit: float, seed: int) -> SolverOutcome:
         """Solve, listening; then certify."""
-        recorder = Recorder()
+        recorder, stop = Recorder(), StopSignal()
+        alarm = threading.Timer(limit, stop.interrupt)
+        if self.unlimited:
+            alarm.start()
         try:
             result = solve(
                 problem,
                 gap=self.gap,
                 bound=self.bound,
                 branching=self.branching,
-                time_limit=limit,
+                time_limit=None if self.unlimited else limit,
                 seed=seed,
                 keep_proof=self.certify,
                 callbacks=[recorder],
+                stop=stop,
             )
         except InputError as refusal:  # a bound that does not fit this problem
             raise SkipError(refusal.message) from refusal
+        finally:
+            alarm.cancel()
         peak = peak_gigabytes()
         end = (result.seconds["total"], finite(result.cost), finite(result.lower_bound))
         root = recorder.root or end

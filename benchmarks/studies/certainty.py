@@ -12,7 +12,7 @@ from benchmarks.datasets.highdim import make_real
 from benchmarks.datasets.recipes import (
     blobs,
     real_with_pairs,
-    standardised_wine,
+    standardized,
     synthetic_with_pairs,
 )
 from benchmarks.pages import percent, show, write_page
@@ -40,7 +40,7 @@ def _instances(scope: Scope) -> Iterator[Recipe]:
     for n, d in ((300, 20),) if scope.small else ((2_000, 50), (20_000, 30)):
         yield Recipe(f"blobs-{n}-{d} none", partial(blobs, n, d, 5))
     if not scope.small:
-        yield Recipe("wine, standardised none", standardised_wine)
+        yield Recipe("wine, standardised none", partial(standardized, "wine", 3))
         for name, gap in (("breast cancer", GAP), ("digits", 5e-3), ("satimage", 3e-3)):
             yield Recipe(f"{name} none", partial(make_real, name, False), {"gap": gap})
 

@@ -12,7 +12,7 @@ from benchmarks.datasets.published import published_instances
 from benchmarks.datasets.recipes import (
     noise,
     real_with_pairs,
-    standardised_wine,
+    standardized,
     synthetic_with_pairs,
 )
 from benchmarks.pages import show, write_page
@@ -57,7 +57,7 @@ def _instances(directory: Path | None, small: bool) -> Iterator[Recipe]:
     for n, d in ((20, 10),) if small else ((60, 10),):
         yield _matrix(f"normal-{n}", partial(noise, n, d, 3))
     if not small:
-        yield _matrix("standardised wine", standardised_wine)
+        yield _matrix("standardised wine", partial(standardized, "wine", 3))
 
 
 def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:

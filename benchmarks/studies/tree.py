@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.datasets.base import Recipe
-from benchmarks.datasets.recipes import crossed, noise, real_with_pairs, standardised_wine
+from benchmarks.datasets.recipes import crossed, noise, real_with_pairs, standardized
 from benchmarks.pages import percent, show, write_page
 from benchmarks.results import ResultRow, ResultTable, RunRequest, commits, latest, relative_gap
 from benchmarks.solvers.certikmeans_solver import CertikmeansSolver
@@ -43,7 +43,7 @@ def open_at_the_root(small: bool) -> Iterator[tuple[Recipe, float]]:
     yield Recipe("normal n=60 d=7 K=5", partial(noise, 60, 7, 5)), DEFAULT_GAP
     yield Recipe("normal n=150 d=7 K=3", partial(noise, 150, 7, 3)), DEFAULT_GAP
     yield Recipe("normal n=200 d=10 K=3", partial(noise, 200, 10, 3)), DEFAULT_GAP
-    yield Recipe("standardised wine n=178 d=13 K=3", standardised_wine), DEFAULT_GAP
+    yield Recipe("standardised wine n=178 d=13 K=3", partial(standardized, "wine", 3)), DEFAULT_GAP
 
 
 def closed_at_the_root() -> Iterator[tuple[Recipe, float]]:

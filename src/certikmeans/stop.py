@@ -8,6 +8,9 @@ from enum import StrEnum
 
 from certikmeans._jit.clock import CLOCK
 
+# A unit of work takes about a nanosecond on one core of 2020.
+UNITS_PER_SECOND = 1e9
+
 
 class StopCause(StrEnum):
     """Reason why a running computation has to end."""
@@ -47,25 +50,26 @@ class StopSignal:
         self._started = CLOCK.now()
         self._deadline = None if time_limit_seconds is None else self._started + time_limit_seconds
         self._interrupted = threading.Event()
-        self._parent: StopSignal | None = None
-        self._work = 0.0
-        self._work_limit = math.inf
+        self._work = _WorkCounter()
+        self._work_limit = math.inf  # of the counter
 
     def interrupt(self) -> None:
         """Request an early end; takes effect at the next check."""
         self._interrupted.set()
 
     def add_work(self, units: float) -> None:
-        """Count work here and in every signal this one was derived from. One thread only."""
-        signal: StopSignal | None = self
-        while signal is not None:
-            signal._work += units
-            signal = signal._parent
+        """Count work; signals derived from one another share a counter. One thread only."""
+        self._work.units += units
 
     @property
     def work(self) -> float:
         """Units of work counted so far."""
-        return self._work
+        return self._work.units
+
+    @property
+    def remaining_work(self) -> float:
+        """Units of work left before the work limit: infinite without one, never negative."""
+        return max(0.0, self._work_limit - self._work.units)
 
     def reason(self) -> StopCause | None:
         """Why to stop now, or None to go on."""
@@ -73,11 +77,8 @@ class StopSignal:
             return StopCause.INTERRUPTED
         if self._deadline is not None and CLOCK.now() >= self._deadline:
             return StopCause.TIME_LIMIT
-        signal: StopSignal | None = self
-        while signal is not None:
-            if signal._work >= signal._work_limit:
-                return StopCause.WORK_LIMIT
-            signal = signal._parent
+        if self._work.units >= self._work_limit:
+            return StopCause.WORK_LIMIT
         return None
 
     @property
@@ -103,11 +104,66 @@ class StopSignal:
     def with_work_limit(self, units: float) -> StopSignal:
         """Return a signal that ends after ``units`` of work, or when this one does."""
         child = self._child(self.remaining)
-        child._work_limit = units
+        child._work_limit = min(self._work_limit, self._work.units + units)
+        return child
+
+    def with_effort_limit(self, seconds: float) -> StopSignal:
+        """Return a signal that ends after ``seconds`` by the clock, or by work without a deadline.
+
+        The scale is that of `EffortMeter`. The signal counts its own work: that of a step is added
+        to the run when the step is complete.
+        """
+        child = self._child(self.remaining)
+        child._work, child._work_limit = _WorkCounter(), math.inf
+        if self._deadline is not None:
+            return child.with_time_limit(seconds)
+        child._work_limit = seconds * UNITS_PER_SECOND
         return child
 
     def _child(self, seconds: float) -> StopSignal:
         child = StopSignal(None if seconds == math.inf else seconds)
         child._interrupted = self._interrupted
-        child._parent = self
+        child._work, child._work_limit = self._work, self._work_limit
         return child
+
+
+class _WorkCounter:
+    """Units of work counted by all signals of a run."""
+
+    __slots__ = ("units",)
+
+    def __init__(self) -> None:
+        self.units = 0.0
+
+
+class EffortMeter:
+    """Effort spent and left, in seconds: a common scale for time limits and work limits.
+
+    Without a time limit both are counted in work, at `UNITS_PER_SECOND`, so that decisions made
+    from them repeat. With one, seconds have passed by the clock, and what is left is the lesser
+    of the two limits.
+
+    >>> stop = StopSignal().with_work_limit(3.0 * UNITS_PER_SECOND)
+    >>> meter = EffortMeter(stop)
+    >>> stop.add_work(UNITS_PER_SECOND)
+    >>> meter.elapsed, meter.remaining
+    (1.0, 2.0)
+    """
+
+    def __init__(self, stop: StopSignal) -> None:
+        self._stop = stop
+        self._timed = stop.remaining < math.inf
+        self._start = self._now()
+
+    def _now(self) -> float:
+        return CLOCK.now() if self._timed else self._stop.work / UNITS_PER_SECOND
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since construction."""
+        return self._now() - self._start
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left before the first limit: infinite without any."""
+        return min(self._stop.remaining, self._stop.remaining_work / UNITS_PER_SECOND)

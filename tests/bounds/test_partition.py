@@ -320,20 +320,20 @@ def test_mantissa_rounding():
 
 
 def test_part_size():
-    assert part_size(100, 3, 1.0, 2, 0.01) == 100
-    sizes = [part_size(50_000, 10, seconds, 2, 0.005) for seconds in (10.0, 100.0, 1000.0)]
+    assert part_size(100, 3, 1.0, 2) == 100
+    sizes = [part_size(50_000, 10, seconds, 2) for seconds in (10.0, 100.0, 1000.0)]
     assert sizes == sorted(sizes)
-    assert part_size(50_000, 200, 10.0, 2, 0.005) >= 1_000
-    assert part_size(50_000, 10, np.inf, 2, 0.005) <= 1_000  # never more than matrices can be
-    assert part_size(900, 10, np.inf, 2, 0.005) == 900
+    assert part_size(50_000, 200, 10.0, 2) >= 1_000
+    assert part_size(50_000, 10, np.inf, 2) <= 1_000  # never more than matrices can be
+    assert part_size(900, 10, np.inf, 2) == 900
 
 
 @pytest.mark.parametrize("n", [800, 3_000, 10_000, 200_000])
 @pytest.mark.parametrize("seconds", [5.0, 60.0, 600.0, np.inf])
 def test_first_size_leaves_time(n, seconds):
-    first = first_size(n, 10, seconds, 2, 0.005)
-    every = part_size(n, 10, seconds, 2, 0.005)
-    later = part_size(n, 10, seconds, 2, 0.005, 2_000)
+    first = first_size(n, 10, seconds, 2)
+    every = part_size(n, 10, seconds, 2)
+    later = part_size(n, 10, seconds, 2, 2_000)
     assert 0 < first <= every <= n
     # Either the first parts use all the time, or enough is left for sufficiently larger ones.
     assert first == every or MIN_COARSENING * first <= later
@@ -353,7 +353,6 @@ def test_next_size():
 
 def test_part_sizes_grow(monkeypatch):
     done, labels = blobs(60, spread=2.0)
-    monkeypatch.setattr(run, "seconds_per_iteration", lambda *_: 0.001)
     monkeypatch.setattr(run, "MIN_PART_SIZE", 0)
     chosen = iter([30, 30])
     monkeypatch.setattr(run, "first_size", lambda *_: 15)

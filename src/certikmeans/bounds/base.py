@@ -173,6 +173,8 @@ class LowerBound(ABC, Generic[Model]):
         Whether certificates can hold its proofs.
     usable_in_tree : bool
         Whether it pays in the nodes of a tree; if not, it is for the root only.
+    plans_by_work : bool
+        Whether it plans its computation by the work limit, and so needs one.
     """
 
     name: ClassVar[str]
@@ -180,10 +182,15 @@ class LowerBound(ABC, Generic[Model]):
     has_fractional_solution: ClassVar[bool] = False
     certifiable: ClassVar[bool] = True
     usable_in_tree: ClassVar[bool] = True
+    plans_by_work: ClassVar[bool] = False
 
     def unsupported_reason(self, problem: ReducedProblem) -> str | None:
         """Clause that says why the bound cannot handle this problem, or None if it can."""
         return None
+
+    def min_work(self, problem: ReducedProblem) -> float:
+        """Return the units of work below which a turn at the root proves little."""
+        return 0.0
 
     def min_rounding_loss(self, problem: ReducedProblem) -> float:
         """Return the least amount that this bound subtracts for rounding.

@@ -6,7 +6,6 @@ Modules are loaded when a bound is made: reading this table costs nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, final
 
@@ -16,20 +15,6 @@ if TYPE_CHECKING:
     from certikmeans.bounds.base import LowerBound
 
 
-class Strength(Enum):
-    """What a bound can do that others cannot: the policy asks for that, not for a name.
-
-    Each is claimed by one bound. One that does it better takes the claim over; nobody else
-    changes.
-    """
-
-    ONE_PASS = "needs no labelling, and one look at the points"
-    CLOSED_FORM = "gets its multipliers from a labelling without a search"
-    PRICED = "closes nearly every gap where there are few axes"
-    WHOLE = "does not mind axes, but groups"
-    PARTS = "minds neither axes nor groups"
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -37,24 +22,15 @@ class Entry:
 
     home: str
     summary: str
-    strengths: tuple[Strength, ...] = ()
 
 
 BOUNDS: dict[str, Entry] = {
-    "cluster": Entry(
-        "cluster:ClusterBound", "Lagrangian over clusters, priced exactly", (Strength.PRICED,)
-    ),
+    "cluster": Entry("cluster:ClusterBound", "Lagrangian over clusters, priced exactly"),
     "grouped": Entry("grouped:GroupedBound", "the paper's Lagrangian over groups of samples"),
-    "partition": Entry(
-        "partition:PartitionBound", "parts of the points, each by itself", (Strength.PARTS,)
-    ),
+    "partition": Entry("partition:PartitionBound", "parts of the points, each by itself"),
     "sample": Entry("sample:BoxBound", "distances to the boxes of the centres"),
-    "sdp": Entry("sdp:SdpBound", "semidefinite relaxation with cuts", (Strength.WHOLE,)),
-    "spectral": Entry(
-        "spectral:SpectralBound",
-        "a few eigenvalues: any number of points and axes",
-        (Strength.ONE_PASS, Strength.CLOSED_FORM),
-    ),
+    "sdp": Entry("sdp:SdpBound", "semidefinite relaxation with cuts"),
+    "spectral": Entry("spectral:SpectralBound", "a few eigenvalues: any number of points and axes"),
 }
 
 
@@ -69,13 +45,3 @@ def make_bound(name: str, **settings: Any) -> LowerBound[Any]:
     module, _, kind = BOUNDS[name].home.partition(":")
     made: LowerBound[Any] = getattr(import_module(f"certikmeans.bounds.{module}"), kind)(**settings)
     return made
-
-
-def bound_with(strength: Strength) -> LowerBound[Any]:
-    """Make the bound that claims this strength.
-
-    >>> bound_with(Strength.CLOSED_FORM).usable_in_tree
-    False
-    """
-    (name,) = (name for name, entry in BOUNDS.items() if strength in entry.strengths)
-    return make_bound(name)

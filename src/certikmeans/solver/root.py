@@ -84,9 +84,10 @@ def compute_initial_bound(root: RootProblem, state: SolveState, ctx: SolveContex
 
 def run_bounds(root: RootProblem, state: SolveState, ctx: SolveContext) -> None:
     """Run the bounds of the schedule until the gap is closed or none is left."""
-    reduced = root.presolved.reduced
+    presolved, reduced = root.presolved, root.presolved.reduced
     while not state.finished or (ctx.options.keep_proof and not state.attempts):
-        entry = root.schedule.next(state.gap)
+        cutoff = presolved.presolve_bound(target_bound(state.cost, ctx.options.gap))
+        entry = root.schedule.next(state.gap, cutoff)
         if entry is None:
             break
         loss = entry.bound.min_rounding_loss(reduced)
@@ -96,7 +97,7 @@ def run_bounds(root: RootProblem, state: SolveState, ctx: SolveContext) -> None:
         state.checkpoint()
         try:
             with ctx.timer.stage("bounds"):
-                run_bound(root, entry, state, ctx)
+                run_bound(root, entry, cutoff, state, ctx)
             if not state.gap_closed:
                 state.failure = ctx.worker_failure  # the bound ended without its workers
         except WorkerError as error:
@@ -105,44 +106,44 @@ def run_bounds(root: RootProblem, state: SolveState, ctx: SolveContext) -> None:
             break
     if ctx.options.keep_proof:
         value, leaf = _best_root_bound(root, state, keep_proof=True)
-        presolved = root.presolved
         state.proof = Proof(value, presolved.center, presolved.axes, (leaf,))
 
 
 def run_bound(
-    root: RootProblem, entry: ScheduledBound, state: SolveState, ctx: SolveContext
+    root: RootProblem, entry: ScheduledBound, cutoff: float, state: SolveState, ctx: SolveContext
 ) -> None:
-    """Run one bound of the whole problem, in this thread; it may use the task pool."""
+    """Run one turn of a bound of the whole problem, in this thread; it may use the task pool."""
     bound, presolved = entry.bound, root.presolved
     if bound.kernels():
         root.compiler.wait(ctx.stop.reason)
     began = ctx.events.seconds
-    cutoff = presolved.presolve_bound(target_bound(state.cost, ctx.options.gap))
-    stop = ctx.stop.with_time_limit(entry.time_fraction * ctx.stop.remaining)
+    stop = ctx.stop.with_work_limit(entry.work_limit)
     bound_ctx = RootBoundContext(
         stop,
         at_root=True,
         incumbent=state.reduced_view(presolved),
         pool=ctx.pool,
-        time_boxed=entry.time_boxed,
+        time_boxed=entry.work_limit < math.inf,
         name=bound.name,
         state=state,
         entry=entry,
         heuristics=root.heuristics,
         progress=ProgressCounter(ctx.events, bound.name),
     )
-    model, whole = bound.setup(root.inputs), Domain.root(presolved.reduced)
+    if entry.model is None:
+        entry.model = bound.setup(root.inputs)
+    model, whole = entry.model, Domain.root(presolved.reduced)
     warm_start = entry.warm_start
     if warm_start is None and root.start_multipliers is not None:
         warm_start = bound.warm_start_from_multipliers(root.start_multipliers)
     found = TaskPool().map(  # which turns failures of workers into WorkerError
         lambda domain: bound.compute(model, domain, cutoff, bound_ctx, warm_start), [whole]
     )[0]
-    outcome = "it could not be raised further" if stop.reason() is None else "time was up"
+    outcome = "it could not be raised further" if found.finished else "its turn ended"
     if ctx.stop.reason() is None and ctx.worker_failure is None:
         root.schedule.record(entry, found)
     else:
-        entry.warm_start = found.warm_start
+        outcome, entry.warm_start = "time was up", found.warm_start
         state.freeze()
     found = replace(found, warm_start=bound.node_warm_start(found.warm_start))
     _record(root, BoundRun(bound, found), began, outcome, state, ctx)

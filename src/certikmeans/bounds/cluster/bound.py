@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 from certikmeans.assignment import AbstractAssigner
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.cluster.cut_model import Cuts, SparseRows
-from certikmeans.bounds.cluster.driver import BundleSettings, solve_at_root, solve_in_node
+from certikmeans.bounds.cluster.driver import (
+    BundleSettings,
+    PricingMeter,
+    solve_at_root,
+    solve_in_node,
+)
 from certikmeans.bounds.cluster.dual_box import DualBoxParams, cells_of
 from certikmeans.bounds.cluster.initial_point import (
     ClusterWarmStart,
@@ -144,8 +149,9 @@ class ClusterBound(LowerBound[ClusterModel]):
         if ctx.stop.reason() is not None and progress is None:
             return replace(_trivial_result(reduced, start), finished=False)
         with one_blas_thread():
-            pricer = Pricer(reduced, ctx.pool.executor, ctx.report)
-            return solve_at_root(pricer, domain, start, settings, ctx, progress)
+            meter = PricingMeter(ctx)
+            pricer = Pricer(reduced, ctx.pool.executor, meter)
+            return solve_at_root(pricer, domain, start, settings, meter, progress)
 
     def warm_start_from_multipliers(self, multipliers: Vector) -> ClusterWarmStart:
         """Return a warm start without columns."""

@@ -27,7 +27,7 @@ from certikmeans.bounds.cluster.step_rule import (
 )
 from certikmeans.bounds.stall_detector import StallDetector
 from certikmeans.random_streams import generator
-from certikmeans.stop import StopSignal
+from certikmeans.stop import EffortMeter, StopCause, StopSignal
 
 # A bundle that has not come closer by a twentieth for so many rounds is as far as it gets.
 STALL_ROUNDS = 80
@@ -134,7 +134,7 @@ class Bundle:
         self._pricing_failed = False  # exact pricing makes no progress here: no use in trying again
         self._stall_detector = StallDetector(STALL_RATIO, STALL_ROUNDS)
         self._projected_until = MAX_INITIAL_PROJECTIONS  # round after which the climb begins
-        self._resumed = False
+        self._resumed, self._out_of_work = False, False
         self.stopped_state: BundleState | None = None  # set where `run` was stopped
 
     def _initialize(self, known: BundleStart) -> StepRule:
@@ -215,7 +215,7 @@ class Bundle:
         bundle._columns_sufficient = state.columns_sufficient
         bundle._pricing_failed = state.pricing_failed
         bundle._projected_until = state.projected_until
-        bundle._resumed, bundle.stopped_state = True, None
+        bundle._resumed, bundle.stopped_state, bundle._out_of_work = True, None, False
         return bundle
 
     def inherit(self, previous: Bundle) -> None:
@@ -250,12 +250,12 @@ class Bundle:
 
         At most ``max_rounds`` rounds, and for as long as ``stall_rounds`` rounds bring it closer.
         """
-        began = time.monotonic()
+        effort, round_began = EffortMeter(stop), 0.0
         reserved, status = True, None
         if not self._resumed:
             self._stall_detector = StallDetector(STALL_RATIO, stall_rounds)
             self._projected_until = self.statistics.rounds + MAX_INITIAL_PROJECTIONS
-        self._resumed, self.stopped_state = False, None
+        self._resumed, self.stopped_state, self._out_of_work = False, None, False
         for _ in range(max_rounds):
             if status is not None:
                 break
@@ -267,13 +267,16 @@ class Bundle:
                 return BundleStatus.EXHAUSTED
             if stop_if_unreachable and self.upper_bound < target.bound:
                 return BundleStatus.UNREACHABLE
-            if reserved and stop.remaining < RESERVED_TIME_RATIO * (time.monotonic() - began):
+            if reserved and effort.remaining < RESERVED_TIME_RATIO * effort.elapsed:
                 reserved = False
                 self._certify_best(target, stop)  # while there is time for it
-            self._early_bound(target, stop, time.monotonic() - began)
-            round_began = time.monotonic()
+            self._early_bound(target, stop, effort)
+            self._round_seconds, round_began = effort.elapsed - round_began, effort.elapsed
             status = self._round(target, stop)
-            self._round_seconds = time.monotonic() - round_began
+            if self._out_of_work and status is not BundleStatus.PROVEN:
+                status = BundleStatus.STOPPED  # exact pricing is repeated with a larger limit
+                self.stopped_state = copy.deepcopy(self.state())
+                break
             best = self.model.value(self._stability_center)
             if status is None and self._stall_detector.stalled(
                 min(self.upper_bound, target.level) - best
@@ -303,24 +306,24 @@ class Bundle:
         ):
             self._price_exactly(self._stability_center, target, stop, test=False)
 
-    def _early_bound(self, target: Target, stop: StopSignal, elapsed: float) -> None:
-        """Prove a bound early where a time limit could come before the goal."""
-        first = max(FIRST_BOUND_AFTER, FIRST_BOUND_FRACTION * (elapsed + stop.remaining))
-        if stop.remaining == np.inf or elapsed < first:
+    def _early_bound(self, target: Target, stop: StopSignal, effort: EffortMeter) -> None:
+        """Prove a bound early where a limit could come before the goal."""
+        elapsed, remaining = effort.elapsed, effort.remaining
+        first = max(FIRST_BOUND_AFTER, FIRST_BOUND_FRACTION * (elapsed + remaining))
+        if remaining == np.inf or elapsed < first:
             return
         time_limit = EARLY_BOUND_TIME_FRACTION * elapsed - self._early_seconds
         required_gain = EARLY_BOUND_MIN_GAIN * (target.bound - self.lower_bound)
-        if stop.remaining < 1.5 * (self._round_seconds + self._exact_seconds):
-            time_limit = stop.remaining  # the last chance
+        if remaining < 1.5 * (self._round_seconds + self._exact_seconds):
+            time_limit = remaining  # the last chance
             required_gain = 2.0 * self.step_rule.convergence_tol * target.abs_gap
         if (
             time_limit <= 0.0
             or self.model.value(self._stability_center) - self.lower_bound < required_gain
         ):
             return
-        began = time.monotonic()
         self._price_exactly(self._stability_center, target, stop, test=False, time_limit=time_limit)
-        self._exact_seconds = time.monotonic() - began
+        self._exact_seconds = effort.elapsed - elapsed
         self._early_seconds += self._exact_seconds
 
     def _round(self, target: Target, stop: StopSignal) -> BundleStatus | None:
@@ -471,13 +474,15 @@ class Bundle:
         want = 0.9 * required + 0.1 * reached if test else min(reached - slack, required)
         known = self.model.class_values(position)
         stall_check_after, until = self._stall_check_after, stop
+        remaining = EffortMeter(stop).remaining
         if time_limit < np.inf:
-            until = stop.with_time_limit(time_limit)
-        elif np.isinf(stall_check_after):
-            # Half of the time left may go into one exact pricing; but something has to end it.
-            if stop.remaining < np.inf:
-                until = stop.with_time_limit(0.5 * stop.remaining)
-            else:
+            until = stop.with_effort_limit(time_limit)
+        elif np.isinf(stall_check_after) and remaining < np.inf:
+            # Half of what is left may go into one exact pricing.
+            until = stop.with_effort_limit(0.5 * remaining)
+        else:
+            until = stop.with_effort_limit(np.inf)
+            if np.isinf(stall_check_after):  # something has to end it
                 stall_check_after = self.pricer.params.stall_check_after
         sigma_sum = 0.0
         for number, sym_class in enumerate(self.sym_classes):
@@ -493,10 +498,11 @@ class Bundle:
             self.statistics.exact_pricings += 1
             self.statistics.boxes += priced.boxes
             self._last_boxes = priced.boxes
-            if time_limit == np.inf:
-                self._pricing_failed |= not (
-                    priced.complete or priced.centers or stop.reason() is not None
-                )
+            if time_limit == np.inf and not (priced.complete or priced.centers):
+                if until.reason() is StopCause.WORK_LIMIT:
+                    self._out_of_work = True  # it may end with a larger work limit
+                else:
+                    self._pricing_failed |= stop.reason() is None
             if priced.centers:
                 self._columns_sufficient = False
                 starts = priced.centers[: self.step_rule.pricing_budget().new_cuts]

@@ -77,11 +77,11 @@ def solve_at_root(
     domain: Domain,
     start: InitialPoint,
     settings: BundleSettings,
-    ctx: BoundContext,
+    meter: PricingMeter,
     progress: RootProgress | None = None,
 ) -> BoundResult:
     """Raise the bound of the whole problem, around better labellings where those are found."""
-    return _RootSolve(pricer, domain, start, settings, ctx, progress).run()
+    return _RootSolve(pricer, domain, start, settings, meter, progress).run()
 
 
 def solve_in_node(
@@ -99,6 +99,24 @@ def solve_in_node(
     )
     best.keep(bundle)
     return _result(pricer.reduced, bundle, start, best, stop)
+
+
+@final
+class PricingMeter:
+    """Reports the progress of pricing, and adds up its work until a round is complete."""
+
+    def __init__(self, ctx: BoundContext) -> None:
+        self.ctx = ctx
+        self._units = 0.0
+
+    def __call__(self, *, work: float = 0.0, **counts: int) -> None:
+        self._units += work
+        self.ctx.report(**counts)
+
+    def take(self) -> float:
+        """Return the units since the last call."""
+        units, self._units = self._units, 0.0
+        return units
 
 
 @final
@@ -127,12 +145,13 @@ class _RootSolve:
         domain: Domain,
         start: InitialPoint,
         settings: BundleSettings,
-        ctx: BoundContext,
+        meter: PricingMeter,
         progress: RootProgress | None,
     ) -> None:
-        self._pricer, self._domain, self._settings, self._ctx = pricer, domain, settings, ctx
+        self._pricer, self._domain, self._settings = pricer, domain, settings
+        self._meter, self._ctx = meter, meter.ctx
         self._start = start
-        self._best = _BestBound(ctx.report)
+        self._best = _BestBound(self._ctx.report)
         self._target_reachable = True
         if progress is None:
             self._bundle = self._bundle_at_incumbent()
@@ -151,6 +170,7 @@ class _RootSolve:
                 stop_if_unreachable=self._target_reachable,
                 on_round=self._round_done,
             )
+            self._count_work()
             progress = self._progress(self._bundle.stopped_state)
             self._best.keep(self._bundle)
             if status is not BundleStatus.UNREACHABLE or not self._target_reachable:
@@ -169,7 +189,11 @@ class _RootSolve:
         lam, centers = self._best.multipliers(self._bundle), self._start.centers
         progress = self._progress(self._bundle.state())
         self._ctx.checkpoint(ClusterWarmStart(lam, (), centers, progress=progress))
-        self._ctx.report(work=1.0)
+        self._count_work()
+
+    def _count_work(self) -> None:
+        """Add the work of the pricer since the last call: the state is consistent now."""
+        self._ctx.report(work=self._meter.take())
 
     def _progress(self, bundle: BundleState | None) -> RootProgress | None:
         if bundle is None:
@@ -179,6 +203,7 @@ class _RootSolve:
     def _bundle_at_incumbent(self) -> Bundle:
         """A bundle around the labelling: clusters are where their means are."""
         early_check = max(MIN_STALL_CHECK_BOXES, STALL_CHECK_WORK / self._pricer.reduced.n_groups)
+        early = self._ctx.time_boxed and self._ctx.stop.remaining_work == np.inf
         return _make_bundle(
             self._pricer,
             self._domain,
@@ -189,7 +214,7 @@ class _RootSolve:
                 target_reachable=self._target_reachable,
             ),
             self._best,
-            stall_check_after=early_check if self._ctx.time_boxed else np.inf,
+            stall_check_after=early_check if early else np.inf,
         )
 
     def _improve_incumbent(self) -> None:

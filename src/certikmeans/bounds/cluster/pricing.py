@@ -172,7 +172,11 @@ class PricingResult:
     boxes: int
 
 
-def _no_progress(**counts: int) -> None:
+# Units of work: of an ascent, beside those per coordinate, and per coordinate of a box.
+ASCENT_OVERHEAD, ASCENT_WORK, BOX_WORK = 5e4, 30.0, 8.0
+
+
+def _no_progress(**counts: float) -> None:
     """Ignore progress. A function of the module, because pricers are pickled for workers."""
 
 
@@ -298,8 +302,10 @@ class Pricer:
                 cutoff=cutoff,
                 params=self.params,
             )
-            for result in self.task_pool.map(search, batch):
-                self._progress(boxes=result.boxes)
+            for searched, result in zip(batch, self.task_pool.map(search, batch), strict=True):
+                work = BOX_WORK * result.boxes * len(searched.members) * self.reduced.n_dims
+                stop.add_work(work)
+                self._progress(boxes=result.boxes, work=work)
                 for box in result.open_boxes:
                     box.number = number
                     number += 1
@@ -359,7 +365,8 @@ class Pricer:
             if stop is not None and stop.reason() is not None:
                 break
             columns += self._ascent_pool.map(ascend_from, centers[first : first + batch_size])
-        self._progress(climbs=len(columns))
+        work = len(columns) * (ASCENT_OVERHEAD + ASCENT_WORK * self.reduced.points.size)
+        self._progress(climbs=len(columns), work=work)
         best: dict[tuple[float, ...], Column] = {}
         for column in columns:
             best.setdefault((column.value, *column.center.tolist()), column)

@@ -11,10 +11,20 @@ from numpy.typing import NDArray
 
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.partition.parts import anticlusters
-from certikmeans.bounds.partition.run import PartitionState, PartProof, partition_bound
+from certikmeans.bounds.partition.run import (
+    LATER_ITERATIONS,
+    PartitionState,
+    PartProof,
+    partition_bound,
+)
+from certikmeans.bounds.partition.sizing import MIN_PART_SIZE
+from certikmeans.bounds.sdp.admm import iteration_work
 from certikmeans.errors import WorkerError
+from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import AbstractEvidence, LeafProof
+
+MIN_TASKS = 4  # of every part, in a turn
 
 
 @final
@@ -57,6 +67,7 @@ class PartitionBound(LowerBound[BoundInput]):
     name: ClassVar[str] = "partition"
     uses_center_boxes: ClassVar[bool] = False
     usable_in_tree: ClassVar[bool] = False
+    plans_by_work: ClassVar[bool] = True
 
     def __init__(self, *, size: int | None = None) -> None:
         self._size = size
@@ -69,6 +80,11 @@ class PartitionBound(LowerBound[BoundInput]):
 
     def node_warm_start(self, warm_start: object) -> None:
         """Return None: the bound is for the root only."""
+
+    def min_work(self, problem: ReducedProblem) -> float:
+        """Return the work of a few tasks of all parts, of the least size."""
+        size = min(MIN_PART_SIZE, problem.n_groups)
+        return MIN_TASKS * LATER_ITERATIONS * iteration_work(size) * problem.n_groups / size
 
     def setup(self, inputs: BoundInput) -> BoundInput:
         """There is nothing to prepare: parts depend on the labelling."""
@@ -104,7 +120,7 @@ class PartitionBound(LowerBound[BoundInput]):
             found.value,
             LeafProof(self.name, evidence) if evidence is not None else LeafProof("trivial"),
             found.state,
-            finished=found.value >= cutoff or ctx.stop.reason() is None,
+            finished=found.value >= cutoff or (found.finished and ctx.stop.reason() is None),
             numbers={
                 "parts": found.n_parts,
                 "iterations": found.iterations,

@@ -36,10 +36,11 @@ from certikmeans.bounds.partition.sizing import (
     next_size,
     part_size,
     rough_iterations,
-    seconds_per_iteration,
 )
+from certikmeans.bounds.sdp.admm import iteration_work
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
+from certikmeans.stop import UNITS_PER_SECOND
 
 # Iterations of the first task of a part, a rough value, and of the later ones.
 FIRST_ITERATIONS = 30
@@ -79,6 +80,7 @@ class PartitionResult:
     iterations: int
     failures: int
     state: PartitionState | None = None  # from which a computation that was stopped continues
+    finished: bool = True  # False: a larger work limit would allow coarser parts
 
 
 @final
@@ -89,7 +91,6 @@ class PartitionState:
     labels: NDArray[np.int64]  # the parts follow from them, and from
     size: int
     first_iterations: int = FIRST_ITERATIONS
-    speed: float = 0.0
     best: PartitionResult | None = None  # of smaller parts
     part_states: tuple[dict[str, Any], ...] = ()
 
@@ -160,35 +161,38 @@ class _Partitioner:
     def with_growing_size(self, state: PartitionState | None) -> PartitionResult:
         """Bound with parts of growing size: coarser parts lose less."""
         problem, stop, cutoff = self._problem, self._ctx.stop, self._cutoff
-        n_threads, n_groups = self._ctx.pool.n_threads, problem.n_groups
+        n_groups, n_clusters = problem.n_groups, problem.n_clusters
         cost = float(group_costs(problem, self._labels).sum())
         if state is None:
-            speed = seconds_per_iteration(problem, self._labels, stop)
-            size = first_size(n_groups, problem.n_clusters, stop.remaining, n_threads, speed)
-            first_iterations = rough_iterations(
-                n_groups, size, stop.remaining, n_threads, speed, FIRST_ITERATIONS
-            )
-            state = PartitionState(self._labels, size, first_iterations, speed)
+            size = first_size(n_groups, n_clusters, *self._capacity())
+            few = rough_iterations(n_groups, size, *self._capacity(), FIRST_ITERATIONS)
+            state = PartitionState(self._labels, size, few)
         while True:
             parts = self._start(state)
             parts.run_tasks(until_converged=state.size >= n_groups)
             best = _better_result(state.best, parts.result())
             if best.value >= cutoff or stop.reason() is not None or state.size >= n_groups:
                 break
-            affordable = part_size(
-                n_groups,
-                problem.n_clusters,
-                stop.remaining,
-                n_threads,
-                state.speed,
-                MAX_LATER_PART_SIZE,
-            )
-            coarser = next_size(n_groups, state.size, cost - best.value, cost - cutoff, affordable)
+            gaps = cost - best.value, cost - cutoff
+            affordable = part_size(n_groups, n_clusters, *self._capacity(), MAX_LATER_PART_SIZE)
+            coarser = next_size(n_groups, state.size, *gaps, affordable)
             if not coarser:
+                if stop.remaining_work < math.inf:
+                    largest = part_size(n_groups, n_clusters, math.inf, 1, MAX_LATER_PART_SIZE)
+                    if next_size(n_groups, state.size, *gaps, largest):
+                        # A larger work limit affords coarser parts.
+                        return replace(self._result(parts, best), finished=False)
                 break
-            state = PartitionState(self._labels, coarser, FIRST_ITERATIONS, state.speed, best)
+            state = PartitionState(self._labels, coarser, FIRST_ITERATIONS, best)
         parts.run_tasks(until_converged=True)
         return self._result(parts, best)
+
+    def _capacity(self) -> tuple[float, int]:
+        """Seconds left and number of threads; by the work limit alone, of one thread."""
+        stop = self._ctx.stop
+        if stop.remaining_work / UNITS_PER_SECOND <= stop.remaining * self._ctx.pool.n_threads:
+            return stop.remaining_work / UNITS_PER_SECOND, 1
+        return stop.remaining, self._ctx.pool.n_threads
 
     def _start(self, state: PartitionState) -> _PartitionRun:
         parts = split_into_parts(self._problem, self._labels, state.size, self._seed)
@@ -217,7 +221,7 @@ class _PartState:
     start: CompactAdmmState | None = None
     last_gain: float = math.inf  # gain of the last task
     gain: float = math.inf  # the larger of the last two: one may be unlucky
-    rate: float = math.inf  # gain per second of the last one
+    rate: float = math.inf  # gain per unit of work of the last one
     iterations: int = 0
     tasks: int = 0
     failures: int = 0
@@ -337,6 +341,7 @@ class _PartitionRun:
                 self._record_failure(state)
             return
         gain = result.value - state.value
+        work = result.iterations * iteration_work(len(state.part.rows))
         if result.proof is not None:
             state.value, state.proof = result.value, result.proof
         state.start = result.start
@@ -345,12 +350,12 @@ class _PartitionRun:
             state.tasks += 1
             state.failures = 0  # those that count are in a row
             state.gain, state.last_gain = max(gain, state.last_gain), gain
-            state.rate = gain / max(result.seconds, 1e-3)
+            state.rate = gain / max(work, 1.0)
             reached = state.value >= state.target or state.iterations >= MAX_ITERATIONS
             state.ended = result.ended or reached
         self._report_bound()
         self._ctx.checkpoint(self.state())
-        self._ctx.report(work=1.0)
+        self._ctx.report(work=work)
 
     def _record_failure(self, state: _PartState) -> None:
         """What was proven before stays; without the part the sum is only smaller."""

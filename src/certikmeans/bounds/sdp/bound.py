@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
-from certikmeans.bounds.sdp.admm import DEFAULT_PARAMS, Admm, AdmmState
+from certikmeans.bounds.sdp.admm import DEFAULT_PARAMS, Admm, AdmmState, iteration_work
 from certikmeans.bounds.sdp.dual_bound import safe_bound
 from certikmeans.bounds.sdp.interior_point import load_clarabel, solve_interior_point
 from certikmeans.bounds.sdp.model import (
@@ -28,6 +28,7 @@ from certikmeans.problem.domain import Domain
 from certikmeans.proof import LeafProof
 
 MAX_GROUPS = 2_500
+MIN_CHECKS = 4  # in a turn
 CHECK_INTERVAL = 25  # iterations between two safe bounds
 CONVERGENCE_TOLERANCE = 1e-7
 # Not worth going on if so many checks bring less than these parts of the way and of the value.
@@ -121,6 +122,10 @@ class SdpBound(LowerBound[SdpModel]):
         if problem.n_groups <= MAX_GROUPS:
             return None
         return f"{problem.n_groups} groups are too many for dense matrices, at most {MAX_GROUPS}"
+
+    def min_work(self, problem: ReducedProblem) -> float:
+        """Return the work of a few checks."""
+        return MIN_CHECKS * CHECK_INTERVAL * iteration_work(problem.n_groups)
 
     def setup(self, inputs: BoundInput) -> SdpModel:
         """Build the matrices."""
@@ -245,7 +250,7 @@ class SdpBound(LowerBound[SdpModel]):
                 return best, None
             if residual <= CONVERGENCE_TOLERANCE and admm.n_cuts_added == 0:
                 return best, None
-            ctx.report(work=1.0)
+            ctx.report(work=CHECK_INTERVAL * iteration_work(model.n_groups))
 
     def _solve_interior_point(
         self, model: SdpModel, cutoff: float, ctx: BoundContext, best: SdpIterate

@@ -31,6 +31,7 @@ from certikmeans.bounds.spectral.multipliers import Floats, Ints, SpectralMultip
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 
+EVALUATION_WORK = 0.4  # units of work, times the cube of the order of the matrices
 CHOLESKY_SHIFT = 1e-11  # makes nearly singular inner products positive definite
 
 
@@ -74,6 +75,7 @@ def ascend(
     *,
     params: SpectralAscentParams = DEFAULT_PARAMS,
     stop: Callable[[], bool] = lambda: False,
+    on_work: Callable[[float], None] = lambda units: None,
 ) -> SpectralProof:
     """Improve a proof in closed form; returns ``start`` if nothing better is found.
 
@@ -84,6 +86,8 @@ def ascend(
     params : SpectralAscentParams
     stop : callable
         Evaluated before every function evaluation; if True, the last iterate is proven.
+    on_work : callable
+        Called with the units of work of every evaluation.
     """
     given = start.evidence
     rank = min(problem.n_clusters, problem.n_groups) - 1
@@ -101,7 +105,7 @@ def ascend(
     all_columns_used = replace(initial, coefficients=np.ones_like(initial.coefficients))
     with one_blas_thread(), np.errstate(all="ignore"):
         model = _SmoothedBound.of(full_gram(problem, frame, all_columns_used), initial, rank)
-        found = None if model is None else _maximize(model, frame, initial, params, stop)
+        found = None if model is None else _maximize(model, frame, initial, params, stop, on_work)
     if found is None:
         return start
     value = safe_value(problem, found)
@@ -287,6 +291,7 @@ def _maximize(
     initial: SpectralMultipliers,
     params: SpectralAscentParams,
     stop: Callable[[], bool],
+    on_work: Callable[[float], None],
 ) -> SpectralMultipliers | None:
     from scipy.optimize import minimize  # imported late: slower to load than a small run takes
 
@@ -312,6 +317,7 @@ def _maximize(
         if stop():
             raise _Stopped
         value, gradient = model.value(x * unit, smoothing * unit)
+        on_work(EVALUATION_WORK * float(len(model.root)) ** 3)
         return -value / unit, -gradient
 
     def record(x: Floats) -> None:

@@ -15,6 +15,7 @@ from certikmeans.bounds.spectral.ascent import ascend
 from certikmeans.bounds.spectral.closed_form import SpectralProof, closed_form
 from certikmeans.bounds.spectral.dual_bound import eigenvalue_bound
 from certikmeans.bounds.spectral.multipliers import SpectralMultipliers
+from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import AbstractEvidence, LeafProof
 
@@ -23,6 +24,7 @@ from certikmeans.proof import AbstractEvidence, LeafProof
 # and where groups are so many that nothing else gets to all of them, unless it is hopeless.
 ASCENT_GAIN_FRACTION = 0.6
 MANY_GROUPS = 10_000
+CLOSED_FORM_WORK = 40.0  # units per coordinate
 MAX_EXTRA_GAP = 0.05
 
 
@@ -139,7 +141,7 @@ class SpectralBound(LowerBound[BoundInput]):
                 return replace(state, best=best)
             proof = max(state.proof, found, key=lambda proof: proof.value)
             state = SpectralWarmStart(state.floor, proof, best, SpectralStage.CLOSED_FORM)
-            ctx.report(work=1.0)
+            ctx.report(work=closed_form_work(problem))
         if state.stage is not SpectralStage.CLOSED_FORM:
             return state
         if state.best.value >= cutoff or stopped():
@@ -147,12 +149,17 @@ class SpectralBound(LowerBound[BoundInput]):
         worthwhile = ascent_worthwhile(state.best.value, cutoff, inputs.gap, problem.n_groups)
         if ctx.time_boxed and not worthwhile:
             return replace(state, stage=SpectralStage.DONE)
-        found = ascend(problem, state.proof, stop=stopped)
+        found = ascend(problem, state.proof, stop=stopped, on_work=stop.add_work)
         best = max(state.best, found, key=lambda proof: proof.value)
         if stopped():
             return replace(state, best=best)
-        ctx.report(work=1.0)
         return replace(state, proof=best, best=best, stage=SpectralStage.DONE)
+
+
+def closed_form_work(problem: ReducedProblem) -> float:
+    """Units of work of the closed form: every group against every pair of clusters."""
+    pairs = problem.n_clusters * (problem.n_clusters - 1) / 2
+    return float(problem.n_groups * (CLOSED_FORM_WORK * problem.n_dims + pairs))
 
 
 def ascent_worthwhile(value: float, cutoff: float, gap: float, n_groups: int) -> bool:
