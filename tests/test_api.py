@@ -66,14 +66,14 @@ def test_bad_verbose(verbose):
         solve(problem(), verbose=verbose)
 
 
-def test_callbacks_hear_as_much_beside_the_progress(capsys):
+def test_callbacks_beside_progress(capsys):
     heard = []
     solve(problem(), callbacks=[heard.append], verbose=1)
     assert type(heard[-1]).__name__ == "Finished"
     assert capsys.readouterr().err
 
 
-def test_the_answer_and_the_arguments_are_those_of_the_solver():
+def test_api_passes_arguments_to_solver():
     ours, theirs = inspect.signature(solve).parameters, inspect.signature(solve.solve).parameters
     inside = {"start_multipliers"}  # what a conversation hands on, in coordinates of its own
     assert [name for name in ours if name != "verbose"] == [n for n in theirs if n not in inside]
@@ -96,7 +96,7 @@ def test_every_setting_is_named():
         assert f"    {field.name} : " in solve.__doc__
 
 
-def test_public_names_are_there_and_load_nothing_before_they_are_used():
+def test_public_names_are_lazy():
     code = (
         "import sys, certikmeans\n"
         "heavy = {'numba', 'scipy', 'sklearn', 'numpy'} & set(sys.modules)\n"

@@ -40,13 +40,13 @@ def there_and_back(thing):
     ],
     ids=repr,
 )  # fmt: skip
-def test_values_come_back_as_they_were(thing):
+def test_codec_round_trip(thing):
     back = there_and_back(thing)
     assert back == thing
     assert type(back) is type(thing)
 
 
-def test_shared_things_stay_shared():
+def test_codec_keeps_sharing():
     array = np.arange(6.0).reshape(2, 3)
     part = Domain(array, array)
     one, other, same = there_and_back((part, [part], array))
@@ -55,7 +55,7 @@ def test_shared_things_stay_shared():
     assert np.array_equal(same, array)
 
 
-def test_random_generators_go_on_where_they_were():
+def test_codec_random_generator():
     random = np.random.default_rng(3)
     random.normal(size=5)
     back = there_and_back(random)
@@ -63,7 +63,7 @@ def test_random_generators_go_on_where_they_were():
 
 
 @pytest.mark.parametrize("thing", [object(), len, np.array([None]), Exception("x"), np.random])
-def test_what_is_not_ours_is_not_written(thing):
+def test_encoder_rejects_foreign_types(thing):
     with pytest.raises(UnsupportedTypeError):
         Encoder().encode([thing])
 
@@ -80,7 +80,7 @@ def test_what_is_not_ours_is_not_written(thing):
         {"x": 1},
     ],
 )
-def test_what_is_not_ours_is_not_made(text):
+def test_decoder_rejects_foreign_types(text):
     with pytest.raises(UnsupportedTypeError):
         Decoder([text], []).decode({"r": 0})
 
@@ -98,7 +98,7 @@ def refused(problem, path, match, **settings):
     assert error.value.hint
 
 
-def test_damage_is_noticed_wherever_it_is(saved, tmp_path):
+def test_damage_is_detected(saved, tmp_path):
     path, rng = tmp_path / "state", np.random.default_rng(0)
     problem = clumps(must=2)
     for place in [0, 5, 9, 13, 21, 40, *rng.integers(60, len(saved), size=20).tolist()]:
@@ -113,7 +113,7 @@ def test_damage_is_noticed_wherever_it_is(saved, tmp_path):
     refused(problem, path, "damaged")
 
 
-def test_nonsense_with_a_good_checksum_is_refused(tmp_path):
+def test_invalid_content_with_valid_checksum(tmp_path):
     path, problem = tmp_path / "state", clumps(must=2)
     for document in ({}, [], {"facts": {}}, {"arrays": [["O", "O", [3], False]]}):
         text = json.dumps(document).encode()
@@ -136,7 +136,7 @@ def changed(problem, **changes):
     return Problem.from_data(points, fields.pop("n_clusters"), **fields)
 
 
-def test_another_problem_is_refused(saved, tmp_path):
+def test_checkpoint_of_another_problem(saved, tmp_path):
     path, problem = tmp_path / "state", clumps(must=2)
     path.write_bytes(saved)
     moved = problem.points.copy()
@@ -155,7 +155,7 @@ def test_another_problem_is_refused(saved, tmp_path):
         refused(other, path, f"checkpoint of another problem: .*{why}")
 
 
-def test_another_program_takes_labels_and_bound_alone(saved, tmp_path, monkeypatch):
+def test_other_code_keeps_labelling_and_bound(saved, tmp_path, monkeypatch):
     path, problem = tmp_path / "state", clumps(must=2)
     path.write_bytes(saved)
     monkeypatch.setattr("certikmeans.checkpoint.file.code_sha256", lambda: "another")
@@ -165,17 +165,17 @@ def test_another_program_takes_labels_and_bound_alone(saved, tmp_path, monkeypat
     assert solve(problem, resume=path, node_limit=1).cost <= solve(problem, node_limit=1).cost
 
 
-def test_a_missing_file_is_said():
+def test_missing_file():
     refused(clumps(must=2), "/nowhere/state", "cannot be read")
 
 
-def test_a_checkpoint_that_cannot_be_written_ends_the_run(tmp_path):
+def test_write_error_ends_run(tmp_path):
     with pytest.raises(InputError, match="could not be written"):
         solve(clumps(must=2), checkpoint=tmp_path / "no" / "state", checkpoint_interval=0)
 
 
 @pytest.mark.parametrize("interval", [-1.0, float("nan")])
-def test_intervals_are_checked(interval, tmp_path):
+def test_invalid_interval(interval, tmp_path):
     with pytest.raises(InputError, match="checkpoint interval"):
         solve(clumps(must=2), checkpoint=tmp_path / "state", checkpoint_interval=interval)
 

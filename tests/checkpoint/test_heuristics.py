@@ -64,7 +64,7 @@ def trials_of(events):
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_the_same_answer_and_no_trial_twice(name, tmp_path, request):
+def test_heuristics_resume_exactly(name, tmp_path, request):
     if name.startswith("sample"):
         request.getfixturevalue("small_samples")
     problem, counter, whole_events = PROBLEMS[name], InHeuristics(), []
@@ -84,7 +84,7 @@ def test_the_same_answer_and_no_trial_twice(name, tmp_path, request):
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_killed_after_every_few_batches(name, tmp_path, request):
+def test_heuristics_killed_repeatedly(name, tmp_path, request):
     if name.startswith("sample"):
         request.getfixturevalue("small_samples")
     problem, path, before = PROBLEMS[name], tmp_path / "state", {}
@@ -96,14 +96,14 @@ def test_killed_after_every_few_batches(name, tmp_path, request):
 
 
 @pytest.mark.parametrize("name", ["population", "exchange"])
-def test_other_threads_go_on_alike(name, tmp_path):
+def test_heuristics_resume_with_other_thread_count(name, tmp_path):
     problem, path = PROBLEMS[name], tmp_path / "state"
     settings = {**SETTINGS, "jobs": 2}
     saved_then_killed(problem, path, 4, **settings)
     assert same(solve(problem, resume=path, **SETTINGS), solve(problem, **settings))
 
 
-def test_a_trial_that_was_cut_short_is_made_again(tmp_path):
+def test_interrupted_trial_is_repeated(tmp_path):
     """Stopped by hand in the midst of a batch: what it leaves behind is from before it."""
     problem, path = PROBLEMS["exchange"], tmp_path / "state"
     whole = solve(problem, **SETTINGS)
@@ -120,7 +120,7 @@ def test_a_trial_that_was_cut_short_is_made_again(tmp_path):
 
 
 @pytest.mark.parametrize("seed", [2, 9])
-def test_where_enough_was_found_nothing_better_is_sought(seed, tmp_path):
+def test_closed_gap_ends_resumed_heuristics(seed, tmp_path):
     """What must-links cost is bound enough: the search ends with its first labelling.
 
     One that began anew would have tried other centres, and found a cheaper labelling.

@@ -18,7 +18,7 @@ def killed(problem, path, at, **settings):
 
 
 @pytest.mark.parametrize("name", RUN_SETTINGS)
-def test_the_same_answer_wherever_it_is_killed(name, tmp_path):
+def test_resume_equals_uninterrupted(name, tmp_path):
     settings, path, problem = {**RUN_SETTINGS[name], "jobs": 1}, tmp_path / "state", clumps()
     counter = KillAt()
     whole = solve(problem, callbacks=[counter], **settings)
@@ -37,7 +37,7 @@ def test_the_same_answer_wherever_it_is_killed(name, tmp_path):
             assert verdict.accepted, verdict.message
 
 
-def test_killed_again_and_again(tmp_path):
+def test_killed_repeatedly(tmp_path):
     settings, path, problem = (
         {**RUN_SETTINGS["cluster, pairs"], "jobs": 1},
         tmp_path / "state",
@@ -51,7 +51,7 @@ def test_killed_again_and_again(tmp_path):
 
 
 @pytest.mark.parametrize("name", RUN_SETTINGS)
-def test_killed_again_as_soon_as_it_goes_on(name, tmp_path):
+def test_killed_right_after_resume(name, tmp_path):
     """Before the bound that was at work, or the tree, is asked again: its state is still there."""
     settings, path, problem = {**RUN_SETTINGS[name], "jobs": 1}, tmp_path / "state", clumps()
     counter = KillAt()
@@ -65,14 +65,14 @@ def test_killed_again_as_soon_as_it_goes_on(name, tmp_path):
             assert later.seen <= counter.seen - at + 5
 
 
-def test_threads_go_on_where_one_thread_was(tmp_path):
+def test_resume_with_other_thread_count(tmp_path):
     settings, path, problem = RUN_SETTINGS["cluster, pairs"], tmp_path / "state", clumps()
     whole = solve(problem, jobs=2, **settings)
     killed(problem, path, 14, jobs=2, **settings)
     assert same(solve(problem, resume=path, jobs=1, **settings), whole)
 
 
-def test_parts_that_were_done_are_not_done_again(tmp_path):
+def test_partition_resume_keeps_parts(tmp_path):
     rng = np.random.default_rng(0)
     from certikmeans import Problem
 
@@ -89,7 +89,7 @@ def test_parts_that_were_done_are_not_done_again(tmp_path):
     assert later.seen < counter.seen
 
 
-def test_a_run_that_was_stopped_goes_on(tmp_path):
+def test_resume_after_interrupt(tmp_path):
     """Stopped by hand, in the middle of a round: the round is taken up again."""
     settings, path, problem = (
         {**RUN_SETTINGS["sample, depth"], "jobs": 1},
@@ -113,7 +113,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("selection", ["best", "depth", "mixed"])
-def test_a_limit_can_be_raised(selection, jobs, tmp_path):
+def test_resume_with_higher_node_limit(selection, jobs, tmp_path):
     settings, path, problem = {"bound": "sample", "selection": selection}, tmp_path / "s", clumps()
     whole = solve(problem, node_limit=65, jobs=1, **settings)
     assert whole.nodes == 65
@@ -122,7 +122,7 @@ def test_a_limit_can_be_raised(selection, jobs, tmp_path):
         assert same(solve(problem, node_limit=65, resume=path, jobs=jobs, **settings), whole)
 
 
-def test_settings_left_at_their_defaults_are_those_of_the_run_before(tmp_path):
+def test_resume_takes_saved_options(tmp_path):
     path, problem = tmp_path / "state", clumps()
     before = solve(problem, bound="sample", seed=3, gap=1e-4, node_limit=21, checkpoint=path)
     events = []
@@ -135,7 +135,7 @@ def test_settings_left_at_their_defaults_are_those_of_the_run_before(tmp_path):
 @pytest.mark.parametrize(
     "changes", [{"gap": 1e-6}, {"bound": "cluster"}, {"seed": 5}, {"selection": "depth"}]
 )
-def test_other_settings_keep_labelling_and_bound(changes, tmp_path):
+def test_resume_with_changed_options(changes, tmp_path):
     path, problem = tmp_path / "state", clumps()
     before = solve(problem, bound="sample", gap=1e-4, node_limit=21, checkpoint=path)
     first = []
@@ -146,7 +146,7 @@ def test_other_settings_keep_labelling_and_bound(changes, tmp_path):
     assert any(isinstance(one, StageStarted) and one.stage == "heuristics" for one in first)
 
 
-def test_a_finished_run_has_nothing_left_to_do(tmp_path):
+def test_resume_of_finished_run(tmp_path):
     path, problem = tmp_path / "state", clumps()
     for settings in ({"gap": 0.3}, {"gap": 1e-4, "bound": "cluster", "keep_proof": True}):
         before = solve(problem, checkpoint=path, **settings)
@@ -156,7 +156,7 @@ def test_a_finished_run_has_nothing_left_to_do(tmp_path):
         assert (again.proof is None) == (before.proof is None)
 
 
-def test_the_state_is_written_at_the_end_and_at_intervals(tmp_path):
+def test_write_interval(tmp_path):
     from certikmeans.checkpoint.writer import CheckpointWriter
     from certikmeans.options import Options
 
@@ -170,7 +170,7 @@ def test_the_state_is_written_at_the_end_and_at_intervals(tmp_path):
     assert 1 < writer.written <= counter.seen // 20 + 1
 
 
-def test_labellings_of_the_heuristics_are_saved(tmp_path):
+def test_heuristic_incumbent_is_saved(tmp_path):
     """Killed while they go on: the best so far is in the file, and the answer is the same."""
     path, problem = tmp_path / "state", clumps()
     stages, kept = [], []
@@ -200,7 +200,7 @@ def test_labellings_of_the_heuristics_are_saved(tmp_path):
     assert same(again, solve(problem, **settings))
 
 
-def test_a_certificate_is_gone_on_from_and_improved(tmp_path):
+def test_resume_from_certificate(tmp_path):
     path, problem = tmp_path / "proof", clumps(weighted=True)
     rough = solve(problem, gap=0.05, keep_proof=True, bound="sample", node_limit=30)
     write_certificate(path, problem, rough)
@@ -216,7 +216,7 @@ def test_a_certificate_is_gone_on_from_and_improved(tmp_path):
     assert short.lower_bound >= rough.lower_bound * (1.0 - 1e-8)
 
 
-def test_a_certificate_that_is_not_true_is_refused(tmp_path):
+def test_resume_rejects_invalid_certificate(tmp_path):
     problem, other = clumps(), clumps(seed=1)
     path = tmp_path / "proof"
     result = solve(problem, keep_proof=True)
@@ -230,7 +230,7 @@ def test_a_certificate_that_is_not_true_is_refused(tmp_path):
         solve(problem, resume=path)
 
 
-def test_safe_points_tell_others_nothing_that_can_change(tmp_path):
+def test_snapshots_can_be_encoded(tmp_path):
     """Whoever asks for the state between two events gets one that can be encoded."""
     from certikmeans.checkpoint.codec import Encoder
 

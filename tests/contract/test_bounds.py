@@ -91,7 +91,7 @@ def box_around(rng, reduced, labels, low=None, high=None):
 @pytest.mark.parametrize("keep_proof", [False, True])
 @pytest.mark.parametrize("bound", ALL, ids=lambda bound: bound.name)
 @pytest.mark.parametrize("seed", range(60))
-def test_random_boxes_and_parts_of_them(bound, seed, keep_proof):
+def test_bound_below_optimum_in_boxes(bound, seed, keep_proof):
     problem, done, labellings, clusters = every_labelling(seed)
     reduced = done.reduced
     rng = np.random.default_rng(seed)
@@ -129,7 +129,7 @@ def test_random_boxes_and_parts_of_them(bound, seed, keep_proof):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_sample_bound_is_tight_where_the_boxes_are_points(seed):
+def test_sample_bound_exact_for_point_boxes(seed):
     # Boxes shrunk to the means of a labelling: the bound may not exceed its cost, and equals
     # the cost of the best assignment to those means.
     problem = feasible_problem(seed, largest=6)

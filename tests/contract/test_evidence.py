@@ -102,7 +102,7 @@ def _name(kind):
 
 @KINDS_OF_EVIDENCE
 @pytest.mark.parametrize("seed", range(20))
-def test_renumbering_twice_is_renumbering_once(kind, seed):
+def test_renumbering_composes(kind, seed):
     rng = np.random.default_rng(seed)
     evidence = MAKERS[kind](rng, 7)
     first, second = rng.permutation(7), rng.permutation(7)
@@ -116,7 +116,7 @@ def test_renumbering_twice_is_renumbering_once(kind, seed):
 
 @KINDS_OF_EVIDENCE
 @pytest.mark.parametrize("seed", range(20))
-def test_joined_evidence_is_a_row_that_can_be_read(kind, seed):
+def test_joined_evidence_row(kind, seed):
     rng = np.random.default_rng(seed)
     evidence = MAKERS[kind](rng, 7)
     same = evidence.joined(np.arange(7), 7, np.zeros(7))
@@ -134,7 +134,7 @@ def test_joined_evidence_is_a_row_that_can_be_read(kind, seed):
         assert READABLE[kind](len(row), 5)
 
 
-def test_joined_multipliers_add_up_less_what_is_inside():
+def test_joined_multipliers():
     evidence = GroupMultipliers(np.array([1.0, 2.0, 4.0]))
     joined = evidence.joined(np.array([0, 1, 1]), 2, np.array([0.0, 0.5]))
     assert joined.row().tolist() == [1.0, 5.5]
@@ -149,7 +149,7 @@ def test_joined_multipliers_add_up_less_what_is_inside():
         if branching == "pairs" or make_bound(BOUND_OF[kind]).uses_center_boxes
     ],
 )
-def test_certificates_hold_it(kind, branching):
+def test_evidence_in_certificate(kind, branching):
     rng = np.random.default_rng(3)
     problem = Problem.from_data(
         rng.normal(size=(14, 4)), 3, must_link=[(0, 1), (5, 2)], cannot_link=[(1, 7), (3, 4)]
@@ -182,7 +182,7 @@ def test_numbers_of_leaf_kinds_are_frozen():
 
 
 @pytest.mark.parametrize("name", BOUNDS)
-def test_what_can_be_certified_has_a_checker_of_its_name(name):
+def test_certifiable_bounds_have_verifier(name):
     bound = make_bound(name)
     if bound.certifiable:
         kind = KINDS[CODES[bound.name]]

@@ -32,12 +32,12 @@ def mine(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_it_keeps_the_contract(mine, seed):
+def test_recipe_keeps_contract(mine, seed):
     check_bound(mine, feasible_problem(seed, largest=6))
 
 
 @pytest.mark.parametrize("branching", ["auto", "centers", "pairs"])
-def test_runs_are_made_with_it(mine, branching):
+def test_recipe_in_solve(mine, branching):
     points = np.random.default_rng(0).normal(size=(8, 2))
     problem = Problem.from_data(points, 2, cannot_link=[(0, 1)])
     result = solve(problem, bound="mine", branching=branching, node_limit=50, jobs=1)
@@ -48,7 +48,7 @@ def test_runs_are_made_with_it(mine, branching):
     assert [attempt.bound for attempt in result.attempts] == ["mine"]
 
 
-def test_without_the_line_it_is_unknown():
+def test_unregistered_bound_is_unknown():
     problem = Problem.from_data(np.arange(4.0)[:, None], 2)
     with pytest.raises(InputError, match="'mine' is unknown"):
         solve(problem, bound="mine")

@@ -45,7 +45,7 @@ def test_small_instances_against_brute_force(seed):
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_what_is_infeasible_is_proven_so(seed):
+def test_infeasible_has_proof(seed):
     problem = infeasible_problem(seed)
     result = solve(problem, seed=seed, jobs=1)
     assert brute_force(problem) is None
@@ -106,7 +106,7 @@ def blobs():
     return Problem.from_data(points, 3, must_link=pairs[same], cannot_link=pairs[~same])
 
 
-def test_the_answer_depends_on_the_seed_alone(blobs):
+def test_repeatable_for_any_thread_count(blobs):
     first = solve(blobs, seed=5, jobs=1)
     for jobs in (1, 2, 3):
         again = solve(blobs, seed=5, jobs=jobs)
@@ -165,7 +165,7 @@ def test_meeting_the_trivial_bound_is_a_proof():
     assert result.gap <= 1e-12
 
 
-def test_events_tell_the_story_in_order(blobs):
+def test_event_order(blobs):
     events = []
     result = solve(blobs, callbacks=[events.append])
     assert isinstance(events[-1], Finished)
@@ -183,7 +183,7 @@ def test_events_tell_the_story_in_order(blobs):
     assert started == finished == ["presolve", "heuristics", "bounds"]
 
 
-def test_rounding_that_exceeds_the_cost_is_said_and_ends_the_run():
+def test_rounding_above_cost_stops():
     # The two heavy points are a hair apart: what they cost together is below one rounding error
     # of their weights times the distance of the others.
     points, weights = [[0.0], [1e-9], [1.0], [2.0]], [1e12, 1e12, 1.0, 1.0]
@@ -216,7 +216,7 @@ def test_time_in_listeners_does_not_count(blobs, monkeypatch):
     assert result.seconds["total"] < 1000.0
 
 
-def test_an_error_in_a_listener_is_not_swallowed(blobs):
+def test_listener_error_propagates(blobs):
     def broken(event):
         raise OSError("disk full")
 
@@ -262,7 +262,7 @@ def test_interrupt_returns_the_best_so_far():
     assert result.labels is not None
 
 
-def test_interrupted_before_the_start_still_answers(blobs):
+def test_interrupted_before_start(blobs):
     stop = StopSignal()
     stop.interrupt()
     result = solve(blobs, stop=stop)
@@ -293,13 +293,13 @@ def test_warm_starts(blobs):
         ({"initial_centers": "x"}, "not a table of numbers"),
     ],
 )
-def test_bad_warm_starts_are_refused(blobs, start, what):
+def test_invalid_warm_starts(blobs, start, what):
     with pytest.raises(InputError) as caught:
         solve(blobs, **start)
     assert what in str(caught.value)
 
 
-def test_undecided_feasibility_is_the_third_answer(monkeypatch):
+def test_undecided_feasibility(monkeypatch):
     # A witness that is not found in time is neither a labelling nor a proof.
     from certikmeans.presolve import pipeline
     from certikmeans.presolve.coloring import ColoringResult
@@ -315,14 +315,14 @@ def test_undecided_feasibility_is_the_third_answer(monkeypatch):
     assert known.cost == pytest.approx(0.5)
 
 
-def test_arrays_are_not_mistaken_for_a_problem():
+def test_array_instead_of_problem():
     with pytest.raises(InputError, match="problem: expected a Problem, got ndarray") as caught:
         solve(np.eye(3))
     assert "Problem.from_data" in caught.value.hint
 
 
 @pytest.mark.parametrize("n_points", [3_000, 45_000])
-def test_without_any_time_labels_are_still_those_of_a_descent(n_points):
+def test_no_time_returns_descent_labels(n_points):
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(8, 3)) * 20.0
     classes = rng.integers(8, size=n_points)
