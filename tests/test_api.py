@@ -14,6 +14,7 @@ import certikmeans
 from certikmeans._jit.compile_events import KernelCompilation
 from certikmeans.api import _WarningOnce, solve
 from certikmeans.errors import CompilingWarning, InputError
+from certikmeans.solver import run
 
 
 def problem():
@@ -74,8 +75,8 @@ def test_callbacks_beside_progress(capsys):
 
 
 def test_api_passes_arguments_to_solver():
-    ours, theirs = inspect.signature(solve).parameters, inspect.signature(solve.solve).parameters
-    inside = {"start_multipliers"}  # what a conversation hands on, in coordinates of its own
+    ours, theirs = inspect.signature(solve).parameters, inspect.signature(run.solve).parameters
+    inside = {"start_multipliers"}  # used by ActiveSession
     assert [name for name in ours if name != "verbose"] == [n for n in theirs if n not in inside]
     for name in ours.keys() - {"verbose"}:
         assert (ours[name].kind, ours[name].default) == (theirs[name].kind, theirs[name].default)
@@ -84,7 +85,7 @@ def test_api_passes_arguments_to_solver():
         solve(problem(), start_labels=start[:3])
     with pytest.raises(TypeError, match="'speed' is not an option"):
         solve(problem(), speed=3)
-    one, other = solve(problem(), seed=3), solve.solve(problem(), seed=3)
+    one, other = solve(problem(), seed=3), run.solve(problem(), seed=3)
     assert one.cost == other.cost
     assert one.lower_bound == other.lower_bound
 
