@@ -1,10 +1,10 @@
-"""The cluster bound: one Lagrangian subproblem in R^d for every family of alike clusters.
+"""The cluster bound: one Lagrangian subproblem in R^d for every symmetry class of clusters.
 
     z  >=  L(lam) = sum_s lam_s - sum_k sigma_k(lam)
 
 for any multipliers ``lam``: relaxing "every group is in exactly one cluster" splits the
-problem by cluster, and cluster k is worth at most ``sigma_k(lam)``. At the root all K clusters
-look alike, and one subproblem does.
+problem by cluster, and ``sigma_k(lam)`` bounds the value of a column for cluster k from above. At
+the root all K clusters are interchangeable, so that one subproblem suffices.
 """
 
 from __future__ import annotations
@@ -60,15 +60,16 @@ class ClusterModel:
 
 @final
 class ClusterBound(LowerBound[ClusterModel]):
-    """``sum lam - sum_k sigma_k(lam)``, cluster k worth what it can be with its centre in its box.
+    """``sum lam - sum_k sigma_k(lam)``, where the centre of cluster k lies in box k.
 
-    Valid for any multipliers: a labelling in the part pays ``sum lam`` minus what its clusters are
-    worth, and cluster k, whose mean lies in box k, is worth at most ``sigma_k``, the most that any
-    set allowed there is worth about any centre in the box.
+    Valid for any multipliers: the cost of a labelling in the domain is ``sum lam`` minus the values
+    of its clusters. The value of cluster k, whose mean lies in box k, is at most ``sigma_k``, the
+    largest value of any set allowed there about any centre in the box.
 
-    At the root the multipliers are sought around the best labelling known. Where they cannot reach
-    the gap, that labelling is not optimal or the relaxation has a gap: the clusters found are
-    handed back to be recombined, once, before the bound goes on to the best there is.
+    At the root the multipliers are optimised in a box around the incumbent. Where they cannot reach
+    the gap, the incumbent is not optimal or the relaxation has a gap: the columns found are
+    recombined to a better labelling, once, before the bound is raised as far as the relaxation
+    allows.
 
     Examples
     --------
@@ -89,16 +90,16 @@ class ClusterBound(LowerBound[ClusterModel]):
     has_fractional_solution: ClassVar[bool] = True
 
     def min_rounding_loss(self, problem: ReducedProblem) -> float:
-        """Return what pricing takes off, once per cluster."""
-        nothing = np.zeros(problem.n_groups)
-        return problem.n_clusters * pricing_error(problem.points, problem.weights, nothing)
+        """Return the rounding error of pricing, times the number of clusters."""
+        zeros = np.zeros(problem.n_groups)
+        return problem.n_clusters * pricing_error(problem.points, problem.weights, zeros)
 
     def kernels(self) -> Sequence[Any]:
-        """Return the two that pricing consists of."""
+        """Return the kernels of heuristic and of exact pricing."""
         return ascend, search_boxes
 
     def rehearse(self, inputs: BoundInput) -> None:
-        """Share multipliers, and project on cuts, as problems with hundreds of groups do."""
+        """Compile the kernels of shared variables and of the smoothed model."""
         rehearse(inputs.problem)
 
     def setup(self, inputs: BoundInput) -> ClusterModel:
@@ -142,10 +143,11 @@ class ClusterBound(LowerBound[ClusterModel]):
         )
         start = root_initial_point(reduced, ctx.incumbent.labels(), model.gap, cutoff)
         start = start.with_warm_start(warm_start)
-        # The cost inside the groups is enough; or there is no time, and a box takes seconds.
+        # The cost inside the groups is enough.
         if start.target.bound <= 0.0:
             return _trivial_result(reduced, start)
         progress = None if warm_start is None else warm_start.progress
+        # There is no time left, and building a dual box takes seconds.
         if ctx.stop.reason() is not None and progress is None:
             return replace(_trivial_result(reduced, start), finished=False)
         with one_blas_thread():
@@ -169,11 +171,12 @@ class ClusterBound(LowerBound[ClusterModel]):
         joined: NDArray[np.int64],
         centers: NDArray[np.float64],
     ) -> ClusterWarmStart:
-        """Carry a start over to a problem in which some groups have become one.
+        """Map a warm start to a problem in which some groups have been merged.
 
-        A joined group is worth to every centre what its parts were worth together: their
-        multipliers add up, less the sum of squares that it has inside. Columns that hold a part
-        of a joined group without the rest, or two groups that are apart now, are left behind.
+        The value of a merged group at every centre is the sum of those of its groups if their
+        multipliers are added and the sum of squares inside the merged group is subtracted.
+        Columns that contain some but not all groups of a merged one, or two groups with a
+        cannot-link, are dropped.
         """
         inside = before.weights * np.einsum("ij,ij->i", before.points, before.points)
         within = np.bincount(joined, inside, after.n_groups).astype(np.float64)
@@ -192,16 +195,13 @@ class ClusterBound(LowerBound[ClusterModel]):
 
 
 def _trivial_result(reduced: ReducedProblem, start: InitialPoint) -> BoundResult:
-    """No cost is negative: what is proven without a look."""
-    nothing = ClusterWarmStart(np.zeros(reduced.n_groups), (), start.centers)
-    return BoundResult(0.0, LeafProof("trivial"), nothing)
-
-
-# What the cluster bound needs for many groups and for many cuts, on a few: to be compiled.
+    """Return the bound 0, which needs no computation: no cost is negative."""
+    warm_start = ClusterWarmStart(np.zeros(reduced.n_groups), (), start.centers)
+    return BoundResult(0.0, LeafProof("trivial"), warm_start)
 
 
 def rehearse(problem: ReducedProblem) -> None:
-    """Share multipliers, and look at a soft model."""
+    """Call the kernels that only many groups or many cuts need, to compile them."""
     together = np.zeros(problem.n_groups, dtype=np.int64)
     for n_cells in (1, problem.n_groups):  # by a sample of the groups, and by all
         cells_of(problem.points, together, DualBoxParams(n_cells=n_cells))

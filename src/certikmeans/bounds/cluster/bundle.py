@@ -1,4 +1,10 @@
-"""Bundle method: update the multipliers until the bound reaches its target or stalls."""
+"""Bundle method: update the multipliers until the bound reaches its target or stalls.
+
+Every round prices the current multipliers by local ascents, adds the columns found as cuts and
+moves the multipliers to where the model of cuts is higher. Exact pricing, which proves a bound, is
+called only when no ascent refutes the target. The step rule decides how multipliers move
+(`step_rule.py`): with few clusters by projection on few cuts, with many by smoothed ascent.
+"""
 
 from __future__ import annotations
 
@@ -29,36 +35,33 @@ from certikmeans.bounds.stall_detector import StallDetector
 from certikmeans.random_streams import generator
 from certikmeans.stop import EffortMeter, StopCause, StopSignal
 
-# A bundle that has not come closer by a twentieth for so many rounds is as far as it gets.
-STALL_ROUNDS = 80
-STALL_RATIO = 0.95
-
-
-# Every round prices the current multipliers by local ascents, adds the clusters found as cuts and
-# moves the multipliers to where the model of cuts is higher. Exact pricing, which proves a bound, is
-# called only when no ascent contradicts the target. The step rule decides how multipliers move
-# (`step_rule.py`): with few clusters by projection on few cuts, with many by smoothed ascent.
-
 Vector = NDArray[np.float64]
 
-# Up to here projections on few cuts are moved by, beyond it the smooth climb. With many groups
-# rounds are dear, and where clusters are apart a few projections are enough (21,000 points in 8
-# clusters: 14 rounds instead of 82): so many are tried before the climb, from so many groups on.
+# A bundle stalls if its distance to the target has not fallen below STALL_RATIO times its former
+# value for this many rounds.
+STALL_ROUNDS = 80
+STALL_RATIO = 0.95
+# Up to this many clusters the step rule is the level step, with more the smoothed ascent. With many
+# groups rounds are expensive, and for well separated clusters a few projections suffice (21,000
+# points in 8 clusters: 14 rounds instead of 82): from PROJECTION_MIN_GROUPS groups on, up to
+# MAX_INITIAL_PROJECTIONS of them precede the smoothed ascent.
 MAX_CLUSTERS_FOR_LEVEL = 5
 MAX_INITIAL_PROJECTIONS, PROJECTION_MIN_GROUPS = 30, 10_000
-MIN_STARTS, MIN_COLUMN_STARTS = 4, 8  # whatever they take
+MIN_STARTS, MIN_COLUMN_STARTS = 4, 8  # regardless of the work limit
 TYPICAL_ASCENT_STEPS = 8  # of an ascent
-MIN_GAIN = 1e-3  # a step that gains less ends an ascent, in units of the gap asked for
-MAX_ROUNDS = 1_000_000  # no limit: progress decides
-# With a time limit: after so many seconds and this part of it the best position is priced exactly
-# for a bound, with a share of the time spent, and again when a part of what is missing can be won.
+MIN_GAIN = 1e-3  # a step that gains less ends an ascent, in units of the required gap
+MAX_ROUNDS = 1_000_000  # in effect no limit: the bundle ends when it stalls
+# With a time limit: after this many seconds and this fraction of it the stability center is priced
+# exactly for an early bound, within EARLY_BOUND_TIME_FRACTION of the time spent; again whenever
+# EARLY_BOUND_MIN_GAIN of the distance to the target can be gained.
 FIRST_BOUND_AFTER, FIRST_BOUND_FRACTION = 2.0, 0.1
 EARLY_BOUND_TIME_FRACTION = 0.15
 EARLY_BOUND_MIN_GAIN = 0.3
-# Without a bound yet, exact pricing gets at least this part of the time spent before.
+# The stability center is priced exactly when the time left falls below this multiple of the time
+# spent.
 RESERVED_TIME_RATIO = 0.7
-# Errors of a box that are added to what a cluster may be worth; and a little, for multipliers that
-# are larger than those of the start.
+# Number of pricing errors added to the upper bound of a cluster's value, with a margin for
+# multipliers larger than the initial ones.
 ROUNDING_SAFETY = 2.5
 
 
@@ -125,23 +128,24 @@ class Bundle:
         self._stability_center = self._position  # the best position so far, by the model
         self._incumbent = [column for _, column in known.incumbent]
         self.step_rule = self._initialize(known)
-        self._early_seconds = 0.0  # of exact pricings for early bounds, and
-        self._exact_seconds = 0.0  # of the last of them
+        self._early_seconds = 0.0  # total time of exact pricings for early bounds
+        self._exact_seconds = 0.0  # time of the last of them
         self._round_seconds = 0.0  # of the last round
-        self._last_boxes = 0  # of an exact pricing
+        self._last_boxes = 0  # boxes of the last exact pricing
         # Exact pricing has found nothing yet that ascents from known clusters do not lead to.
         self._columns_sufficient = known.multipliers_proven
-        self._pricing_failed = False  # exact pricing makes no progress here: no use in trying again
+        self._pricing_failed = False  # exact pricing stalled: it is not called again
         self._stall_detector = StallDetector(STALL_RATIO, STALL_ROUNDS)
-        self._projected_until = MAX_INITIAL_PROJECTIONS  # round after which the climb begins
+        # Round after which the smoothed ascent replaces the projections.
+        self._projected_until = MAX_INITIAL_PROJECTIONS
         self._resumed, self._out_of_work = False, False
         self.stopped_state: BundleState | None = None  # set where `run` was stopped
 
     def _initialize(self, known: BundleStart) -> StepRule:
-        """Cut with what is known already."""
+        """Add the cuts of known columns and choose the step rule."""
         many = self._n_clusters > MAX_CLUSTERS_FOR_LEVEL
         for number, column in known.incumbent:
-            # Where the model is climbed without a box, they keep it from rising for ever.
+            # Without a dual box, the cuts of the incumbent keep the model bounded.
             if many or self.sym_classes[number].admits(column):
                 self.model.add([column], number)
         self.model.make_permanent()
@@ -163,7 +167,7 @@ class Bundle:
 
     @property
     def upper_bound(self) -> float:
-        """About the most that multipliers can give, as far as it is known."""
+        """Estimate of the maximum of the dual function; infinite if unknown."""
         return self.step_rule.upper_bound
 
     def state(self) -> BundleState:
@@ -219,21 +223,19 @@ class Bundle:
         return bundle
 
     def inherit(self, previous: Bundle) -> None:
-        """Take over what another one, in another box, has proven and counted."""
+        """Copy the proven bound and the statistics of a bundle in another dual box."""
         self.statistics = previous.statistics
-        self.lower_bound, self.lower_bound_multipliers = (
-            previous.lower_bound,
-            previous.lower_bound_multipliers,
-        )
+        self.lower_bound = previous.lower_bound
+        self.lower_bound_multipliers = previous.lower_bound_multipliers
         self.model.inherit(previous.model)
 
     @property
     def best_position(self) -> Vector:
-        """The best position so far, by the model: variables of the space."""
+        """Position of the largest model value so far, in variables of the dual box."""
         return self._stability_center
 
     def best_multipliers(self) -> Vector:
-        """The best position so far, by the model."""
+        """Multipliers at the best position so far."""
         return self.dual_box.multipliers(self._stability_center)
 
     def run(
@@ -246,9 +248,9 @@ class Bundle:
         stall_rounds: int = STALL_ROUNDS,
         on_round: Callable[[], None] = lambda: None,
     ) -> BundleStatus:
-        """Raise the proven bound to ``target.bound``, or as far as is worth while.
+        """Raise the proven bound to ``target.bound``, or until the bundle converges or stalls.
 
-        At most ``max_rounds`` rounds, and for as long as ``stall_rounds`` rounds bring it closer.
+        It ends after ``max_rounds`` rounds, or after ``stall_rounds`` rounds without progress.
         """
         effort, round_began = EffortMeter(stop), 0.0
         reserved, status = True, None
@@ -282,14 +284,16 @@ class Bundle:
                 min(self.upper_bound, target.level) - best
             ):
                 status = BundleStatus.EXHAUSTED
-            tried = (
+            projected = (
                 status is BundleStatus.EXHAUSTED or self.statistics.rounds >= self._projected_until
             )
-            if tried and self.step_rule.stays_in_box and self._n_clusters > MAX_CLUSTERS_FOR_LEVEL:
-                self.step_rule, self._position = (
-                    self._make_smoothed_ascent(warm_started=False),
-                    self._stability_center,
-                )
+            if (
+                projected
+                and self.step_rule.stays_in_box
+                and self._n_clusters > MAX_CLUSTERS_FOR_LEVEL
+            ):
+                self.step_rule = self._make_smoothed_ascent(warm_started=False)
+                self._position = self._stability_center
                 self._stall_detector = StallDetector(STALL_RATIO, stall_rounds)
                 status = None
             if status is None:
@@ -299,7 +303,7 @@ class Bundle:
         return status or BundleStatus.EXHAUSTED
 
     def _certify_best(self, target: Target, stop: StopSignal) -> None:
-        """Prove what the best position is good for, unless that is known already."""
+        """Price the stability center exactly, unless the proven bound is nearly its model value."""
         if (
             self.model.value(self._stability_center)
             > self.lower_bound + 2.0 * self.step_rule.convergence_tol * target.abs_gap
@@ -307,7 +311,7 @@ class Bundle:
             self._price_exactly(self._stability_center, target, stop, test=False)
 
     def _early_bound(self, target: Target, stop: StopSignal, effort: EffortMeter) -> None:
-        """Prove a bound early where a limit could come before the goal."""
+        """Prove a bound early if a limit may end the run before the target is reached."""
         elapsed, remaining = effort.elapsed, effort.remaining
         first = max(FIRST_BOUND_AFTER, FIRST_BOUND_FRACTION * (elapsed + remaining))
         if remaining == np.inf or elapsed < first:
@@ -340,9 +344,8 @@ class Bundle:
             if self.lower_bound >= target.bound:
                 return BundleStatus.PROVEN
             if self.model.value(position) >= reached:
-                return (
-                    BundleStatus.EXHAUSTED
-                )  # the cluster in the way cannot be found: nothing to cut
+                # No column above the model was found: there is nothing to cut.
+                return BundleStatus.EXHAUSTED
         closer = self.model.value(position) >= self.model.value(self._stability_center)
         if closer:
             self._stability_center = position
@@ -365,16 +368,16 @@ class Bundle:
         return None
 
     def _rounding_allowance(self, target: Target) -> float:
-        """What exact pricing takes off for rounding: the model has to be that much higher.
+        """Rounding error of exact pricing, by which the model has to exceed the target.
 
-        It grows as the square of the number of groups: a percent of the gap asked for at 1e8. No
-        more than half of what cuts are asked for beyond the goal; where that is not enough, nothing
-        would be.
+        It grows as the square of the number of groups: a percent of the required gap at 1e8. It is
+        limited to half the distance between level and target: if that does not suffice, no larger
+        allowance would.
         """
         return min(self._rounding, 0.5 * (target.level - target.bound))
 
     def _intensified_pricing(self, position: Vector, target: Target, stop: StopSignal) -> float:
-        """Climb from everywhere: cheaper than to search in vain. Returns the model's value."""
+        """Price with many starts, cheaper than a failing exact pricing; returns the model value."""
         if self._last_boxes >= self.step_rule.pricing_budget().boxes_per_start:
             self._heuristic_pricing(position, target, stop, intensify=True)
         return self.model.value(position)
@@ -382,18 +385,20 @@ class Bundle:
     def _heuristic_pricing(
         self, position: Vector, target: Target, stop: StopSignal, *, intensify: bool = False
     ) -> None:
-        """Climb from the clusters that are worth most now, and from some of the groups."""
+        """Price by ascents from the columns of largest value and from some of the groups."""
         began = time.perf_counter()
         lam = self.dual_box.multipliers(position)
         column_values = self.model.column_values(position)
         known = self.model.class_values(position)
         excess, added = 0.0, 0
         for number, sym_class in enumerate(self.sym_classes):
+            if intensify:
+                starts = self._intensified_starts(number)
+            else:
+                starts = self._ascent_starts(number, column_values)
             columns = self.pricer.price_heuristic(
                 lam,
-                self._intensified_starts(number)
-                if intensify
-                else self._ascent_starts(number, column_values),
+                starts,
                 region=sym_class.region,
                 min_gain=MIN_GAIN * target.abs_gap / self._n_clusters,
                 stop=stop,
@@ -407,7 +412,7 @@ class Bundle:
         self.statistics.climb_seconds += time.perf_counter() - began
 
     def _diversify(self, columns: list[Column]) -> list[Column]:
-        """Choose columns to cut with: the best one near each incumbent cluster, the next, ..."""
+        """Select columns to add as cuts: the best near each incumbent cluster, then the next."""
         max_columns = self.step_rule.pricing_budget().new_cuts
         if len(columns) <= max_columns:
             return columns
@@ -421,12 +426,9 @@ class Bundle:
         return [columns[int(i)] for i in np.argsort(rank, kind="stable")[:max_columns]]
 
     def _ascent_starts(self, number: int, column_values: Vector) -> list[Vector]:
-        """Places to climb from: the incumbent's, the best columns of the family, some groups."""
-        reduced, sym_class, pricing_budget = (
-            self.pricer.reduced,
-            self.sym_classes[number],
-            self.step_rule.pricing_budget(),
-        )
+        """Starts of ascents: incumbent centres, the best columns of the class, some groups."""
+        reduced, sym_class = self.pricer.reduced, self.sym_classes[number]
+        pricing_budget = self.step_rule.pricing_budget()
         affordable = int(max(pricing_budget.max_work / self._ascent_work, MIN_STARTS))
         n_sampled = min(pricing_budget.sampled_starts, affordable, reduced.n_groups)
         n_sampled = 0 if self._columns_sufficient else -(-n_sampled // len(self.sym_classes))
@@ -440,7 +442,7 @@ class Bundle:
         return [sym_class.region.clamp(start) for start in starts]
 
     def _intensified_starts(self, number: int) -> list[Vector]:
-        """As many places as are worth a look before a search like the last one."""
+        """Random starts, as many as take much less time than the last exact pricing."""
         points, region = self.pricer.reduced.points, self.sym_classes[number].region
         pricing_budget = self.step_rule.pricing_budget()
         count = int(
@@ -459,12 +461,12 @@ class Bundle:
         test: bool,
         time_limit: float = np.inf,
     ) -> None:
-        """Price exactly; clusters that contradict the model become cuts.
+        """Price exactly; columns of larger value than the model assumes become cuts.
 
-        A test is about the goal: the first contradiction ends it. Otherwise the best bound
-        at this position is wanted, within a small tolerance. What the model leaves between
-        itself and the value wanted is shared out evenly among the clusters. A leash, in seconds,
-        ends it early: a weaker bound is a bound.
+        With ``test``, the position is tested against the target: the first column that refutes it
+        ends the pricing. Otherwise the result is the bound at this position, within a small
+        tolerance. The difference between the model and the required value is divided evenly among
+        the clusters. A time limit, in seconds, ends the pricing with a weaker but valid bound.
         """
         began = time.perf_counter()
         lam = self.dual_box.multipliers(position)
@@ -510,7 +512,7 @@ class Bundle:
                     self.pricer.price_heuristic(lam, starts, region=sym_class.region), number
                 )
                 if test and number + 1 < len(self.sym_classes):
-                    sigma_sum = np.inf  # refuted: the other families need not be priced
+                    sigma_sum = np.inf  # refuted: the other classes need not be priced
                     break
         bound = lagrangian_lower_bound(lam, sigma_sum)
         if bound > self.lower_bound:

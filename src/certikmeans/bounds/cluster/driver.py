@@ -45,16 +45,17 @@ from certikmeans.problem.domain import Domain
 from certikmeans.proof import GroupMultipliers, LeafProof
 from certikmeans.stop import StopSignal
 
-# Rounds of the bundle in a node: a split gains more than many small steps. With many clusters a
-# round moves little, and the bundle goes on for as long as so many rounds bring it closer.
+# Limit on the rounds of the bundle in a node: a split gains more than many small steps. With many
+# clusters a round moves the multipliers little; instead of the limit on rounds, the bundle then
+# stops when STALL_ROUNDS_IN_NODE rounds bring no progress.
 MAX_ROUNDS_IN_NODE = 60
 STALL_ROUNDS_IN_NODE = 12
-# Where another bound waits, exact pricing has to show progress from so many boxes on: those that
-# many looks at a group make, but no fewer than so many.
+# If another bound is scheduled afterwards, exact pricing is checked for a stall after
+# STALL_CHECK_WORK evaluations of a group, but not before MIN_STALL_CHECK_BOXES boxes.
 MIN_STALL_CHECK_BOXES, STALL_CHECK_WORK = 5_000, 1e7
-# Where the goal is out of reach, the box goes on by so many times its own width on either side.
+# If the target is unreachable, the dual box is extended by this multiple of its width on each side.
 BOX_WIDENING = 1.0
-# A labelling that is better by less is the same one, as far as the box goes.
+# An incumbent that is better by less than this does not need a new dual box.
 COST_RTOL = 1e-9
 
 Vector = NDArray[np.float64]
@@ -63,12 +64,12 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True)
 class BundleSettings:
-    """Gap and cutoff of the run, a seed, and what is known about the initial multipliers."""
+    """Gap, cutoff and seed of a bundle, and properties of its initial multipliers."""
 
     gap: float
     seed: int
     multipliers_proven: bool = False
-    target_reachable: bool = True  # by multipliers in the box of the labelling; not so in a node
+    target_reachable: bool = True  # by multipliers in the dual box; False in a node
     cutoff: float = np.inf
 
 
@@ -80,14 +81,14 @@ def solve_at_root(
     meter: PricingMeter,
     progress: RootProgress | None = None,
 ) -> BoundResult:
-    """Raise the bound of the whole problem, around better labellings where those are found."""
+    """Raise the bound of the whole problem; restart the bundle when a better incumbent is found."""
     return _RootSolve(pricer, domain, start, settings, meter, progress).run()
 
 
 def solve_in_node(
     pricer: Pricer, domain: Domain, start: InitialPoint, settings: BundleSettings, stop: StopSignal
 ) -> BoundResult:
-    """Raise the bound of a part; it is not saved before it is done."""
+    """Raise the bound of a domain of the tree; no checkpoints are written before it ends."""
     use_level_steps = pricer.reduced.n_clusters <= MAX_CLUSTERS_FOR_LEVEL
     best = _BestBound(lambda value: None)
     bundle = _make_bundle(pricer, domain, start, settings, best, in_node=True)
@@ -132,7 +133,7 @@ class RootProgress:
 
 @final
 class _RootSolve:
-    """Runs bundles one after the other: around the labelling, around a better one, without a box.
+    """Runs bundles in sequence: in the box of the incumbent, of a better one, and without a box.
 
     Where multipliers cannot reach the gap, the labelling is not optimal or the relaxation has a
     gap: the clusters found are recombined to a better labelling, once, before the bound is raised
@@ -201,7 +202,7 @@ class _RootSolve:
         return RootProgress(self._start, self._best.state(), bundle, self._target_reachable)
 
     def _bundle_at_incumbent(self) -> Bundle:
-        """A bundle around the labelling: clusters are where their means are."""
+        """Bundle in the dual box of the incumbent, whose centres are the means of its clusters."""
         early_check = max(MIN_STALL_CHECK_BOXES, STALL_CHECK_WORK / self._pricer.reduced.n_groups)
         early = self._ctx.time_boxed and self._ctx.stop.remaining_work == np.inf
         return _make_bundle(
@@ -222,7 +223,7 @@ class _RootSolve:
         self._ctx.improve_incumbent(improvement_columns(self._bundle.model, incumbent))
 
     def _restart_bundle(self) -> None:
-        """Begin again around a better labelling, or without hope: the relaxation has a gap."""
+        """Restart the bundle at a better incumbent, or else with the target as unreachable."""
         last, start = self._bundle, self._start
         in_box = last.step_rule.stays_in_box
         lam = last.best_multipliers()
@@ -234,9 +235,9 @@ class _RootSolve:
         if not better:
             self._target_reachable = False
             if not in_box:
-                return  # nothing was in the way but the relaxation itself
+                return  # the box did not limit the bound: the relaxation has a gap
             found = start
-        # A box around a new labelling is left to itself; without one, good multipliers stay good.
+        # The old multipliers would widen the box of a new incumbent; otherwise they stay useful.
         known = None if better and in_box else lam
         columns = tuple(last.model.columns)
         self._start = dataclasses.replace(found, multipliers=known, columns=columns)
@@ -254,9 +255,9 @@ def _make_bundle(
     stall_check_after: float | None = None,
     in_node: bool = False,
 ) -> Bundle:
-    """Set up a bundle with what is known at its start.
+    """Set up a bundle from an initial point.
 
-    In a node clusters are where their boxes allow; at the root, where their means are.
+    The dual box uses centres inside the boxes of a node, or the cluster means at the root.
     """
     reduced, sym_classes = pricer.reduced, symmetry_classes(pricer.reduced, domain)
     class_of = {
@@ -293,7 +294,7 @@ def _make_bundle(
 def _result(
     reduced: ReducedProblem, bundle: Bundle, start: InitialPoint, best: _BestBound, stop: StopSignal
 ) -> BoundResult:
-    """What the bundle leaves: the bound, its proof, and where to go on."""
+    """Result of a bundle: the bound, its proof, a warm start and the data for branching."""
     model, sym_classes = bundle.model, bundle.sym_classes
     fractional = fractional_solution_of(
         model.columns, model.weights, lambda i: sym_classes[model.class_of(i)].clusters
@@ -305,9 +306,8 @@ def _result(
     else:
         column_centers = heaviest_centers(model.columns, model.weights, reduced)
         warm_start = ClusterWarmStart(lam, (), start.centers, column_centers)
-        if (
-            best.value < start.target.bound and len(sym_classes) == 1
-        ):  # else the tree is one on centres
+        # Several symmetry classes occur in trees that branch on centres, which need no pair.
+        if best.value < start.target.bound and len(sym_classes) == 1:
             pair = strong_branching_pair(
                 reduced, model, fractional, bundle.best_position, start.cost, stop
             )
@@ -326,7 +326,7 @@ def _result(
 
 
 def _best_gap(reduced: ReducedProblem, cost: float, bundle: Bundle) -> dict[str, float]:
-    """What the best multipliers leave of the cost, about, where that is known."""
+    """Estimate of the relative gap at optimal multipliers, if the model has an upper bound."""
     if not np.isfinite(bundle.upper_bound):
         return {}
     return {"gap_at_best": max(0.0, cost - bundle.upper_bound) / (cost + reduced.offset)}
@@ -334,7 +334,7 @@ def _best_gap(reduced: ReducedProblem, cost: float, bundle: Bundle) -> dict[str,
 
 @final
 class _BestBound:
-    """The best bound over all incumbents: it never goes down."""
+    """Best bound over all bundles of a run; it never decreases."""
 
     def __init__(self, on_bound: Callable[[float], None]) -> None:
         self.value = 0.0  # no cost is negative
@@ -363,20 +363,19 @@ class _BestBound:
         return last.lower_bound_multipliers if self._lam is None else self._lam
 
 
-# Which pair to decide next: try a few on the cuts that are known, without looking for more.
-#
-# Where two groups must be together, the clusters that hold one of them alone are gone; where they
-# must be apart, those that hold both. Without these cuts the soft model rises, and a few steps tell
-# about how far: an estimate of what either part will gain, at a small part of the price of bounding
-# it (u2152 with 20 clusters to 0.1 %: 49 nodes instead of 101).
+# Strong branching evaluates a few candidate pairs on the known cuts, without pricing. A must-link
+# removes the columns that contain exactly one of the two groups, a cannot-link those that contain
+# both. Without these cuts the maximum of the smoothed model is larger, and a few ascent steps
+# estimate by how much: the gain of either child, at a small fraction of the time of bounding it
+# (u2152 with 20 clusters to 0.1 %: 49 nodes instead of 101).
 
 N_CANDIDATES = 12
 MAX_ENTRIES = 2e8  # columns times groups
 ASCENT_STEPS = 20
-TEMPERATURE = 1e-4  # as a part of a cluster's share of the cost
-# The multipliers are good already: steps begin shorter than those of a climb from nothing.
+TEMPERATURE = 1e-4  # relative to the mean cost of a cluster
+# The multipliers are nearly optimal: the first step is shorter than that of a cold start.
 STEP_SCALE = 0.02
-# A part that gains next to nothing does not make up for one that gains much.
+# Least gain of a child in the score, relative to the cost, so that no product is 0.
 MIN_GAIN = 1e-9
 
 
@@ -388,9 +387,9 @@ def strong_branching_pair(
     cost: float,
     stop: StopSignal,
 ) -> Pair | None:
-    """Pair whose decision gains most in both parts, by the product.
+    """Pair with the largest product of the estimated gains of both children.
 
-    None: nothing is in doubt, there is no time, or so many groups that trees are not on pairs.
+    Returns None if no pair is fractional, the run is stopped, or the cuts have too many entries.
     """
     if stop.reason() is not None or len(model.columns) * problem.n_groups > MAX_ENTRIES:
         return None
