@@ -8,14 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, final
 
-import numpy as np
-
 from certikmeans.errors import WorkerError
 from certikmeans.events import EventBus, Listener, Timer
 from certikmeans.options import Options
 from certikmeans.parallel import TaskPool
 from certikmeans.parallel.resolve import resolve_executor
-from certikmeans.random_streams import generator
 from certikmeans.stop import StopSignal
 
 
@@ -71,7 +68,3 @@ class SolveContext:
     def worker_failure(self) -> WorkerError | None:
         """Error after which remote workers are no longer used, if there was one."""
         return None if self.pool.remote is None else self.pool.remote.failure
-
-    def rng(self, stream: str, *key: int) -> np.random.Generator:
-        """Return the random generator of a stream, derived from the seed of the run."""
-        return generator(self.options.seed, stream, *key)
