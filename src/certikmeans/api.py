@@ -66,8 +66,9 @@ def solve(
         Number of threads; by default one per core. The answer does not depend on it.
     seed : int
         Every random choice follows from it.
-    node_limit : int
-        Nodes of the tree to bound at most.
+    node_limit : int, optional
+        Largest number of nodes in the tree. By default 5,000,000 with a time limit; without one as
+        many as take about a minute, counted in work, so that a run ends by itself.
     selection : {"best", "depth", "mixed"}
         Which open node is split next: the one with the least bound, the deepest, or in turns.
     keep_proof : bool

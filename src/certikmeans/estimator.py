@@ -31,7 +31,7 @@ from certikmeans._estimator_utils import (
     warn_about_labels,
 )
 from certikmeans.errors import InputError
-from certikmeans.options import DEFAULT_NODE_LIMIT, Options
+from certikmeans.options import Options
 from certikmeans.problem import Problem
 from certikmeans.problem.arrays import squared_distances
 from certikmeans.problem.constraints import Constraints
@@ -69,8 +69,8 @@ class ConstrainedKMeans(
     branching : {"auto", "centers", "pairs"}, default="auto"
         How to split when the bound does not close the gap at once.
     node_limit : int, optional
-        Nodes of the tree to bound at most. None: with a time limit, as many as it allows; without
-        one only the root, so that `fit` always ends by itself.
+        Largest number of nodes in the tree. None: with a time limit, as many as it allows; without
+        one as many as take about a minute, counted in work, so that `fit` ends by itself.
     n_jobs : int, optional
         Number of threads. None and -1: one per available core; -2: all but one, and so on.
         The answer does not depend on it. Choose 1 where an outer tool already runs fits in
@@ -281,16 +281,11 @@ class ConstrainedKMeans(
             time_limit=self.time_limit,
             bound=self.bound,
             branching=self.branching,
-            node_limit=self._most_nodes(),
+            node_limit=self.node_limit,
             jobs=resolve_n_jobs(self.n_jobs),
             seed=seed_from(self.random_state),
             keep_proof=bool(self.keep_proof),
         )
-
-    def _most_nodes(self) -> int:
-        if self.node_limit is not None:
-            return self.node_limit
-        return 1 if self.time_limit is None else DEFAULT_NODE_LIMIT
 
     def _publish(
         self,

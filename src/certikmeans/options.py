@@ -17,6 +17,8 @@ BRANCHINGS = ("auto", "centers", "pairs")
 SELECTIONS = ("best", "depth", "mixed")
 DEFAULT_GAP = 1e-3
 DEFAULT_NODE_LIMIT = 5_000_000
+# Units of work of the tree without a time limit, if a node takes as much as the root.
+TREE_WORK_WITHOUT_LIMIT = 6e10
 
 
 @final
@@ -41,8 +43,9 @@ class Options:
         Number of threads; by default one per available core. The result does not depend on it.
     seed : int
         Seed of all random choices.
-    node_limit : int
-        Largest number of nodes in the branch-and-bound tree.
+    node_limit : int or None
+        Largest number of nodes in the branch-and-bound tree. By default 5,000,000 with a time
+        limit; without one as many as take about a minute, so that a run ends by itself.
     selection : {"best", "depth", "mixed"}
         Which open node to branch on next.
     keep_proof : bool
@@ -77,9 +80,7 @@ class Options:
         default=None, metadata={"metavar": "N", "panel": "Limits", "more": "-1 is the default."}
     )
     seed: int = field(default=0, metadata={"metavar": "N", "panel": "Limits"})
-    node_limit: int = field(
-        default=DEFAULT_NODE_LIMIT, metadata={"metavar": "N", "panel": "Limits"}
-    )
+    node_limit: int | None = field(default=None, metadata={"metavar": "N", "panel": "Limits"})
     selection: str = field(
         default="best", metadata={"metavar": "NAME", "panel": "Proof", "choices": SELECTIONS}
     )
@@ -110,10 +111,23 @@ class Options:
         check_choice("bound", self.bound, BOUNDS)
         check_choice("branching", self.branching, BRANCHINGS)
         check_choice("selection", self.selection, SELECTIONS)
-        put(self, "node_limit", whole_number("node_limit", self.node_limit, least=1))
+        if self.node_limit is not None:
+            put(self, "node_limit", whole_number("node_limit", self.node_limit, least=1))
         if self.jobs is not None:
             put(self, "jobs", whole_number("jobs", self.jobs, least=1))
         put(self, "seed", whole_number("seed", self.seed, least=0))
+
+    def max_nodes(self, root_work: float) -> int:
+        """Return the node limit of a run whose root took ``root_work`` units of work.
+
+        >>> Options(time_limit=1.0).max_nodes(1e9), Options().max_nodes(1e9), Options().max_nodes(1e12)
+        (5000000, 60, 1)
+        """
+        if self.node_limit is not None:
+            return self.node_limit
+        if self.time_limit is not None or root_work <= 0.0:
+            return DEFAULT_NODE_LIMIT
+        return int(min(max(TREE_WORK_WITHOUT_LIMIT / root_work, 1), DEFAULT_NODE_LIMIT))
 
     def changed(self, **changes: Any) -> Options:
         """Return a copy with some options changed; reject unknown names."""

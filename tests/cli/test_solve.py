@@ -77,7 +77,7 @@ def test_all_outputs(instance, tmp_path):
         "branching": "auto",
         "jobs": None,
         "seed": 0,
-        "node_limit": 5_000_000,
+        "node_limit": None,
         "selection": "best",
         "keep_proof": False,
     }

@@ -54,7 +54,7 @@ class BranchAndBound(Generic[DomainT]):
         self._state = solve_state
         self._events = ctx.events
         self._gap = max(options.gap, LEAST_GAP)
-        self._node_limit = options.node_limit
+        self._node_limit = options.max_nodes(ctx.stop.work)
         self._task_pool = ctx.pool
         self._node_queue = NodeQueue(options.selection)
         self._proof_tree = ProofTree(keep_proof=options.keep_proof)
