@@ -407,7 +407,7 @@ def test_no_labelling_in_time_raises(monkeypatch):
         ({"n_clusters": 0}, "n_clusters: 0 is not between"),
         ({"n_clusters": 1.5}, "whole number"),
         ({"gap": -1.0}, "gap"),
-        ({"time_limit": 0.0}, "time limit"),
+        ({"time_limit": 0.0}, "time_limit"),
         ({"bound": "magic"}, "bound: 'magic' is unknown"),
         ({"branching": "magic"}, "branching: 'magic' is unknown"),
         ({"n_clusters": True}, "n_clusters: expected a whole number, got True"),

@@ -304,7 +304,7 @@ def test_a_picture_of_the_fit():
     assert axes.get_title().startswith("3 clusters, cost ")
     assert fitted.plot(ax=None) is not axes
     line = model(2).fit(blobs()[:, :1]).plot()
-    assert "the height only tells" in line.get_title()
+    assert "the vertical axis only separates" in line.get_title()
     pyplot.close("all")
 
 

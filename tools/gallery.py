@@ -70,7 +70,7 @@ def _block(piece: str) -> Block:
     """Separate the comments at the top from the code.
 
     >>> _block("\\n# One\\n# two.\\nx = 1\\n")
-    Part(text='One\\ntwo.', code='x = 1')
+    Block(text='One\\ntwo.', code='x = 1')
     """
     lines = piece.strip("\n").split("\n")
     end = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))

@@ -70,10 +70,9 @@ def test_seconds_per_node_come_out_as_printed(dataset, kind, column, per_node):
     "name",
     [
         "pages",
-        "rows",
-        "objective",
+        "results",
+        "metrics",
         "datasets.paper",
-        "datasets.instances",
         "datasets.recipes",
         "studies.paper.experiments",
         "studies.paper.run",

@@ -196,7 +196,9 @@ def test_version_1_keeps_labelling_and_bound():
 
 def test_unencodable_bound_state_is_reported(tmp_path):
     """A warm start of another package's class is not dropped silently."""
-    state = SolverSnapshot(True, None, (), (), (TurnState("mine", False, object()),), None)
+    state = SolverSnapshot(
+        True, None, (), (), (TurnState("mine", 1.0, 0.0, 1, False, object()),), None
+    )
     best = BestKnown(None, 0, 0.0, "trivial", 1)
     writer = CheckpointWriter(tmp_path / "state", clumps(), Options(), 0.0)
     event = CheckpointOpportunity(0.0, lambda: best, lambda: state)

@@ -41,26 +41,26 @@ class Sizes(LabelConstraints):
 
     kind = "cluster sizes"
 
-    def __init__(self, apart):
-        self._apart = apart
+    def __init__(self, cannot_links):
+        self._cannot_links = cannot_links
 
     @property
-    def apart(self):
-        return self._apart
+    def cannot_links(self):
+        return self._cannot_links
 
     @property
     def is_cannot_link_only(self):
         return False
 
     def satisfied_by(self, labels):
-        tails, heads = self._apart.edges().T
+        tails, heads = self._cannot_links.edges().T
         return bool(np.bincount(labels).max() <= MOST and (labels[tails] != labels[heads]).all())
 
     def component_starts(self):
-        return np.array([0, self._apart.n_vertices])
+        return np.array([0, self._cannot_links.n_vertices])
 
     def subset(self, rows):
-        return Sizes(self._apart.subset(rows))
+        return Sizes(self._cannot_links.subset(rows))
 
 
 class ByEnumeration(AbstractAssigner):

@@ -63,10 +63,11 @@ class CannotLinkAssigner(AbstractAssigner):
 
     ``lower_bound`` is computed from ``cost`` so that it is proven. Costs are sums of nonnegative
     terms, and labels come from minima over such sums, computed in floating point. Rounding is
-    monotone: what the program minimised is at most the rounded cost of any other labelling, and a rounded
-    sum of nonnegative terms differs from the exact one by a factor of at most ``1 + m eps``, where
-    no term passes through more than ``m`` operations. Matching and search subtract multipliers;
-    they return how far their labels may be from the optimum of the costs they were given.
+    monotone: what the program minimised is at most the rounded cost of any other labelling,
+    and a rounded sum of nonnegative terms differs from the exact one by a factor of at most
+    ``1 + m eps``, where no term passes through more than ``m`` operations. Matching and search
+    subtract multipliers; they return how far their labels may be from the optimum of the costs
+    they were given.
 
     Examples
     --------

@@ -194,7 +194,8 @@ def decode(content: bytes, path: str | os.PathLike[str]) -> Checkpoint:
     _, version, text_size, size, digest = _PREFIX.unpack_from(content)
     if version not in READABLE_VERSIONS:
         raise InputError(
-            f"{path}: is a checkpoint of version {version}; this program reads up to version {VERSION}",
+            f"{path}: is a checkpoint of version {version}; "
+            f"this program reads up to version {VERSION}",
             hint="resume with the program that wrote it",
         )
     body = memoryview(content)[_PREFIX.size :]
