@@ -32,9 +32,9 @@ def test_silent_by_default(verbose, capsys):
 
 def test_compiling_brings_one_warning_which_points_at_the_caller():
     warn = _WarningOnce()
-    with pytest.warns(CompilingWarning, match="first run") as told:
+    with pytest.warns(CompilingWarning, match="first run") as caught:
         _ = [warn(KernelCompilation("lloyd", number)) for number in (1, 2)]
-    assert [one.filename for one in told] == [__file__]
+    assert [one.filename for one in caught] == [__file__]
 
 
 @pytest.mark.parametrize("verbose", [1, True, 2])

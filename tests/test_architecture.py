@@ -31,7 +31,7 @@ COMMON = named(re.search(r"^(`errors`[^.]*?)\s+may\s+be\s+imported\s+by\s+every"
 ROWS = re.findall(r"^\| `([\w.]+)` \| ([^|]*) \|$", PAGE, flags=re.MULTILINE)
 ALLOWED = {unit: named(cell) for unit, cell in ROWS}
 
-# Stages that ask `LabelConstraints` and the assigner instead of reading the cannot-link graph.
+# Stages that use `LabelConstraints` and the assigner instead of reading the cannot-link graph.
 CONSTRAINT_AGNOSTIC = ("solver.", "tree.", "heuristics.", "active", "elbow_curve")
 
 

@@ -46,7 +46,7 @@ def test_a_gap_that_was_missed_is_said_with_advice():
     with pytest.warns(ConvergenceWarning) as heard:
         estimator.fit(noise)
 
-    # A first run may also tell that it compiles.
+    # A first run may also warn that kernels are compiled.
     caught = [one for one in heard if issubclass(one.category, ConvergenceWarning)]
     text = str(caught[0].message)
     assert estimator.status_ is Status.FEASIBLE
@@ -161,9 +161,9 @@ def test_scikit_learn_cuts_labels_and_groups_with_the_samples():
     known = np.where(np.arange(36) % 2 == 0, truth, -1)
     folds = KFold(4)
     with sklearn.config_context(enable_metadata_routing=True):
-        asked = model().set_fit_request(partial_labels=True, groups=True)
+        requested = model().set_fit_request(partial_labels=True, groups=True)
         scores = cross_validate(
-            asked,
+            requested,
             points,
             cv=folds,
             params={"partial_labels": known, "groups": known.tolist()},
@@ -188,8 +188,8 @@ def test_a_pipeline_passes_everything_on():
     start = np.arange(36) // 12
     said = {"partial_labels": known, "constraints": Constraints([(0, 1)]), "start_labels": start}
     with sklearn.config_context(enable_metadata_routing=True):
-        asked = model().set_fit_request(**dict.fromkeys(said, True))
-        fitted = make_pipeline(StandardScaler(), asked).fit(points, **said)[-1]
+        requested = model().set_fit_request(**dict.fromkeys(said, True))
+        fitted = make_pipeline(StandardScaler(), requested).fit(points, **said)[-1]
     assert fitted.result_.n_cannot_link == 3
     assert fitted.labels_[0] == fitted.labels_[1]
 
@@ -222,13 +222,13 @@ class CountingExecutor(ThreadPoolExecutor):
 
 
 def test_an_executor_runs_the_proof():
-    points = np.random.default_rng(0).normal(size=(3_000, 2))  # worth more than one thread
+    points = np.random.default_rng(0).normal(size=(3_000, 2))  # enough for several threads
     with CountingExecutor(2) as executor, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        elsewhere = model(4, bound="cluster").fit(points, executor=executor)
+        remote = model(4, bound="cluster").fit(points, executor=executor)
         here = model(4, bound="cluster").fit(points)
     assert executor.submitted > 0
-    assert elsewhere.lower_bound_ == here.lower_bound_
+    assert remote.lower_bound_ == here.lower_bound_
 
 
 def test_a_signal_ends_the_fit_with_what_is_known():
@@ -343,11 +343,11 @@ def test_verbose_says_how_it_goes(capsys):
 
 
 def test_every_parameter_can_be_cloned():
-    asked = model(keep_proof=True, verbose=1)
-    assert clone(asked).get_params() == asked.get_params()
-    fitted = asked.fit(blobs(), stop=StopSignal())
+    requested = model(keep_proof=True, verbose=1)
+    assert clone(requested).get_params() == requested.get_params()
+    fitted = requested.fit(blobs(), stop=StopSignal())
     assert not any(isinstance(value, threading.Thread) for value in vars(fitted).values())
-    assert clone(fitted).get_params() == asked.get_params()
+    assert clone(fitted).get_params() == requested.get_params()
 
 
 def test_feature_names_reach_the_picture(monkeypatch):

@@ -95,7 +95,7 @@ def test_must_links_of_weightless_points(links, cannot_link):
     result = solve(problem, jobs=1)
     check_run(problem, result)
     assert result.status is Status.OPTIMAL
-    if links == "none":  # nobody says where they belong: with the nearest centre
+    if links == "none":  # no must-link decides: nearest centre
         away = np.abs(POINTS[5:] - result.centers[:, 0])
         assert np.array_equal(result.labels[5:], away.argmin(axis=1))
 

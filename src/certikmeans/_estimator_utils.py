@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def seed_from(random_state: Any) -> int:
-    """An int as it is; otherwise drawn, as scikit-learn does for its own kernels.
+    """Return an int unchanged; otherwise draw a seed, as scikit-learn does for its own kernels.
 
     >>> seed_from(7)
     7
@@ -40,8 +40,8 @@ def seed_from(random_state: Any) -> int:
 
 
 def check_enough_samples(n_clusters: Any, available: int, what: str = "n_samples") -> None:
-    """Refuse more clusters than there are samples to fill them."""
-    # Anything that is not a whole number is refused by `Problem`, which says more about it.
+    """Reject more clusters than there are samples."""
+    # Anything that is not a whole number is rejected by `Problem`, with a more specific message.
     if isinstance(n_clusters, numbers.Integral) and int(n_clusters) > available:
         raise InputError(
             f"n_clusters={n_clusters} is more than {what}={available}",
@@ -52,7 +52,7 @@ def check_enough_samples(n_clusters: Any, available: int, what: str = "n_samples
 def finite_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
     """Return finite float64 weights, a number repeated for every sample; None if none were given.
 
-    Shape and range are left to the caller: estimators differ in what they take.
+    The caller checks shape and range, which differ between estimators.
     """
     if sample_weight is None:
         return None
@@ -65,7 +65,7 @@ def finite_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | 
 
 
 def raise_infeasible(proof: InfeasibilityProof) -> NoReturn:
-    """Raise `InfeasibleError` with the pairs to blame."""
+    """Raise `InfeasibleError` with the contradictory pairs."""
     raise InfeasibleError(
         f"no labelling respects every pair: {proof.describe()}",
         proof=proof,
@@ -73,13 +73,13 @@ def raise_infeasible(proof: InfeasibilityProof) -> NoReturn:
     )
 
 
-# What `fit` needs around the solver: pairs stated in several ways, weights, order, warnings.
+# Arguments and results of `fit`: pairs in several forms, weights, order of clusters, warnings.
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What a fitted model keeps beside its result: for its pictures, pages and certificates."""
+    """Data of a fitted model beside its result, for plots, reports and certificates."""
 
     problem: Problem
     options: Options
@@ -104,18 +104,18 @@ def collect_constraints(
     groups: Any = None,
     constraints: Any = None,
 ) -> Pairs:
-    """Put together what was said about the samples, in whichever way.
+    """Combine the constraints of all arguments of `fit`.
 
     >>> pairs = collect_constraints(3, must_link=[(0, 1)], partial_labels=[5, -1, 6])
     >>> pairs.must_link.tolist(), pairs.cannot_link.tolist()
     ([[0, 1]], [[0, 2]])
     """
-    said = [
+    converted = [
         _per_sample("partial_labels", partial_labels, n_samples, Constraints.from_partial_labels),
         _per_sample("groups", groups, n_samples, Constraints.from_group_labels),
         _checked_constraints(constraints, n_samples),
     ]
-    others = [one for one in said if one is not None]
+    others = [one for one in converted if one is not None]
     if not others:
         return Pairs(must_link, cannot_link)
     # Checked one by one, so that an error names the argument, or the file and the line.

@@ -100,13 +100,15 @@ class ActiveSession:
         if previous is None or previous.labels is None or previous.centers is None:
             return solve(problem, self._options)
         start: dict[str, Any] = {}
-        known = None if previous.basis is None else transfer_multipliers(previous.basis, problem)
+        multipliers = (
+            None if previous.basis is None else transfer_multipliers(previous.basis, problem)
+        )
         pairs = previous.labels[problem.must_link], previous.labels[problem.cannot_link]
         if (pairs[0][:, 0] == pairs[0][:, 1]).all() and (pairs[1][:, 0] != pairs[1][:, 1]).all():
             start = {"start_labels": previous.labels}
         elif np.isfinite(previous.centers).all():
             start = {"initial_centers": previous.centers}
-        return solve(problem, self._options, start_multipliers=known, **start)
+        return solve(problem, self._options, start_multipliers=multipliers, **start)
 
 
 def _validate_answers(answers: Any) -> list[tuple[int, int, bool]]:

@@ -94,8 +94,8 @@ def solve(
         selection, seed, keep_proof) are taken from the file unless they are given; where one
         differs, only labelling and bound are kept. Limits are those of this call.
     verbose : int
-        0: silent. 1 or more: progress on standard error, live on a terminal, a line per second at
-        most elsewhere, as in notebooks and log files.
+        0: silent. 1 or more: progress on standard error, live on a terminal; in notebooks and
+        log files, at most one line per second.
     **changes
         Settings, by the names above, that differ from ``options``.
 
@@ -131,7 +131,7 @@ def solve(
 
 @final
 class _WarningOnce:
-    """Warns of the first kernel that is compiled: a call that says nothing seems to hang."""
+    """Warn when the first kernel is compiled: without a message, the call seems to hang."""
 
     def __init__(self) -> None:
         self._done = False
@@ -153,7 +153,7 @@ _warn_once = _WarningOnce()
 
 
 def verbosity(verbose: Any) -> int:
-    """Return how much to say, as a number.
+    """Return the verbosity level as an integer.
 
     >>> verbosity(True), verbosity(0)
     (1, 0)

@@ -131,7 +131,7 @@ class WorkerError(CertikmeansError):
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn as if the code outside of this package had: it is the only place that the user knows.
+    """Warn with the file and line of the caller outside this package.
 
     Called from within a compiler, the depth of which varies.
     """

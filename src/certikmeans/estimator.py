@@ -63,7 +63,7 @@ class ConstrainedKMeans(
     gap : float, default=1e-3
         Stop when ``(inertia_ - lower_bound_) / inertia_`` is at most this.
     time_limit : float, optional
-        Wall time for `fit`, in seconds. None: no limit.
+        Wall time for `fit`, in seconds; None means no limit.
     bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "spectral"}, default="auto"
         Which lower bound to compute.
     branching : {"auto", "centers", "pairs"}, default="auto"
@@ -78,7 +78,7 @@ class ConstrainedKMeans(
     random_state : int, RandomState instance, optional
         An int is the seed of the solver itself, so that `solve` and the command line repeat
         the run. A RandomState, or None for NumPy's global one, draws a fresh seed in every
-        call of `fit`; ``result_.seed`` tells which.
+        call of `fit`; it is stored in ``result_.seed``.
     callbacks : iterable of callables, optional
         Each is called with every event of the run (see ``certikmeans.events``). `clone`
         copies them, as it copies every parameter.
@@ -178,14 +178,14 @@ class ConstrainedKMeans(
     ) -> ConstrainedKMeans:
         """Find the best labelling that respects the pairs, and bound the optimum from below.
 
-        All that is said about pairs holds at once, in whichever way it is said.
+        Constraints from all arguments are combined.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             The samples, dense and finite. Computed in float64.
         y : None
-            Ignored, as scikit-learn's conventions ask. Whole numbers with -1 among them (and more
+            Ignored, by scikit-learn's convention. Whole numbers with -1 among them (and more
             than -1 and 1) look like labels of which some are unknown and bring a warning: those
             belong into ``partial_labels``.
         must_link, cannot_link : array-like of shape (n_pairs, 2) or Links, optional
@@ -209,11 +209,12 @@ class ConstrainedKMeans(
         executor : concurrent.futures.Executor or Dask Client, optional
             Runs bounds and nodes of the tree: processes, machines. By default threads.
         stop : StopSignal, optional
-            ``stop.interrupt()``, called from elsewhere, ends `fit` with what is known.
+            ``stop.interrupt()``, called from a callback, another thread or a signal handler,
+            ends `fit` with the best result so far.
         checkpoint : path-like, optional
             Save the state of the run to this file, every minute and at the end.
         resume : path-like, optional
-            Go on from such a file, or from a certificate, of the same samples and pairs.
+            Continue from such a file, or from a certificate, of the same samples and pairs.
 
         Returns
         -------
@@ -223,7 +224,7 @@ class ConstrainedKMeans(
         Raises
         ------
         InputError
-            Something about the input is wrong; a ValueError.
+            The input is invalid; a subclass of ValueError.
         InfeasibleError
             No labelling respects every pair; ``error.proof`` shows why.
         CertikmeansError
@@ -232,7 +233,7 @@ class ConstrainedKMeans(
         Warns
         -----
         ConvergenceWarning
-            The gap was missed: why, and what would help.
+            The requested gap was not reached; the message says why and what would help.
         """
         points = validate_data(self, X, dtype=np.float64, order="C")
         if y is not None and partial_labels is None:
@@ -357,7 +358,7 @@ class ConstrainedKMeans(
         Returns
         -------
         ax : matplotlib.axes.Axes
-            What was drawn on.
+            The axes.
 
         Raises
         ------
@@ -372,7 +373,7 @@ class ConstrainedKMeans(
     def report(self, path: str | os.PathLike[str], *, title: str = "certikmeans") -> None:
         """Write a page of HTML about the fit: clusters, pairs, gap over time, what is proven.
 
-        The page loads nothing from elsewhere. An old file is replaced in one piece.
+        The page is self-contained. An existing file is replaced atomically.
         """
         from certikmeans.report.html import report_html
 

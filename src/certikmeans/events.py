@@ -1,4 +1,4 @@
-"""What happens during a run, as plain data. The algorithm emits; others listen and show."""
+"""Events of a run, as plain data: the solver emits them, listeners display them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something happened ``seconds`` after the start.
+    """Event ``seconds`` after the start of the run.
 
     Time spent in listeners is left out, and so is time in which kernels were compiled.
-    An event prints as one short line, so that ``print`` is a listener to begin with.
+    An event prints as one short line, so that ``print`` can be used as a listener.
     """
 
     seconds: float
@@ -57,7 +57,7 @@ class PresolveDone(Event):
 
     @classmethod
     def of(cls, seconds: float, n_points: int, reduced: ReducedProblem) -> PresolveDone:
-        """From the reduced problem."""
+        """Return the event with the sizes of the reduced problem."""
         sizes = np.diff(reduced.graph.starts)
         return cls(
             seconds,
@@ -72,7 +72,7 @@ class PresolveDone(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class KernelsCompiled(Event):
-    """The stage had to compile kernels first, off the clock: once per installation."""
+    """The stage compiled kernels (once per installation); this time is not counted."""
 
     kernels: int
     compile_seconds: float
@@ -137,9 +137,10 @@ class TreeProgress(Event):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeClosed(Event):
-    """A node left the tree by ``door``: ``split``, ``bound``, ``infeasible`` or ``unsplittable``.
+    """A node was closed.
 
-    ``part`` is what it stands for: a `PairDomain` (pairs of original points), or a `Domain`: a
+    ``door`` is the reason: ``split``, ``bound``, ``infeasible`` or ``unsplittable``. ``part`` is
+    the domain of the node: a `PairDomain` (pairs of original points), or a `Domain`: a
     box for every centre, in the coordinates ``(x - center) @ axes`` of `Proof`.
     """
 
@@ -182,7 +183,7 @@ class EventBus:
     """Passes events to listeners and keeps their time out of the clock, and that of compiling.
 
     An error raised by a listener ends the run: a certificate or checkpoint that
-    cannot be written is not something to pass over in silence.
+    cannot be written must not be ignored.
     """
 
     def __init__(self, listeners: Iterable[Listener] = ()) -> None:
@@ -196,7 +197,7 @@ class EventBus:
         return CLOCK.now() - self._started - self._in_listeners
 
     def emit(self, event: Event) -> None:
-        """Hand ``event`` to every listener, in order."""
+        """Pass ``event`` to every listener, in order."""
         began = CLOCK.now()
         try:
             for listener in self._listeners:

@@ -93,7 +93,7 @@ class GroupMultipliers(AbstractEvidence):
     ) -> GroupMultipliers:
         """Multipliers of groups that have become one add up, less what it costs inside.
 
-        Then the joined group is worth to every centre what its parts were worth together.
+        Then the value of the joined group for every centre is the sum of those of its members.
         """
         total = np.bincount(group_of, self.values, n_groups).astype(np.float64)
         return GroupMultipliers(total - np.maximum(inside, 0.0))

@@ -1,4 +1,4 @@
-"""What a run returns: labels, cost, bound, and the two words about them."""
+"""Result of a run: labels, cost, lower bound, status and stop reason."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Result:
         The bounds that were computed at the root, in order.
     version : str
         Of certikmeans.
-    basis : Basis or None
+    basis : SolveArtifacts or None
         The problem and multipliers, for `certainty` and `questions`.
     """
 
@@ -118,7 +118,7 @@ class Result:
     proof: Proof | None = None  # what a certificate needs, if kept
     attempts: tuple[Attempt, ...] = ()  # bounds computed at the root, in order
     version: str = field(default=__version__)
-    basis: SolveArtifacts | None = None  # what certainty begins from; never written to files
+    basis: SolveArtifacts | None = None  # input of `certainty`; never written to files
 
     @property
     def gap(self) -> float:
@@ -161,7 +161,7 @@ class Result:
         time_limit: float | None = None,
         stop: StopSignal | None = None,
     ) -> Certainty:
-        """Say what is true of *every* labelling that costs at most ``(1 + slack)`` times ours.
+        """Prove properties of *every* labelling that costs at most ``(1 + slack)`` times ours.
 
         Proven, as the bound is, with rounding accounted for: which points are grouped as here,
         where the others can be, where the centres are. Where nothing follows, ``reason`` says why.
@@ -173,7 +173,7 @@ class Result:
         time_limit : float, optional
             Seconds. By default as many as the proof took, or eight where that is more.
         stop : StopSignal, optional
-            Ends it early, with less.
+            Stops the computation early, with what is proven by then.
 
         Examples
         --------
@@ -200,10 +200,10 @@ class Result:
         time_limit: float | None = None,
         stop: StopSignal | None = None,
     ) -> tuple[PairQuery, ...]:
-        """Return the pairs whose answer decides most, best first: what to ask an expert next.
+        """Return the pairs that an expert should label next, the most informative first.
 
-        A point that may be elsewhere, in some labelling within ``slack`` of the cost, is paired
-        with a point that stands for a cluster. `ActiveSession` takes the answers.
+        A point whose cluster differs in some labelling within ``slack`` of the cost is paired with
+        a representative of a cluster. `ActiveSession` takes the answers.
         """
         from certikmeans.certainty.pair_queries import select_queries
 
@@ -214,7 +214,7 @@ class Result:
         return select_queries(basis.problem, labels, self.centers, certainty, wanted)
 
     def _known(self) -> tuple[SolveArtifacts, NDArray[np.int64]]:
-        """What certainty needs, or why there is none."""
+        """Return problem and labels for `certainty`; raise if there are none."""
         if self.labels is None:
             raise InputError(
                 "certainty is about a labelling, and there is none",
@@ -274,7 +274,7 @@ class Result:
         """Return the result that `to_json`, or ``certikmeans solve --json``, wrote.
 
         Numbers come back exactly. What the text does not hold is None: ``proof`` always, and
-        ``infeasibility``, of which it tells the pairs but not the object (``status`` still says
+        ``infeasibility``, of which it has the pairs but not the object (``status`` still says
         that it was proven). A certificate is the file for proofs.
 
         Raises

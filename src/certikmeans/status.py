@@ -1,4 +1,4 @@
-"""Two words at the end of a run: what was proven, and why we stopped."""
+"""Status of a result (what was proven) and stop reason (why the run ended)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Status(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """One sentence for a person."""
+        """Description for messages."""
         return _STATUS_SENTENCES[self]
 
 
@@ -33,7 +33,7 @@ class StopReason(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """One sentence for a person."""
+        """Description for messages."""
         return _REASON_SENTENCES[self]
 
 

@@ -1,4 +1,4 @@
-"""Runs that are worth resuming: small, and not over at the root."""
+"""Instances for tests of resuming: small, and not solved at the root."""
 
 from __future__ import annotations
 

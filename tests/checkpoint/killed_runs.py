@@ -88,7 +88,7 @@ def main(folder):
             was = killed(stage, path, Counter(write=at) if write else Counter(event=at))
         rest = Counter()
         result = run(stage, path, rest, resume=path)
-        told = {
+        report = {
             "stage": stage,
             "killed": was,
             "at": at,
@@ -100,7 +100,7 @@ def main(folder):
             "lower": result.lower_bound,
             "labels": result.labels.tolist(),
         }
-        print(json.dumps(told), flush=True)
+        print(json.dumps(report), flush=True)
 
 
 if __name__ == "__main__":

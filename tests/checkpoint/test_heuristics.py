@@ -46,10 +46,10 @@ def saved_then_killed(problem, path, number, resume=None, **settings):
     from certikmeans.checkpoint.writer import CheckpointWriter
     from certikmeans.options import Options
 
-    asked = Options().changed(**settings)
-    writer = CheckpointWriter(path, problem, asked, interval_seconds=0)
+    options = Options().changed(**settings)
+    writer = CheckpointWriter(path, problem, options, interval_seconds=0)
     with pytest.raises(Killed):  # the state is written first, then the run ends
-        solve(problem, asked, callbacks=[writer, InHeuristics(number)], resume=resume)
+        solve(problem, options, callbacks=[writer, InHeuristics(number)], resume=resume)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def small_samples(monkeypatch):
 
 
 def trials_of(events):
-    """How many trials there were, as far as was told."""
+    """Number of trials in the last progress event."""
     return [one.trials for one in events if isinstance(one, HeuristicProgress)]
 
 

@@ -31,11 +31,11 @@ def test_thirty_kills_at_counted_events(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in done.stdout.splitlines()]
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
     whole = {stage: answer(stage) for stage in STAGES}
-    assert len(told) == RUNS
-    assert sum(one["write"] for one in told) >= 4
-    for one in told:
+    assert len(reports) == RUNS
+    assert sum(one["write"] for one in reports) >= 4
+    for one in reports:
         expected = whole[one["stage"]]
         assert one["killed"]
         assert one["nodes"] == expected.nodes
@@ -46,8 +46,8 @@ def test_thirty_kills_at_counted_events(tmp_path):
             assert one["lower"] == expected.lower_bound
             # What was saved is not done again, but for a few at the start.
             assert one["again"] <= one["safe_points"] - one["saved"] + FIRST
-    assert {one["stage"] for one in told} == set(STAGES)
-    assert len({one["at"] for one in told}) > 10
+    assert {one["stage"] for one in reports} == set(STAGES)
+    assert len({one["at"] for one in reports}) > 10
 
 
 SOLVE = (

@@ -52,7 +52,7 @@ def test_killed_repeatedly(tmp_path):
 
 @pytest.mark.parametrize("name", RUN_SETTINGS)
 def test_killed_right_after_resume(name, tmp_path):
-    """Before the bound that was at work, or the tree, is asked again: its state is still there."""
+    """The saved state is kept until the interrupted bound or the tree continues."""
     settings, path, problem = {**RUN_SETTINGS[name], "jobs": 1}, tmp_path / "state", clumps()
     counter = KillAt()
     whole = solve(problem, callbacks=[counter], **settings)
@@ -231,7 +231,7 @@ def test_resume_rejects_invalid_certificate(tmp_path):
 
 
 def test_snapshots_can_be_encoded(tmp_path):
-    """Whoever asks for the state between two events gets one that can be encoded."""
+    """The state between two events can be encoded."""
     from certikmeans.checkpoint.codec import Encoder
 
     seen = []

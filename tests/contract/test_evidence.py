@@ -48,16 +48,16 @@ def matrix_multipliers(rng, n_groups):
 
 
 def found_by(name):
-    """What the bound of this name hands over at the root."""
+    """Evidence of the bound of this name at the root."""
 
     def make(rng, n_groups):
         problem = Problem.from_data(rng.normal(size=(n_groups, 4)), 3)
         done = presolve(problem, StopSignal())
-        board = SolveState(problem, SolveContext())
-        board.update_incumbent(solve(problem, jobs=1).labels, "known")
+        run_state = SolveState(problem, SolveContext())
+        run_state.update_incumbent(solve(problem, jobs=1).labels, "known")
         bound, whole = make_bound(name), Domain.root(done.reduced)
         state = bound.setup(make_bound_input(done, keep_proof=True))
-        ctx = BoundContext(at_root=True, incumbent=board.reduced_view(done), name=name)
+        ctx = BoundContext(at_root=True, incumbent=run_state.reduced_view(done), name=name)
         found = bound.compute(state, whole, np.inf, ctx).leaf.evidence
         assert found is not None
         return found

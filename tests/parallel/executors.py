@@ -1,4 +1,4 @@
-"""Executors with defined behaviour, and the functions that they are told to fail in."""
+"""Executors with defined behaviour, and the functions in which they fail."""
 
 from __future__ import annotations
 

@@ -117,15 +117,15 @@ def test_repeatable_for_any_thread_count(blobs):
 
 def test_result_is_complete_and_plain(blobs):
     result = solve(blobs)
-    told = json.loads(result.to_json())
-    assert told["cost"] == result.cost
-    assert told["labels"] == result.labels.tolist()
-    assert told["n_must_link"] == len(blobs.must_link)
-    assert told["seconds"]["total"] >= sum(
-        seconds for stage, seconds in told["seconds"].items() if stage != "total"
+    data = json.loads(result.to_json())
+    assert data["cost"] == result.cost
+    assert data["labels"] == result.labels.tolist()
+    assert data["n_must_link"] == len(blobs.must_link)
+    assert data["seconds"]["total"] >= sum(
+        seconds for stage, seconds in data["seconds"].items() if stage != "total"
     )
-    assert told["gap"] == pytest.approx((result.cost - result.lower_bound) / result.cost)
-    assert told["status"] == "feasible" or result.gap <= 1e-3
+    assert data["gap"] == pytest.approx((result.cost - result.lower_bound) / result.cost)
+    assert data["status"] == "feasible" or result.gap <= 1e-3
     assert np.allclose(
         result.centers, [blobs.points[result.labels == k].mean(axis=0) for k in range(3)]
     )
@@ -197,21 +197,21 @@ def test_rounding_above_cost_stops():
 
 def test_time_in_listeners_does_not_count(blobs, monkeypatch):
     clock = SimpleNamespace(now=0.0)  # ticks at every look, and jumps in the listener
-    told = 0
+    n_events = 0
 
     def now():
         clock.now += 1e-3
         return clock.now
 
     def slow(event):
-        nonlocal told
+        nonlocal n_events
         if isinstance(event, StageStarted):
-            told += 1
+            n_events += 1
             clock.now += 1000.0
 
     monkeypatch.setattr(events, "CLOCK", SimpleNamespace(now=now, excluded=lambda: 0.0))
     result = solve(blobs, callbacks=[slow])
-    assert told == 3
+    assert n_events == 3
     assert clock.now > 3000.0
     assert result.seconds["total"] < 1000.0
 

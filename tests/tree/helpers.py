@@ -21,7 +21,7 @@ def entangled(seed=0):
     return Problem.from_data(points, 4, cannot_link=cannot)
 
 
-# A known optimum that follows the tree and fails on the first door closed over it.
+# A listener that follows a known optimum down the tree and fails if its node is pruned.
 
 
 class OptimumWatch:

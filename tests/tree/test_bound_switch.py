@@ -38,9 +38,9 @@ def test_sdp_asked_for():
 
 
 def test_rule_for_branching():
-    def chosen(asked, bound, n_groups):
+    def chosen(branching, bound, n_groups):
         problem = make_reduced(np.zeros((n_groups, 1)), np.ones(n_groups), [], 2)
-        return choose_branching(asked, make_bound(bound), problem)
+        return choose_branching(branching, make_bound(bound), problem)
 
     assert chosen("auto", "cluster", 20_000) == "pairs"
     assert chosen("auto", "cluster", 20_001) == "centers"
@@ -74,21 +74,21 @@ def test_the_certificate_of_a_tree_is_accepted(branching, node_limit):
     assert verdict.cost >= result.cost
 
 
-def test_what_the_root_proves_is_told_on_the_way():
+def test_what_the_root_proves_is_bounds_on_the_way():
     # Without a time limit the semidefinite root takes long: an interruption keeps what it has.
     problem = noise(80, 24, 4)
-    stop, told = StopSignal(), []
+    stop, bounds = StopSignal(), []
 
     def listen(event):
         if isinstance(event, BoundImproved) and event.source == "sdp":
-            told.append(event.lower_bound)
-            if len(told) == 3:
+            bounds.append(event.lower_bound)
+            if len(bounds) == 3:
                 stop.interrupt()
 
     result = solve(problem, stop=stop, gap=1e-9, callbacks=[listen])
     assert result.stop_reason is StopReason.INTERRUPTED
-    assert told == sorted(told)
-    assert 0.0 < told[2] <= result.lower_bound
+    assert bounds == sorted(bounds)
+    assert 0.0 < bounds[2] <= result.lower_bound
     assert result.bound == "sdp"
 
 

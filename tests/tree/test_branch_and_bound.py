@@ -83,7 +83,7 @@ class TestLedger:
 
     def test_least_closed_bound_ignores_empty_parts(self):
         proof_tree = ProofTree()
-        for number, (bound, door) in enumerate(
+        for number, (bound, reason) in enumerate(
             [
                 (5.0, NodeOutcome.PRUNED),
                 (float("inf"), NodeOutcome.INFEASIBLE),
@@ -91,7 +91,7 @@ class TestLedger:
             ]
         ):
             proof_tree.open(node(number, bound))
-            proof_tree.close(node(number, bound), door)
+            proof_tree.close(node(number, bound), reason)
         assert proof_tree.closed_bound == 4.0
         assert proof_tree.outcomes == {
             NodeOutcome.PRUNED: 1,
@@ -297,11 +297,13 @@ def test_limits_and_interrupts(branching, seconds):
 
 
 def test_every_event_prints_as_one_short_line():
-    told = {}
-    solve(entangled(), callbacks=[lambda event: told.setdefault(type(event).__name__, repr(event))])
-    assert {"CheckpointOpportunity", "NodeClosed", "Finished"} <= set(told)
-    assert max(map(len, told.values())) < 400
-    assert not any("\n" in line for line in told.values())
+    printed = {}
+    solve(
+        entangled(), callbacks=[lambda event: printed.setdefault(type(event).__name__, repr(event))]
+    )
+    assert {"CheckpointOpportunity", "NodeClosed", "Finished"} <= set(printed)
+    assert max(map(len, printed.values())) < 400
+    assert not any("\n" in line for line in printed.values())
 
 
 def test_every_node_leaves_by_one_door_and_bounds_never_fall():

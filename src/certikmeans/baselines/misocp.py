@@ -210,7 +210,8 @@ class MISOCP(Baseline):
     gap : float, default=1e-3
         Relative gap at which the solver stops, by its own definition.
     symmetry_breaking : bool, default=False
-        Whether centres must ascend in their first coordinate. The paper's model does not ask.
+        Whether centres must ascend in their first coordinate, which the paper's model does not
+        require.
     collapse : bool, default=False
         Whether must-link groups become weighted points first, instead of equations.
     time_limit : float, optional

@@ -1,1 +1,1 @@
-"""The state of a run in a file, so that another run can go on from it."""
+"""Checkpoints: the state of a run in a file, from which another run continues."""

@@ -36,7 +36,7 @@ VERSION = 2
 READABLE_VERSIONS = (1, 2)  # of version 1, labelling and bound are used
 _PREFIX = struct.Struct("<8sIQQ32s")  # magic, version, lengths of text and arrays, SHA-256
 FILE_HINT = "name a file that --checkpoint or --certificate has written"
-COMPRESSION_LEVEL = 1  # level of compression: a run waits for it
+COMPRESSION_LEVEL = 1  # of zlib, the fastest: the run waits for it
 
 
 @final
@@ -133,7 +133,7 @@ class Checkpoint:
 
     @property
     def same_code(self) -> bool:
-        """Whether this very program wrote it."""
+        """Whether a program with the same sources wrote it."""
         return self.fingerprint.code_sha256 == code_sha256()
 
 
@@ -276,7 +276,7 @@ def _damaged(path: str | os.PathLike[str], why: str) -> InputError:
 
 @cache
 def code_sha256() -> str:
-    """SHA-256 over the sources of this package: another one may compute otherwise."""
+    """SHA-256 of the sources of this package: other sources may take another course."""
     folder = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from certikmeans.options import Options
     from certikmeans.problem import Problem
 
-SOURCE = "certificate"  # who is credited with its bound
+SOURCE = "certificate"  # source of its bound, in results and events
 OTHER_PROBLEM = (Reason.DATA, Reason.PROBLEM, Reason.PAIRS)
 
 
 def from_certificate(
     content: bytes, path: str | os.PathLike[str], problem: Problem, options: Options
 ) -> ResumeState:
-    """Check a certificate and take what it proves; whatever it lacks begins anew."""
+    """Verify a certificate and start from its labels and bound; the rest starts anew."""
     verdict = check_certificate(
         problem.points,
         content,
@@ -78,19 +78,19 @@ def _tree_nodes(found: Certificate) -> Iterator[CenterSplit | PairSplit | LeafPr
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class VerbatimEvidence(AbstractEvidence):
-    """Evidence as a certificate holds it, whatever it means to its checker."""
+    """Evidence in the array form of a certificate, not interpreted."""
 
     values: NDArray[np.float64]
 
     def renumbered(self, order: NDArray[np.int64]) -> VerbatimEvidence:
-        """It is in the order of certificates already."""
+        """Return the evidence itself: it is in the order of certificates already."""
         return self
 
     def joined(
         self, group_of: NDArray[np.int64], n_groups: int, inside: NDArray[np.float64]
     ) -> VerbatimEvidence:
-        """Never asked for: it stays with the part that it was written for."""
-        raise AssertionError("evidence of a certificate stays where it was")
+        """Never called: the evidence of a leaf is not moved to another domain."""
+        raise AssertionError("evidence of a certificate belongs to its leaf")
 
     def row(self) -> NDArray[np.float64]:
         """Return the numbers as they were read."""

@@ -1,4 +1,4 @@
-"""Resuming from a checkpoint: what is still valid for this problem and these options."""
+"""Read a checkpoint and keep what is valid for this problem and these options."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ def resume(path: str | os.PathLike[str], problem: Problem, options: Options) -> 
 
 def _with_saved_options(options: Options, found: Checkpoint) -> Options:
     """Return options, those at their default replaced by those of the earlier run."""
-    usual = {field.name: field.default for field in fields(Options)}
-    before = {
+    defaults = {field.name: field.default for field in fields(Options)}
+    saved = {
         name: found.options[name]
         for name in TRAJECTORY_OPTIONS
-        if name in found.options and getattr(options, name) == usual[name]
+        if name in found.options and getattr(options, name) == defaults[name]
     }
-    return options.changed(**before)
+    return options.changed(**saved)

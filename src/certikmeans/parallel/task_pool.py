@@ -133,7 +133,7 @@ class TaskPool:
 
 
 def _finished_before(stop: StopSignal | None, future: Future[Any]) -> bool:
-    """Wait until the future is done or the signal asks to stop."""
+    """Wait until the future is done or the stop signal is set."""
     while stop is None or stop.reason() is None:
         if wait([future], STOP_POLL_SECONDS).done:
             return True

@@ -78,7 +78,7 @@ def report_html(
 ) -> str:
     """Return a page about a run: what was found, what is proven, and how to check it.
 
-    The page loads nothing from elsewhere. Without matplotlib it has no figures.
+    The page is self-contained. Without matplotlib it has no figures.
 
     Parameters
     ----------

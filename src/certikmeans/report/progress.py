@@ -1,4 +1,4 @@
-"""Progress displays: live on a terminal, occasional plain lines elsewhere."""
+"""Progress displays: live on a terminal, occasional plain lines in other streams."""
 
 from __future__ import annotations
 

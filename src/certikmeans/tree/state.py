@@ -30,11 +30,11 @@ class TreeState:
     """State of a tree between two nodes."""
 
     open_nodes: tuple[Node[Any], ...]
-    n_taken: int  # nodes taken out of the store so far
+    n_taken: int  # nodes taken out of the queue so far
     proof_tree: ProofTree
     nodes: int  # bounded so far
     next_number: int
     max_depth: int
     cutoff: float
     labels: NDArray[np.int64] | None  # (n_points,): the best labelling
-    cached_children: tuple[CachedChild, ...]  # with this target and this labelling
+    cached_children: tuple[CachedChild, ...]  # computed for this cutoff and these labels

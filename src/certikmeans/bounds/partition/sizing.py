@@ -31,7 +31,7 @@ TIME_FRACTION = 0.75
 # Of the time that is left, for a rough value of every part.
 ROUGH_TIME_FRACTION = 0.4
 MIN_ROUGH_ITERATIONS = 5
-# A second partition must be this much coarser to be worth while.
+# A second partition must be this much coarser to be computed.
 MIN_COARSENING = 1.6
 # Of the time that is left, for the first partition; and the time assumed without any limit.
 FIRST_TIME_FRACTION = 0.2
