@@ -96,7 +96,7 @@ class BoundContext:
             self.incumbent.update_bound(value, self.name)
 
     def checkpoint(self, warm_start: Any) -> None:
-        """Offer a state from which `compute` can continue.
+        """Provide a state from which `compute` can continue.
 
         It is encoded, or ignored, before this method returns: it may share arrays with the
         computation. Short-running bounds need not call it.
@@ -172,7 +172,7 @@ class LowerBound(ABC, Generic[Model]):
     certifiable : bool
         Whether certificates can hold its proofs.
     usable_in_tree : bool
-        Whether it pays in the nodes of a tree; if not, it is for the root only.
+        Whether it is useful in the nodes of a tree; if not, it is for the root only.
     plans_by_work : bool
         Whether it plans its computation by the work limit, and so needs one.
     """
@@ -256,7 +256,7 @@ class LowerBound(ABC, Generic[Model]):
         joined: Labels,
         centers: NDArray[np.float64],
     ) -> Any:
-        """Return a warm start for a problem in which group s is part of group ``joined[s]``.
+        """Return a warm start for a problem in which group s is merged into ``joined[s]``.
 
         ``after`` may also have more cannot-links; ``centers`` are those of a good labelling of
         it. Return None if the old warm start is of no use.

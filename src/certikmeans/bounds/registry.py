@@ -1,6 +1,7 @@
-"""Every lower bound by name. A new one is a line here; choices, hints and tests follow from it.
+"""Registry of lower bounds by name.
 
-Modules are loaded when a bound is made: reading this table costs nothing.
+A new bound is one entry here; choices of options, hints and contract tests follow from it. Modules
+are imported only when a bound is made.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a bound lives (module:class, below this package) and what it is, in a clause."""
+    """Location of a bound (module:class, relative to this package) and a short summary."""
 
     home: str
     summary: str

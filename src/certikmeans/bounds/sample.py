@@ -1,4 +1,4 @@
-"""The sample bound: every point as close to its centre's box as it can be."""
+"""The sample bound: sum of the least distances of points to the boxes of the centres."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_VERIFIED_CYCLIC_COMPONENT = 12
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxBoundState:
-    """What every evaluation shares."""
+    """Data shared by all evaluations."""
 
     problem: ReducedProblem
     assigner: AbstractAssigner
@@ -38,7 +38,7 @@ class BoxBoundState:
 
 @final
 class BoxBound(LowerBound[BoxBoundState]):
-    """Sum over cannot-link components of their cheapest proper labelling at ``d_min``.
+    """Sum over cannot-link components of their cheapest feasible labelling at ``d_min``.
 
     Valid because a centre inside its box is at least ``d_min`` away from a point, and the
     components share nothing but the centres. Weak, but cheap, and as the boxes shrink it
@@ -121,13 +121,13 @@ def bound_without_links(costs: NDArray[np.float64]) -> float:
 def fixed_groups_bound(
     problem: ReducedProblem, assigner: AbstractAssigner, domain: Domain, stop: StopSignal
 ) -> float:
-    """At most the cost, about any centres in the boxes, of every proper viable labelling.
+    """Lower bound on the cost, about any centres in the boxes, of every allowed feasible labelling.
 
-    A group with one viable cluster left is in it. The settled groups of a cluster pay for one
-    common centre in its box, not each for its own: their cost is a quadratic in that centre,
-    minimised over the box in closed form. The others pay ``d_min``. Where the sample bound is
-    off by the first order in the size of the box, this one is off by the second, and where all
-    groups are settled it is exact: so the tree ends.
+    A group with one allowed cluster is fixed to it. The fixed groups of a cluster have one common
+    centre in its box, not one each: their cost is a quadratic in that centre, minimised over the
+    box in closed form. The others contribute ``d_min``. The error of the sample bound is of first
+    order in the size of the box, that of this bound of second order, and it is exact if all groups
+    are fixed: so the tree is finite.
 
     Examples
     --------

@@ -114,7 +114,7 @@ class Decoder:
             case "z":
                 return frozenset(self.decode(one) for one in value)
             case "g":
-                return np.frombuffer(bytes.fromhex(rest[0][1]), dtype=_checked_dtype(value))[0]
+                return np.frombuffer(bytes.fromhex(rest[0][1]), dtype=checked_dtype(value))[0]
             case "r":
                 return self._referred(value)
         raise UnsupportedTypeError(f"the kind {kind!r}")
@@ -192,7 +192,8 @@ def _find_class(name: str, base: type) -> Any:
     return found
 
 
-def _checked_dtype(name: str) -> np.dtype[Any]:
+def checked_dtype(name: str) -> np.dtype[Any]:
+    """Type of an array; raises `UnsupportedTypeError` unless it is boolean or numeric."""
     kind = np.dtype(name)
     if kind.kind not in "biuf":
         raise UnsupportedTypeError(f"an array of {name}")

@@ -24,7 +24,13 @@ from numpy.typing import NDArray
 from certikmeans._version import __version__
 from certikmeans.certificate.format import MAGIC as CERTIFICATE_MAGIC
 from certikmeans.certificate.format import hash_pairs, hash_points
-from certikmeans.checkpoint.codec import Decoder, Encoder, UnsupportedTypeError, smallest_dtype
+from certikmeans.checkpoint.codec import (
+    Decoder,
+    Encoder,
+    UnsupportedTypeError,
+    checked_dtype,
+    smallest_dtype,
+)
 from certikmeans.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,8 +77,9 @@ class ProblemFingerprint:
         """Return a clause that says how ``other`` differs, or None if it is the same problem."""
         shape, theirs = (self.n_points, self.n_features), (other.n_points, other.n_features)
         if shape != theirs:
-            return f"it is about {shape[0]} points of {shape[1]} features, not {theirs[0]} of " + (
-                f"{theirs[1]}"
+            return (
+                f"it is about {shape[0]} points of {shape[1]} features, "
+                f"not {theirs[0]} of {theirs[1]}"
             )
         if self.n_clusters != other.n_clusters:
             return f"it is about {self.n_clusters} clusters, not {other.n_clusters}"
@@ -221,7 +228,7 @@ def decode(content: bytes, path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def _decode_best(decoder: Decoder, document: dict[str, Any], version: int) -> BestKnown:
-    """Incumbent and bound. Version 1 has them as fields of a class that is no longer there."""
+    """Incumbent and bound. In version 1 they are fields of a class that no longer exists."""
     if version > 1:
         return BestKnown.from_state(decoder.decode(document["essence"]))
     fields = document["objects"][document["essence"]["r"]]["v"]
@@ -236,27 +243,20 @@ def _arrays(layout: list[Any], payload: memoryview) -> list[NDArray[Any]]:
     arrays, position = [], 0
     for stored, kind, shape, by_columns in layout:
         count = int(np.prod(shape, dtype=np.int64))
-        flat = np.frombuffer(payload, _checked_dtype(stored), count, position)
-        array = flat.astype(_checked_dtype(kind)).reshape(shape)
+        flat = np.frombuffer(payload, checked_dtype(stored), count, position)
+        array = flat.astype(checked_dtype(kind)).reshape(shape)
         arrays.append(array.T if by_columns else array)
         position += flat.nbytes
     return arrays
 
 
 def _by_columns(array: NDArray[Any]) -> bool:
-    """Whether columns are in one piece in memory: products may round differently by that."""
+    """Whether the array is in column order, which can change the rounding of products."""
     return array.ndim == 2 and abs(array.strides[0]) < abs(array.strides[1])
 
 
 def _rows_first(array: NDArray[Any]) -> NDArray[Any]:
     return array.T if _by_columns(array) else array
-
-
-def _checked_dtype(name: str) -> np.dtype[Any]:
-    kind = np.dtype(name)
-    if kind.kind not in "biuf":
-        raise UnsupportedTypeError(f"an array of {name}")
-    return kind
 
 
 def _unreadable(path: str | os.PathLike[str], error: OSError) -> InputError:

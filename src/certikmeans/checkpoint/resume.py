@@ -22,7 +22,7 @@ from certikmeans.proof import Proof
 if TYPE_CHECKING:
     from certikmeans.problem import Problem
 
-# Options that decide on the course of a run. Limits and the number of threads do not.
+# Options that determine the trajectory of a run. Limits and the number of threads do not.
 TRAJECTORY_OPTIONS = ("gap", "bound", "branching", "selection", "seed", "keep_proof")
 
 

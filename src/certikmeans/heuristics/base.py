@@ -23,7 +23,7 @@ Done = TypeVar("Done")
 
 
 def _no_op(*_: Any) -> None:
-    """Ignore it."""
+    """Null callback: ignores its arguments."""
 
 
 @final
@@ -115,10 +115,10 @@ class HeuristicContext:
 class AbstractHeuristic(ABC):
     """One way of finding a good labelling. Concrete heuristics are final.
 
-    ``search`` returns labels of the groups: proper, in range, the same for the same seed and
-    any number of threads (unless the stop signal cut it short), and never worse than the
-    best it reported on the way. It returns soon after ``ctx.finished()`` holds; with no
-    time at all it returns the witness. Costs are computed by the caller.
+    ``search`` returns labels of the groups: feasible, in range, the same for the same seed and
+    any number of threads (unless the stop signal ends it early), and never worse than the
+    best it reported before. It returns soon after ``ctx.finished()`` holds; without any
+    time it returns ``ctx.feasible_labels``. Costs are computed by the caller.
     """
 
     name: ClassVar[str]

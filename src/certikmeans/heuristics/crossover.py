@@ -83,7 +83,7 @@ def crossover_mutate(
 
 
 def hyperplane_crossover(first: Centers, second: Centers, rng: np.random.Generator) -> Centers:
-    """Take the centres of one parent on one side of a random hyperplane, of the other beyond."""
+    """Take centres of one parent on one side of a random hyperplane, of the other on the other."""
     partner = match_centers(first, second)
     along = (first + second[partner]) @ rng.normal(size=first.shape[1])
     quantile = rng.uniform(0.2, 0.8)
@@ -91,7 +91,7 @@ def hyperplane_crossover(first: Centers, second: Centers, rng: np.random.Generat
     return np.where(from_first[:, None], first, second[partner])
 
 
-# Partition crossover: of two labellings, the better one wherever they differ.
+# Partition crossover takes the better of two labellings in every region where they differ.
 #
 # Two good labellings with many clusters agree nearly everywhere. Where they do not, the clusters of
 # the one that share groups with clusters of the other form regions, and regions are nearly

@@ -123,10 +123,8 @@ def swap_centers(
     k = problem.n_clusters
     centers = scores.optimum.centers.copy()
     # The cube of a uniform number favours the front of the order.
-    by_loss, by_gain = (
-        np.argsort(scores.loss, kind="stable"),
-        np.argsort(-scores.gain, kind="stable"),
-    )
+    by_loss = np.argsort(scores.loss, kind="stable")
+    by_gain = np.argsort(-scores.gain, kind="stable")
     changed: set[int] = set()
     pair = np.empty((2, problem.n_dims))
     for _ in range(count):
@@ -189,7 +187,7 @@ def _kmeanspp_subset(problem: ReducedProblem, rows: NDArray[np.int64], uniforms:
     return points[seeds]
 
 
-# The search. Every trial changes the best labelling in several places at once and descends;
+# Every trial of the swap search changes the best labelling in several places at once and descends;
 # improvements are adopted region by region (`FragmentPool`), so one trial tests many moves. When
 # trials no longer improve, the search restarts from other centres and combines the two results;
 # it goes on as long as restarts improve the best.

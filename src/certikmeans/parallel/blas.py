@@ -13,10 +13,8 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 _lock = threading.Lock()
 _uses = 0  # active contexts, nested or in several threads
 _limits: list[Any] = []  # in force, in the order in which they were set
-_search: tuple[int, Any] = (
-    -1,
-    None,
-)  # number of loaded modules at the last search for libraries, and its result
+# Number of loaded modules at the last search for libraries, and its result.
+_search: tuple[int, Any] = (-1, None)
 
 
 @contextmanager

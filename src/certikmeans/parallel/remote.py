@@ -24,7 +24,7 @@ from certikmeans.errors import CertikmeansError, WorkerError
 from certikmeans.parallel.worker import FAILED_AT, SharedData, SharedDataMissing, call, run_task
 
 HINT = "the labelling and the bound from before are returned"
-# What a worker or its connection may raise; other exceptions do not concern a task.
+# Exceptions of a worker or of its connection; others are not failures of a task.
 WORKER_FAILURES = (Exception, asyncio.CancelledError)
 
 
@@ -101,7 +101,7 @@ class RemoteExecutor:
         self._closed = False
         self._thread: threading.Thread | None = None
         self._running: dict[Future[Any], RemoteTask] = {}  # by attempt
-        self._current: RemoteTask | None = None  # that the dispatcher deals with
+        self._current: RemoteTask | None = None  # being sent or received by the dispatcher
         self._times_sent: dict[str, int] = {}  # tasks sent with each shared value
         self._scattered: dict[str, Any] = {}  # shared values in the memory of a Dask cluster
         self._workers: frozenset[str] = frozenset()  # addresses of Dask workers
@@ -248,7 +248,7 @@ class RemoteExecutor:
         self._executor = self._client.get_executor(pure=False, **where)
 
     def _fail(self, error: BaseException, what: str) -> None:
-        """Send no more tasks; those that are out fail."""
+        """Send no more tasks; those that are running fail."""
         self.failure = to_worker_error(error, what)
         for task in (self._current, *self._running.values()):
             if task is not None and not task.done():
@@ -278,7 +278,7 @@ class RemoteExecutor:
         return shared.key, shared.packed() if with_data else None
 
     def _refresh_workers(self) -> None:
-        """Find out how many workers there are, unless that was done lately."""
+        """Update the number of workers, unless that was done recently."""
         began, params = time.monotonic(), self._params
         interval = max(params.refresh_seconds, params.refresh_factor * self._refresh_took)
         if began - self._refreshed < interval:

@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 TASKS_PER_WORKER = 2  # one that runs, and one that the worker starts next
-STOP_POLL_SECONDS = 0.2  # between two looks at a stop signal while waiting for a remote task
+STOP_POLL_SECONDS = 0.2  # between two checks of a stop signal while waiting for a remote task
 # Remote tasks observe time limits, but not an interrupt; and a worker may hang.
 DRAIN_SECONDS = 2.0
 
@@ -98,7 +98,7 @@ class TaskPool:
         """Return ``[function(item) for item in items]``, the results in order.
 
         With ``shared``, the calls are ``function(shared.value, item)``. Remote workers do not see
-        an interrupt of ``stop``: what is still out then runs here, where it ends at once.
+        an interrupt of ``stop``: unfinished tasks then run here, where they end at once.
         """
         if len(items) < 2 or (self.remote is None and self.executor is None):
             return [run_wrapped(function, (item,), shared) for item in items]

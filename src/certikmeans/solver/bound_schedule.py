@@ -7,14 +7,14 @@ A bound chosen by name is the only one, without a work limit. Otherwise the sche
 * **Few dimensions** (up to ``max_dims_pricing``): the cluster bound alone. Its pricing always
   ends there, and it closes nearly every gap at the root in seconds (docs/benchmarks/root.md).
 * **More dimensions**: several bounds in turn, each with a work limit that grows by ``growth`` from
-  turn to turn; the least limit comes next. The cluster bound ends where clusters are compact. The
-  spectral bound takes a second at most and closes what is well separated. The semidefinite bound
-  closes most of the rest, of the whole problem up to ``max_groups_sdp`` groups, of parts beyond
-  (docs/benchmarks/highdim.md).
+  turn to turn; the bound with the least limit is next. The cluster bound converges if clusters are
+  compact. The spectral bound takes a second at most and closes the gap of well separated clusters.
+  The semidefinite bound closes most other gaps: of the whole problem up to ``max_groups_sdp``
+  groups, and as the partition bound with more (docs/benchmarks/highdim.md).
 * **A bound clearly below the best one waits**: after its first turn, a bound that leaves more than
   ``wait_ratio`` times the gap of the best one gets its next turn when no other is left.
-* **Later stages**: the whole problem after the parts, and in many dimensions the cluster bound,
-  run when the bounds of the stage before have finished.
+* **Later stages**: the semidefinite bound of the whole problem after the partition bound, and in
+  many dimensions the cluster bound, run when the bounds of the stage before have finished.
 * **The last one left** has no work limit, unless it plans by it (`LowerBound.plans_by_work`).
 * **The tree** uses the bound that reached most among those that are useful in nodes.
 
@@ -44,13 +44,13 @@ class ScheduleParams:
     Attributes
     ----------
     max_dims_pricing : int
-        Up to here the pricing of the cluster bound always ends; beyond, it may not.
+        Dimensions up to which the pricing of the cluster bound always ends.
     max_dims_cluster_first, max_dims_cluster : int
         Dimensions below which the cluster bound comes first, and up to which it comes early.
     max_groups_cluster_first : int
         Groups up to which it comes before the spectral bound there.
     max_groups_sdp : int
-        Groups up to which the semidefinite bound of the whole problem needs no parts before it.
+        Groups up to which the semidefinite bound runs without the partition bound before it.
     min_gap : float
         With fewer than ``max_dims_cluster_first`` dimensions: the gap that the cluster bound
         and its tree close better than the others.
@@ -171,7 +171,7 @@ class BoundSchedule:
         return cutoff - entry.value > self._params.wait_ratio * max(0.0, cutoff - best)
 
     def record(self, entry: ScheduledBound, found: BoundResult) -> None:
-        """Note the result of a turn."""
+        """Record the result of a turn."""
         entry.turns += 1
         entry.work_limit *= self._params.growth
         entry.value = max(entry.value, found.value)

@@ -1,4 +1,4 @@
-"""Result of a run: status, stop reason, and what later questions about it can start from."""
+"""Result of a run: status, stop reason, and the data from which certainty is computed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from certikmeans.stop import StopCause
 # Results keep the presolved problem of tables up to this size (80 megabytes, and about as much
 # again for pairs). For larger ones, presolve is repeated if the certainty is computed.
 MAX_RETAINED_VALUES = 10_000_000
-# Evidence for less than this fraction of the best bound says nothing beyond it.
+# Evidence of bounds below this fraction of the best one is not kept: it adds nothing.
 MIN_VALUE_FRACTION = 0.9
 
 
@@ -51,7 +51,7 @@ def build_result(state: SolveState, ctx: SolveContext) -> Result:
 
 
 def _artifacts(state: SolveState, ctx: SolveContext, seconds: dict[str, float]) -> SolveArtifacts:
-    """Return what the computation of certainty starts from."""
+    """Return the data from which certainty is computed."""
     presolved = state.presolved
     small = state.problem.points.size <= MAX_RETAINED_VALUES
     return SolveArtifacts(
@@ -66,7 +66,7 @@ def _artifacts(state: SolveState, ctx: SolveContext, seconds: dict[str, float]) 
 
 
 def _bound_artifacts(state: SolveState) -> tuple[BoundArtifact, ...]:
-    """Return the best evidence of each kind that says more than the bound itself."""
+    """Return the evidence of the best bound of each kind, if its value is near the best one."""
     if state.presolved is None:
         return ()
     n_groups = state.presolved.reduced.n_groups

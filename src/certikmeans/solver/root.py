@@ -1,4 +1,4 @@
-"""Stages that prove: bounds of the whole problem, then branch and bound."""
+"""Stages that prove the lower bound: bounds of the whole problem, then branch and bound."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def compute_initial_bound(root: RootProblem, state: SolveState, ctx: SolveContex
         began = ctx.events.seconds
         whole = Domain.root(root.presolved.reduced)
         found = bound.compute(bound.setup(root.inputs), whole, math.inf, BoundContext(ctx.stop))
-        _record(root, BoundRun(bound, found), began, "it takes one look", state, ctx)
+        _record(root, BoundRun(bound, found), began, "it needs no iterations", state, ctx)
 
 
 def run_bounds(root: RootProblem, state: SolveState, ctx: SolveContext) -> None:
@@ -99,7 +99,9 @@ def run_bounds(root: RootProblem, state: SolveState, ctx: SolveContext) -> None:
             with ctx.timer.stage("bounds"):
                 run_bound(root, entry, cutoff, state, ctx)
             if not state.gap_closed:
-                state.failure = ctx.worker_failure  # the bound ended without its workers
+                state.failure = (
+                    ctx.worker_failure
+                )  # set if remote workers failed and the bound ended without them
         except WorkerError as error:
             state.failure = error
         if state.failure is not None:
@@ -136,7 +138,7 @@ def run_bound(
     warm_start = entry.warm_start
     if warm_start is None and root.start_multipliers is not None:
         warm_start = bound.warm_start_from_multipliers(root.start_multipliers)
-    found = TaskPool().map(  # which turns failures of workers into WorkerError
+    found = TaskPool().map(  # raises failures of workers as WorkerError
         lambda domain: bound.compute(model, domain, cutoff, bound_ctx, warm_start), [whole]
     )[0]
     outcome = "it could not be raised further" if found.finished else "its turn ended"

@@ -106,8 +106,9 @@ def solve(
 def restore_incumbent(start: WarmStart, state: SolveState) -> None:
     """Set the incumbent to the labels of the caller and of the resumed run, checked again.
 
-    A tree that was stopped may have found a better labelling in nodes that were cut short. It
-    continues from before them, as if it had not been stopped; the better one is kept for the end.
+    A tree that was stopped may have found a better labelling in nodes that were interrupted. It
+    is resumed from the state before these nodes, as if it had not been stopped; the better
+    labelling is deferred to the end of the run.
     """
     if start.labels is not None:
         state.update_incumbent(start.labels, "start labels")
@@ -186,7 +187,7 @@ def prepare_root(
 def search_incumbent(
     root: RootProblem, start: WarmStart, state: SolveState, ctx: SolveContext
 ) -> None:
-    """Run the heuristics, or what an earlier run has left of them."""
+    """Run the heuristics, from the saved state if an earlier run was stopped in them."""
     state.checkpoint()
     # Heuristics end as soon as the gap is closed: those of an earlier run are done then.
     state.heuristics_done |= start.resumed is not None and state.gap_closed
@@ -194,7 +195,7 @@ def search_incumbent(
         return
 
     def save(heuristics: Any) -> None:
-        if ctx.stop.reason() is None:  # a trial that was cut short is repeated
+        if ctx.stop.reason() is None:  # an interrupted trial is repeated when resumed
             state.save_heuristics(heuristics)
 
     with ctx.timer.stage("heuristics"):
@@ -205,13 +206,13 @@ def search_incumbent(
 
 
 def finish(start: WarmStart, state: SolveState) -> None:
-    """Apply what was kept for the end, and write the last checkpoint."""
+    """Apply the deferred incumbent, write the last checkpoint, and keep the stronger proof."""
     state.apply_deferred(FROM_CHECKPOINT)
     state.checkpoint(last=True)
     before = None if start.resumed is None else start.resumed.proof
     if before is None or state.proof is None or state.proof.lower_bound >= before.lower_bound:
         return
-    state.proof = before  # of the certificate that the run was resumed from
+    state.proof = before  # the run was resumed from a certificate with a stronger bound
 
 
 def _check_problem(problem: Any) -> None:

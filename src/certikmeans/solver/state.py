@@ -95,7 +95,7 @@ class SolveState:
         self.infeasibility: InfeasibilityProof | None = None
         self.failure: WorkerError | None = None
         self.node_limit_reached = False
-        self.rounding_dominates = False  # a bound was left out: its rounding exceeds the cost
+        self.rounding_dominates = False  # a bound was skipped: its rounding error exceeds the cost
         self.proof: Proof | None = None
 
     # Incumbent and lower bound.
@@ -165,12 +165,12 @@ class SolveState:
     def defer_incumbent(self, labels: Labels, iterations: int) -> None:
         """Keep a labelling for the end of the run.
 
-        A resumed tree continues with the incumbent that it had, so that it takes the same course.
+        A resumed tree continues with the incumbent it had, so that its results do not change.
         """
         self._deferred = labels, iterations
 
     def apply_deferred(self, source: str) -> None:
-        """Use the labelling that was kept for the end."""
+        """Update the incumbent with the deferred labelling."""
         if self._deferred is not None:
             self.update_incumbent(self._deferred[0], source, self._deferred[1])
             self._deferred = None
@@ -263,11 +263,11 @@ class ReducedView:
         return self._presolved.presolve_labels(self._state.labels)
 
     def update_incumbent(self, labels: Labels, source: str, iterations: int = 0) -> None:
-        """Offer a feasible labelling of the groups."""
+        """Update the incumbent with a feasible labelling of the groups."""
         self._state.update_incumbent(self._presolved.postsolve_labels(labels), source, iterations)
 
     def update_bound(self, value: float, source: str) -> None:
-        """Offer a proven bound of the whole problem."""
+        """Raise the lower bound to a proven bound of the whole problem."""
         self._state.update_bound(self._presolved.postsolve_bound(value), source)
 
     def gap_reached(self) -> bool:

@@ -62,9 +62,9 @@ class BranchAndBound(Generic[DomainT]):
         self._root = 0
         self._max_depth = 0
         self._cutoff = np.inf
-        self._labels: NDArray[np.int64] | None = None  # the best labelling, as far as the tree goes
+        self._labels: NDArray[np.int64] | None = None  # incumbent at the last reset of speculation
         self._speculation: SpeculativeEvaluator[DomainT] | None = None
-        self._cached_children: tuple[CachedChild, ...] = ()  # by a search before this one
+        self._cached_children: tuple[CachedChild, ...] = ()  # of a restored search
         self._final_state: TreeState | None = None
         self.nodes = 1
 
@@ -174,7 +174,7 @@ class BranchAndBound(Generic[DomainT]):
         return labels
 
     def _stop_early(self, speculation: SpeculativeEvaluator[DomainT]) -> None:
-        """Use results of nodes that were cut short; a resumed run continues from before them."""
+        """Use results of interrupted nodes; a resumed run starts from the state before them."""
         self._save_final_state()
         found = speculation.drain()
         waiting = self._node_queue.nodes()

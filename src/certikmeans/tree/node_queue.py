@@ -8,7 +8,7 @@ from typing import Any, final
 
 from certikmeans.tree.node import Node
 
-# Mixed selection: one node of so many is the one with the least bound, the others are the deepest.
+# Mixed selection: every fourth node has the least bound, the others are the deepest.
 MIXED_PERIOD = 4
 
 

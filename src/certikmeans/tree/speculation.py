@@ -31,7 +31,7 @@ DomainT = TypeVar("DomainT")
 # Unused results take memory and may be discarded: at most this multiple of the tasks that keep all
 # workers busy, plus a constant.
 MAX_SPECULATIVE_FACTOR, MIN_SPECULATIVE = 8, 64
-WAIT_SECONDS = 0.2  # between two looks at the stop signal
+WAIT_SECONDS = 0.2  # between two checks of the stop signal
 
 
 @final

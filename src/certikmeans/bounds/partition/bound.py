@@ -24,16 +24,16 @@ from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import AbstractEvidence, LeafProof
 
-MIN_TASKS = 4  # of every part, in a turn
+MIN_TASKS = 4  # of every part, in a turn of the schedule
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionEvidence(AbstractEvidence):
-    """Groups, weights and multipliers of every part; about the whole."""
+    """Groups, weights and multipliers of every part: evidence for the whole problem."""
 
     parts: tuple[PartProof, ...]
-    numbers: NDArray[np.int64]  # (n_groups,): what a group of the parts is called
+    numbers: NDArray[np.int64]  # (n_groups,): number of every group in the certificate
 
     def renumbered(self, order: NDArray[np.int64]) -> PartitionEvidence:
         """Return the same with group ``order[i]`` as group i."""
@@ -42,7 +42,7 @@ class PartitionEvidence(AbstractEvidence):
     def joined(
         self, group_of: NDArray[np.int64], n_groups: int, inside: NDArray[np.float64]
     ) -> PartitionEvidence:
-        """The same: what holds for all labellings holds for those of a part."""
+        """Return the same evidence: a bound for all labellings holds for those of a domain."""
         return self
 
     def row(self) -> NDArray[np.float64]:
@@ -55,8 +55,8 @@ class PartitionBound(LowerBound[BoundInput]):
     """``cost(S, w) >= sum_t cost(S_t, w_t)`` where the weights of the parts add up to w at most.
 
     Each part may choose labels and centres of its own, and is bounded by the semidefinite bound.
-    Parts are small copies of the whole (`anticlusters`), so they lose little; see `run`. Boxes and
-    viable pairs are not used.
+    Parts are small copies of the whole (`anticlusters`), so the bound loses little; see `run.py`.
+    Boxes and allowed clusters are not used.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class PartitionBound(LowerBound[BoundInput]):
         self._size = size
 
     def rehearse(self, inputs: BoundInput) -> None:
-        """Cut the groups into two parts."""
+        """Compile the kernels that split the groups into parts."""
         problem = inputs.problem
         labels = np.arange(problem.n_groups) % problem.n_clusters
         anticlusters(problem, labels, 2, np.zeros(problem.n_groups, dtype=np.bool_))
@@ -87,7 +87,7 @@ class PartitionBound(LowerBound[BoundInput]):
         return MIN_TASKS * LATER_ITERATIONS * iteration_work(size) * problem.n_groups / size
 
     def setup(self, inputs: BoundInput) -> BoundInput:
-        """There is nothing to prepare: parts depend on the labelling."""
+        """Return the inputs: parts depend on the incumbent, so nothing can be precomputed."""
         return inputs
 
     def compute(
@@ -110,7 +110,7 @@ class PartitionBound(LowerBound[BoundInput]):
         )
         if found.failures and not found.parts:
             raise WorkerError(
-                "a worker failed: no part of the partition bound came back",
+                "a worker failed: no part of the partition bound returned a result",
                 hint="the labelling and the bound from before are returned",
             )
         evidence = (
@@ -130,18 +130,17 @@ class PartitionBound(LowerBound[BoundInput]):
         )
 
 
-# The parts of a proof as one row of numbers, the way a certificate holds them.
-#
-# The number of parts, then for every part: the number m of its groups, the number c of its cuts, m
-# groups, m weights, the ``m (m + 1) / 2`` multipliers of the upper triangle row by row, and four
-# numbers for every cut: s, t, u, which count the groups of the part (u = -1: a pair), and its
-# multiplier.
-
-
 def encode_parts(
     parts: Sequence[PartProof], numbers: NDArray[np.int64] | None = None
 ) -> NDArray[np.float64]:
-    """Return the row; group g of the problem is called ``numbers[g]`` there."""
+    """Encode the evidence of all parts as one row of numbers, in the format of certificates.
+
+    The row has the number of parts, then for every part: the number m of its groups, the number c
+    of its cuts, m groups, m weights, the ``m (m + 1) / 2`` multipliers of the upper triangle row by
+    row, and four numbers for every cut: s, t, u, which are indices of groups within the part
+    (u = -1 for a pair cut), and its multiplier. Group g of the problem has the number
+    ``numbers[g]``.
+    """
     pieces: list[NDArray[np.float64]] = [np.array([len(parts)], dtype=np.float64)]
     for part in parts:
         rows = part.rows if numbers is None else numbers[part.rows]

@@ -1,14 +1,14 @@
-"""The partition bound: parts, tasks, and their sum, which rises as they finish.
+"""Computation of the partition bound: tasks of the parts, and the sum of their values.
 
 For parts whose weights add up to at most the weights of the whole,
 
     cost(S, w) >= sum_t cost(S_t, w_t)
 
-because each part may choose centres and labels of its own (`shares`). A part that has not been
-looked at, failed or was interrupted counts with what was proven for it until then, 0 at first: no
-cost is negative. Every value is proven by itself (`safe_bound`), rounding included, and the sum is
-rounded down: `math.fsum` and a product err by a unit in the last place, ``CLAIMED_FRACTION`` takes
-off far more.
+because each part may choose centres and labels of its own (`parts.py`). A part whose task has not
+run, failed or was interrupted contributes the value proven for it before, initially 0: no cost is
+negative. Every value is proven by itself (`safe_bound`), rounding included, and the sum is rounded
+down: `math.fsum` and a product err by a unit in the last place, and ``CLAIMED_FRACTION`` subtracts
+far more.
 """
 
 from __future__ import annotations
@@ -47,20 +47,23 @@ FIRST_ITERATIONS = 30
 LATER_ITERATIONS = 40
 # A part whose value is this near to its incumbent's cost is done.
 TARGET_TOLERANCE = 1e-5
-# A part ends when a task brings less than this of its value, or after so many iterations ...
+# A part is finished when a task gains less than this fraction of its value, or after MAX_ITERATIONS
+# iterations.
 MIN_RELATIVE_GAIN = 5e-5
 MAX_ITERATIONS = 2_000
-# ... and, while coarser parts might do better, less than this of the way to its target: gains fall
-# by about a third from task to task, so it would hardly get there.
+# While coarser parts are still possible, it is also finished when a task gains less than this
+# fraction of the gap to its target: gains fall by about a third from task to task, so it would
+# hardly reach the target.
 MIN_GAP_FRACTION = 0.3
-# What is claimed of the sum: a checker adds up in its own way, and must not come out below.
+# Fraction of the sum that is claimed: the verifier adds in another order, and its sum must not be
+# smaller than the claim.
 CLAIMED_FRACTION = 1.0 - 1e-10
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PartProof:
-    """What a part contributes, and why."""
+    """Value that a part contributes, with its evidence."""
 
     rows: NDArray[np.int64]  # groups of the whole
     weights: NDArray[np.float64]
@@ -76,7 +79,7 @@ class PartitionResult:
     value: float  # at most the reduced cost of every labelling
     parts: tuple[PartProof, ...]  # those that contribute
     n_parts: int
-    upper: float  # what these parts could prove at most, about
+    upper: float  # estimate of the largest value that these parts can prove
     iterations: int
     failures: int
     state: PartitionState | None = None  # from which a computation that was stopped continues
@@ -86,9 +89,9 @@ class PartitionResult:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionState:
-    """Parts, and how far each of them is."""
+    """State of the computation: size of the parts, and progress of each."""
 
-    labels: NDArray[np.int64]  # the parts follow from them, and from
+    labels: NDArray[np.int64]  # labels and size determine the parts
     size: int
     first_iterations: int = FIRST_ITERATIONS
     best: PartitionResult | None = None  # of smaller parts
@@ -119,7 +122,7 @@ def partition_bound(
         Its stop signal is checked by every task, and the time left decides on the size of the
         parts; its pool runs the tasks; every improvement of the sum is reported to it.
     size : int, optional
-        Groups per part; chosen from time, threads and a measured iteration if not given.
+        Groups per part; by default chosen from the work or time left and the threads.
     seed : int
         The same seed gives the same parts.
     warm_start : PartitionState, optional
@@ -212,7 +215,7 @@ def _better_result(best: PartitionResult | None, found: PartitionResult) -> Part
 @final
 @dataclass(slots=True, eq=False)
 class _PartState:
-    """How far a part is."""
+    """Progress of a part."""
 
     part: Part
     target: float
@@ -220,7 +223,7 @@ class _PartState:
     proof: CompactMultipliers | None = None
     start: CompactAdmmState | None = None
     last_gain: float = math.inf  # gain of the last task
-    gain: float = math.inf  # the larger of the last two: one may be unlucky
+    gain: float = math.inf  # the larger of the last two, since gains vary
     rate: float = math.inf  # gain per unit of work of the last one
     iterations: int = 0
     tasks: int = 0
@@ -237,7 +240,7 @@ class _PartState:
         return self.last_gain <= max(MIN_RELATIVE_GAIN * self.value, MIN_GAP_FRACTION * gap)
 
 
-# What changes of it.
+# Fields that change while tasks run.
 STATE_FIELDS = tuple(
     field.name for field in fields(_PartState) if field.name not in ("part", "target")
 )
@@ -258,7 +261,7 @@ class _PartitionRun:
         self._cutoff, self._ctx, self._scheduler = cutoff, ctx, scheduler
         self._start = start
         self._upper = math.fsum(part.upper for part in parts)
-        # Each its share of the cutoff, if they can reach it at all.
+        # The target of a part is its share of the cutoff, but at most its largest possible value.
         ratio = (
             min(1.0 - TARGET_TOLERANCE, cutoff / self._upper * (1.0 + 1e-9))
             if self._upper > 0.0
@@ -294,7 +297,7 @@ class _PartitionRun:
         return max(0.0, math.nextafter(CLAIMED_FRACTION * total, -math.inf))
 
     def run_tasks(self, *, until_converged: bool) -> None:
-        """Run tasks until the cutoff, the end of time, or the end of progress."""
+        """Run tasks until the cutoff is reached, the run is stopped, or all parts have stalled."""
         scheduler = self._scheduler
         try:
             while not self._finished():
@@ -314,7 +317,7 @@ class _PartitionRun:
         return over or self.value >= self._cutoff
 
     def _queue(self, busy: set[int], until_converged: bool) -> list[_PartState]:
-        """Parts to go on with: the new ones, then those that gained most per second."""
+        """Parts to continue: new ones, then those with the largest gain per unit of work."""
         idle = [
             state
             for state in self._states
@@ -337,7 +340,7 @@ class _PartitionRun:
         self._ctx.report(**{"rounds" if state.tasks else "parts": 1})
         over = self._ctx.stop.reason() is not None
         if result is None:
-            if not over:  # else it may be that nobody waited for it
+            if not over:  # otherwise the task may have been cancelled by the stop
                 self._record_failure(state)
             return
         gain = result.value - state.value
@@ -346,9 +349,9 @@ class _PartitionRun:
             state.value, state.proof = result.value, result.proof
         state.start = result.start
         state.iterations += result.iterations
-        if not over:  # else it was cut short: how it went says nothing about how it would go on
+        if not over:  # otherwise the task was interrupted, and its gain is no estimate of the next
             state.tasks += 1
-            state.failures = 0  # those that count are in a row
+            state.failures = 0  # only consecutive failures count
             state.gain, state.last_gain = max(gain, state.last_gain), gain
             state.rate = gain / max(work, 1.0)
             reached = state.value >= state.target or state.iterations >= MAX_ITERATIONS
@@ -358,7 +361,7 @@ class _PartitionRun:
         self._ctx.report(work=work)
 
     def _record_failure(self, state: _PartState) -> None:
-        """What was proven before stays; without the part the sum is only smaller."""
+        """End a part whose task failed; the value proven for it before stays valid."""
         state.failures += 1
         state.ended = True  # the pool has tried it several times
         self._failures += 1
@@ -369,7 +372,7 @@ class _PartitionRun:
             self._ctx.report(self._best)
 
     def result(self) -> PartitionResult:
-        """Everything that contributes."""
+        """Return the sum and the parts that contribute to it."""
         parts = tuple(
             PartProof(state.part.rows, state.part.problem.weights, state.proof, state.value)
             for state in self._states

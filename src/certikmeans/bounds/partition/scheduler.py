@@ -23,7 +23,7 @@ from certikmeans.bounds.partition.parts import Part
 from certikmeans.errors import CertikmeansError
 from certikmeans.parallel import SharedData, TaskPool
 
-WAIT_SECONDS = 0.2  # between two looks at the stop signal
+WAIT_SECONDS = 0.2  # between two checks of the stop signal
 
 
 class HasPart(Protocol):
@@ -83,7 +83,7 @@ class PartScheduler(Generic[Item]):
         future.add_done_callback(self._completed.put)
 
     def results(self) -> Iterator[tuple[Item, PartResult | None]]:
-        """Wait for a moment and yield what came; None for a task that failed."""
+        """Wait briefly and yield the results that arrived; None for a task that failed."""
         with suppress(Empty):
             yield from self._unpack(self._completed.get(timeout=WAIT_SECONDS))
             while True:

@@ -26,14 +26,14 @@ MIN_GROUPS_PER_CLUSTER = 8
 # An iteration with many cuts takes longer than one with few by this factor.
 CUT_SLOWDOWN = 1.6
 EXPECTED_ITERATIONS = 120
-# Of the time that is left.
+# Fraction of the time left that the parts may take.
 TIME_FRACTION = 0.75
-# Of the time that is left, for a rough value of every part.
+# Fraction of the time left for the first task of every part.
 ROUGH_TIME_FRACTION = 0.4
 MIN_ROUGH_ITERATIONS = 5
 # A second partition must be this much coarser to be computed.
 MIN_COARSENING = 1.6
-# Of the time that is left, for the first partition; and the time assumed without any limit.
+# Fraction of the time left for the first partition, and the time assumed without a limit.
 FIRST_TIME_FRACTION = 0.2
 DEFAULT_TIME_LIMIT = 600.0
 
@@ -50,7 +50,7 @@ def iteration_seconds(size: int) -> float:
 def rough_iterations(
     n_groups: int, size: int, seconds: float, n_threads: int, max_iterations: int
 ) -> int:
-    """Iterations of the first task of a part: so few that every part has its turn in time.
+    """Iterations of the first task of a part, so that the first tasks of all parts end in time.
 
     >>> rough_iterations(200_000, 250, 30.0, 2, 30)
     5
@@ -69,7 +69,7 @@ def part_size(
     True
     """
     iterations = EXPECTED_ITERATIONS * CUT_SLOWDOWN
-    # One part alone has one thread, or two that help each other little.
+    # A single part runs on one thread; a second thread hardly speeds it up.
     whole = iterations * iteration_seconds(n_groups)
     min_size = min(max(MIN_PART_SIZE, MIN_GROUPS_PER_CLUSTER * n_clusters), MAX_LATER_PART_SIZE)
     if n_groups <= min_size or (n_groups <= max_size and whole <= TIME_FRACTION * seconds):
@@ -83,7 +83,7 @@ def part_size(
 def first_size(n_groups: int, n_clusters: int, seconds: float, n_threads: int) -> int:
     """Groups per part to begin with, by a small fraction of the time.
 
-    Where the smallest parts take most of the time, what all of it affords.
+    If even the smallest parts take most of the time, the size that all of it allows.
 
     >>> first_size(10_000, 10, 60.0, 2) < part_size(10_000, 10, 60.0, 2)
     True
@@ -100,7 +100,7 @@ def first_size(n_groups: int, n_clusters: int, seconds: float, n_threads: int) -
 def next_size(n_groups: int, size: int, missing: float, allowed: float, affordable: int) -> int:
     """Groups per part after parts of ``size`` that leave ``missing`` where ``allowed`` is left.
 
-    0 if parts that are larger by enough cannot be had.
+    Returns 0 if parts that are larger by `MIN_COARSENING` are not affordable.
 
     >>> next_size(10_000, 300, 2.0, 1.0, 1_500)
     600

@@ -90,7 +90,7 @@ class AdmmParams:
 
 DEFAULT_PARAMS = AdmmParams()
 
-# What an iteration depends on; everything else follows from the model and the cuts.
+# State of the iteration for snapshots; everything else follows from the model and the cuts.
 STATE_FIELDS = (
     "cuts",
     "entrywise",
@@ -422,10 +422,8 @@ class SpectralProjector:
         self._steps += 1
         early = self._steps <= params.first_steps
         for _ in range((params.first_degree if early else params.filter_degree) - 1):
-            previous, current = (
-                current,
-                (2.0 / half) * (self._apply(target, current, v) - middle * current) - previous,
-            )
+            shifted = self._apply(target, current, v) - middle * current
+            previous, current = current, (2.0 / half) * shifted - previous
         current -= np.outer(v, v @ current)
         filtered = _orthonormal(current)
         small = filtered.T @ (target @ filtered)

@@ -1,4 +1,4 @@
-"""The SDP bound: what is solved, when cuts are added, when it ends, and what is claimed."""
+"""The SDP bound: choice of the solver, rounds of cuts, stall detection, warm starts."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ from certikmeans.problem.domain import Domain
 from certikmeans.proof import LeafProof
 
 MAX_GROUPS = 2_500
-MIN_CHECKS = 4  # in a turn
+MIN_CHECKS = 4  # safe bounds in a turn of the schedule
 CHECK_INTERVAL = 25  # iterations between two safe bounds
 CONVERGENCE_TOLERANCE = 1e-7
-# Not worth going on if so many checks bring less than these parts of the way and of the value.
+# Stalled if this many checks gain less than these fractions of the gap to the cutoff and of the
+# value.
 STALL_CHECKS = 6
 MIN_GAP_FRACTION = 0.04
 MIN_RELATIVE_GAIN = 1e-6
-# Unless the relaxation itself seems to reach the cutoff: then the proof is only late.
+# If a nearly feasible iterate reaches the cutoff, the safe bound lags behind it: the window is
+# longer by this factor.
 LATE_PROOF_FACTOR = 4
 NEARLY_FEASIBLE = 1e-3
 
@@ -77,16 +79,18 @@ class SdpWarmStart:
 
 @final
 class SdpBound(LowerBound[SdpModel]):
-    """The Peng-Wei semidefinite relaxation with pair and triangle cuts, made safe.
+    """The Peng-Wei semidefinite relaxation with pair and triangle cuts, rounding included.
 
-    Valid for any multipliers (`safe_bound`), so nothing depends on how well the relaxation was
-    solved. Boxes and viable pairs of a part are not used: what holds for all labellings holds for
-    those of a part. So in a tree it pays with branching on pairs, which changes the problem.
+    Valid for any multipliers (`safe_bound`), so validity does not depend on how accurately the
+    relaxation was solved. Boxes and allowed clusters of a domain are not used: a bound for all
+    labellings holds for those of a domain. In a tree it is useful with branching on pairs, which
+    changes the problem.
 
     Parameters
     ----------
     solver : {"admm", "clarabel"}
-        Who finds the multipliers. ``admm`` is our own and takes up to 2,500 groups; ``clarabel``,
+        Solver that computes the multipliers. ``admm``, part of this package, takes up to 2,500
+        groups; ``clarabel``,
         from the extra ``sdp``, is the reference for small problems.
     cuts : bool
         Whether to add pair and triangle cuts.
@@ -171,10 +175,10 @@ class SdpBound(LowerBound[SdpModel]):
         joined: NDArray[np.int64],
         centers: NDArray[np.float64],
     ) -> SdpWarmStart:
-        """Carry a start over to a problem in which group s has become part of ``joined[s]``.
+        """Map a warm start to a problem in which group s is merged into group ``joined[s]``.
 
-        Multipliers add up, which costs nothing of the bound; entries of Z are averaged by weight,
-        which keeps ``Z w = 1``.
+        Multipliers are added, which does not weaken the bound; entries of Z are averaged by
+        weight, which keeps ``Z w = 1``.
         """
         shares = np.zeros((after.n_groups, before.n_groups))
         shares[joined, np.arange(before.n_groups)] = before.weights / after.weights[joined]
@@ -214,10 +218,10 @@ class SdpBound(LowerBound[SdpModel]):
     def _solve_admm(
         self, model: SdpModel, cutoff: float, ctx: BoundContext, progress: SdpProgress
     ) -> tuple[SdpIterate, SdpProgress | None]:
-        """Iterate to the cutoff, to the end of progress, or until stopped.
+        """Iterate until the cutoff is reached, progress stalls, or the run is stopped.
 
-        The state returned is not None if it was stopped: then it is that of the last check, and
-        iterations that were cut short are repeated.
+        If stopped, the second value is the state at the last check, from which interrupted
+        iterations are repeated; otherwise None.
         """
         stop, best, rounds = ctx.stop, progress.best, progress.best.rounds
         history = list(progress.history)
@@ -288,7 +292,7 @@ def _update_best(
 
 
 def _stalled(history: list[float], window: int, cutoff: float) -> bool:
-    """Whether the last checks brought too little to hope for the cutoff."""
+    """Whether the last checks gained too little to reach the cutoff."""
     if len(history) <= window:
         return False
     gain = history[-1] - history[0]
