@@ -143,8 +143,8 @@ class Result:
                 return "the tree was still growing: raise the node limit, and set a time limit"
             case StopReason.ROUNDING:
                 return (
-                    "rounding swallows every bound: bring weights and coordinates to a similar "
-                    "size, and subtract what they have in common"
+                    "rounding errors exceed every bound: bring weights and coordinates to "
+                    "a similar size, and subtract what they have in common"
                 )
             case StopReason.METHODS_EXHAUSTED:
                 return (

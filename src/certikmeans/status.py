@@ -52,6 +52,6 @@ _REASON_SENTENCES = {
     StopReason.WORKER_FAILED: "a worker failed; what was proven before stays proven",
     StopReason.ROUNDING: "rounding errors are as large as the cost: weights or coordinates differ "
     "by too many orders of magnitude",
-    StopReason.METHODS_EXHAUSTED: "every part is as proven as rounding allows",
+    StopReason.METHODS_EXHAUSTED: "no bound could be raised further",
     StopReason.PROVEN_INFEASIBLE: "the pairs contradict each other",
 }
