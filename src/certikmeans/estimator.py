@@ -70,7 +70,7 @@ class ConstrainedKMeans(
         How to split when the bound does not close the gap at once.
     node_limit : int, optional
         Largest number of nodes in the tree. None: with a time limit, as many as it allows; without
-        one as many as take about a minute, counted in work, so that `fit` ends by itself.
+        one only the root, so that `fit` is short and ends by itself.
     n_jobs : int, optional
         Number of threads. None and -1: one per available core; -2: all but one, and so on.
         The answer does not depend on it. Choose 1 where an outer tool already runs fits in
@@ -282,11 +282,15 @@ class ConstrainedKMeans(
             time_limit=self.time_limit,
             bound=self.bound,
             branching=self.branching,
-            node_limit=self.node_limit,
+            node_limit=self._max_nodes(),
             jobs=resolve_n_jobs(self.n_jobs),
             seed=seed_from(self.random_state),
             keep_proof=bool(self.keep_proof),
         )
+
+    def _max_nodes(self) -> int | None:
+        """Return the node limit: without any limit only the root, so that a fit is short."""
+        return 1 if self.node_limit is None and self.time_limit is None else self.node_limit
 
     def _publish(
         self,
