@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from certikmeans import Problem, solve
 from certikmeans.heuristics.local_search import means_of
 from certikmeans.kernels.graph import CsrGraph
 from certikmeans.kernels.lloyd.kempe_moves import ChainLimits, ClusterSums, improve_by_chains
@@ -45,8 +46,6 @@ def test_moves_feasible_and_descending(seed):
 
 
 def test_blocked_group_swaps_with_neighbor():
-    from certikmeans import Problem
-
     points = [[0.0], [0.1], [10.0], [10.1], [9.9], [0.2]]
     problem = Problem.from_data(points, 2, cannot_link=[(4, 5)])
     ctx = make_heuristic_context(problem)
@@ -71,3 +70,38 @@ def test_chain_length_limit():
     moves, labels, *_ = improve(ctx.problem, ctx.feasible_labels, max_chain=3)
     assert moves == 0
     assert np.array_equal(labels, ctx.feasible_labels)
+
+
+def test_absorbed_weights():
+    """Weights so far apart that updates of a cluster's mass round it to 0."""
+    points = [
+        [44723699011.72379, -65524570454.05724, -51527015677.02674],
+        [1.8401850573945905e-09, -2.597291435911681e-10, 4.4300832038912925e-10],
+        [-39377.80492404599, 6353.0975289632615, -92917.7591358745],
+        [-1.894445554884794e-05, -8.021973574234514e-06, 5.206316374618035e-06],
+        [-0.06836525700880215, 0.0368302204500325, -0.02260530615103648],
+    ]
+    weights = [
+        6.55687410553091e-09, 346853556.9124619, 28800.83449541205, 5212403713.722071,
+        1409783.25518518,
+    ]  # fmt: skip
+    problem = Problem.from_data(points, 4, cannot_link=[(2, 1), (2, 0)], weights=weights)
+    for seed in range(3):
+        result = solve(problem, seed=seed)
+        assert result.lower_bound <= result.cost
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_wide_weights(seed):
+    problem = feasible_problem(seed, largest=12)
+    weights = 10.0 ** np.random.default_rng(seed).uniform(-12, 12, problem.n_points)
+    problem = Problem.from_data(
+        problem.points,
+        problem.n_clusters,
+        must_link=problem.must_link,
+        cannot_link=problem.cannot_link,
+        weights=weights,
+    )
+    ctx = make_heuristic_context(problem)
+    _, labels, *_ = improve(ctx.problem, ctx.feasible_labels)
+    check_feasible(ctx.problem, labels)

@@ -104,22 +104,26 @@ def _chain_shift(points, weights, labels, chain, length, shift):
 
 @njit(cache=True, nogil=True)
 def _gain(clusters, a, b, mass_shift, sum_shift):
-    """Decrease in cost when ``mass_shift`` and ``sum_shift`` go from ``a`` to ``b``."""
+    """Decrease in cost when ``mass_shift`` and ``sum_shift`` go from ``a`` to ``b``.
+
+    Both clusters hold groups after the move, and ``a`` before it. A mass of 0 is a rounding error
+    then (weights far apart absorb each other in the updates): the move is not evaluated.
+    """
     masses, sums = clusters.masses, clusters.sums
+    mass_a, mass_b = masses[a] - mass_shift, masses[b] + mass_shift
+    if masses[a] <= 0.0 or mass_a <= 0.0 or mass_b <= 0.0:
+        return -np.inf
     before_a, before_b, after_a, after_b = 0.0, 0.0, 0.0, 0.0
     for j in range(sums.shape[1]):
         before_a += sums[a, j] ** 2
         before_b += sums[b, j] ** 2
         after_a += (sums[a, j] - sum_shift[j]) ** 2
         after_b += (sums[b, j] + sum_shift[j]) ** 2
-    mass_a, mass_b = masses[a] - mass_shift, masses[b] + mass_shift
     value = -before_a / masses[a]
     if masses[b] > 0.0:
         value -= before_b / masses[b]
-    if mass_a > 0.0:
-        value += after_a / mass_a
-    if mass_b > 0.0:
-        value += after_b / mass_b
+    value += after_a / mass_a
+    value += after_b / mass_b
     return value
 
 
