@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
@@ -12,11 +13,13 @@ import pytest
 from certikmeans import InputError, Problem, check_certificate, solve
 from certikmeans.certificate import Reason
 from certikmeans.certificate import format as form
+from certikmeans.certificate.check_certainty import _box_difference, _outside
 from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.format import CertaintyClaim
 from certikmeans.certificate.write import certificate_bytes, make_certificate
 from tests.certainty.enumeration import near_optimal_labellings
 from tests.certainty.test_compute import clumps
+from tests.clock import timed, within
 
 LINE = [[0.0], [1.0], [2.0], [5.6], [9.0], [10.0], [11.0]]
 
@@ -129,3 +132,73 @@ def test_work_limit_of_small_files(line):
     found = check_certificate(problem.points, content, limits=few)
     assert not found.accepted
     assert found.reason is Reason.LIMIT
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_box_differences_cover(seed):
+    rng = np.random.default_rng(seed)
+    low = rng.integers(0, 6, size=(30, 2)).astype(float)
+    pieces = low, low + rng.integers(0, 4, size=(30, 2))
+    box_low = rng.integers(0, 6, size=2).astype(float)
+    box = box_low, box_low + rng.integers(0, 5, size=2)
+    parts = _box_difference(pieces, box)
+    spots = rng.integers(0, 40, size=(400, 2)) / 4.0
+
+    def inside(boxes, spot):
+        return np.any(np.all((boxes[0] <= spot) & (spot <= boxes[1]), axis=1))
+
+    for spot in spots:
+        in_box = np.all((box[0] <= spot) & (spot <= box[1]))
+        strictly = np.all((box[0] < spot) & (spot < box[1]))
+        if inside(pieces, spot) and not in_box:
+            assert inside(parts, spot)
+        assert not (inside(parts, spot) and strictly)
+
+
+def crossing_slabs(certificate, count):
+    """Claim with thin boxes that cut space into ``count ** 2 / 4`` pieces."""
+    claim = certificate.certainty
+    axis = np.repeat([0, 1], count // 2)
+    position = np.tile(np.linspace(-4.0, 4.0, count // 2), 2)
+    low, high = np.full((count, 2), -9.0), np.full((count, 2), 9.0)
+    low[np.arange(count), axis] = high[np.arange(count), axis] = position
+    return replace(
+        claim,
+        low=np.concatenate([claim.low, low]),
+        high=np.concatenate([claim.high, high]),
+        cluster=np.concatenate([claim.cluster, np.zeros(count, dtype=np.int64)]),
+    )
+
+
+@pytest.fixture(scope="module")
+def plane():
+    rng = np.random.default_rng(0)
+    clump = rng.normal(size=(20, 2)) * 0.1
+    problem = Problem.from_data(np.concatenate([clump, clump + 10.0]), 2)
+    result = solve(problem, keep_proof=True, jobs=1)
+    return problem, make_certificate(problem, result, result.certainty(0.01))
+
+
+@timed(4.0)
+def test_deadline_with_many_boxes(plane, seconds):
+    problem, certificate = plane
+    content = form.encode(replace(certificate, certainty=crossing_slabs(certificate, 900)))
+    assert len(content) < 100_000
+    with within(seconds):
+        limits = Limits(deadline=time.monotonic() + 1.0)
+        found = check_certificate(problem.points, content, limits=limits)
+    assert found.reason is Reason.LIMIT
+
+
+def test_pieces_limited(plane, monkeypatch):
+    _, certificate = plane
+    whole = np.full(2, -9.0), np.full(2, 9.0)
+    claim = crossing_slabs(certificate, 40)
+    assert len(_outside(whole, claim, Limits())[0]) >= 400
+    with pytest.raises(form.Rejection, match="time allowed"):
+        _outside(whole, claim, Limits(deadline=0.0))
+    for name in ("MAX_PIECES", "MAX_PIECE_TESTS"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"certikmeans.certificate.check_certainty.{name}", 100)
+            with pytest.raises(form.Rejection, match="too many pieces"):
+                _outside(whole, claim, Limits())

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 import pytest
 
 from certikmeans import Problem, StopReason, check_certificate, solve, write_certificate
+from certikmeans.certificate import Limits
 from certikmeans.certificate.format import Reason
+from certikmeans.certificate.write import make_certificate
 from certikmeans.proof import CenterSplit, LeafProof, PairSplit, Proof
 from certikmeans.testing.oracle import brute_force, respects
 from tests.certificate.helpers import certificate, change, root_proof, solved_by_force, verdict
+from tests.clock import timed, within
 from tests.tree.helpers import entangled
 from tests.tree.test_branch_and_bound import Failing
 
@@ -58,6 +61,37 @@ def grid(n_clusters, cuts, cluster, first, last):
     if cluster + 1 < n_clusters:
         return grid(n_clusters, cuts, cluster + 1, 0, len(cuts) - 1)
     return [LeafProof("sample")]
+
+
+def chain(certificate, pairs):
+    """The same certificate with a tree that splits one pair after the other."""
+    kinds, first, second = [], [], []
+    for a, b in pairs:
+        kinds += [1, 3]
+        first += [a, -1]
+        second += [b, -1]
+    return change(
+        certificate,
+        kinds=np.array([*kinds, 3], dtype=np.uint8),
+        first=np.array([*first, -1]),
+        second=np.array([*second, -1]),
+        values=np.zeros(len(kinds) + 1),
+        lower_bound=1e-300,
+    )
+
+
+@timed(20.0)
+def test_deep_chain_limited(seconds):
+    problem = Problem.from_data(np.random.default_rng(0).normal(size=(200, 2)), 3)
+    result = solve(problem, keep_proof=True, node_limit=1)
+    pairs = list(combinations(range(200), 2))
+    deep = chain(make_certificate(problem, result), pairs[:9_990])
+    with within(seconds):
+        assert verdict(problem, deep).reason is Reason.LIMIT
+    answer = verdict(problem, chain(deep, pairs[:300]))
+    assert answer.reason is Reason.BOUND  # limits of the tree are not reached
+    limits = Limits(base_domain_rows=100, domain_rows_per_number=0)
+    assert verdict(problem, chain(deep, pairs[:300]), limits=limits).reason is Reason.LIMIT
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -36,6 +36,8 @@ MAX_COORDINATE, MIN_SPREAD = 1e60, 1e-60
 MIN_WEIGHT, MAX_WEIGHT = 1e-12, 1e12
 MAX_MULTIPLIER = 1e145
 MAX_TREE_DEPTH = 10_000
+# Splits on the paths to all leaves: a base, and more per node.
+PATH_SPLITS, PATH_SPLITS_PER_NODE = 10_000_000, 200
 
 
 @final
@@ -258,7 +260,7 @@ def _check_bound(
         raise Rejection(Reason.FIELD, "a multiplier is not a number of reasonable size")
     limits = limits.for_size(certificate.n_points + len(certificate.multipliers))
     ends = np.cumsum(certificate.lengths)
-    root = aggregate_domain(original, BranchingPath(), certificate.lower_bound)
+    root = aggregate_domain(original, BranchingPath.root(), certificate.lower_bound)
     checker = LeafChecker(original, root, certificate.labels, certificate.lower_bound, limits)
     leaves = 0
     for node, path in _leaves(certificate, root.points.shape[1]):
@@ -282,21 +284,39 @@ def _check_bound(
 
 
 def _leaves(certificate: Certificate, n_dims: int) -> Iterator[tuple[int, BranchingPath]]:
-    """Traverse the tree in preorder; yield the leaves, each with its branching path."""
+    """Traverse the tree in preorder; yield the leaves, each with its branching path.
+
+    A path is valid until the next one is asked for. The splits on all paths together are limited:
+    in a tree that is a chain their number grows with the square of its size.
+    """
     kinds = certificate.kinds
     if not np.all(np.isin(kinds, [form.CENTER_SPLIT, form.PAIR_SPLIT, *KINDS])):
         raise Rejection(Reason.TREE, "a node has an unknown kind")
     if np.any(kinds == form.CENTER_SPLIT) and np.any(kinds == form.PAIR_SPLIT):
         raise Rejection(Reason.TREE, "a tree splits centres or pairs, not both")
-    pending = [BranchingPath()]
+    path = BranchingPath.allocate(min(MAX_TREE_DEPTH, len(kinds)))
+    left = PATH_SPLITS + PATH_SPLITS_PER_NODE * len(kinds)
+    pending = [(0, -1, 0)]  # depth, node that was split, side
     for node, kind in enumerate(kinds.tolist()):
         if not pending:
             raise Rejection(Reason.TREE, f"the tree is complete before node {node}")
-        path = pending.pop()
+        depth, parent, side = pending.pop()
+        if parent >= 0:
+            path.set_split(
+                depth - 1,
+                kinds[parent] == form.PAIR_SPLIT,
+                certificate.first[parent],
+                certificate.second[parent],
+                certificate.values[parent],
+                side,
+            )
         if kind in KINDS:
-            yield node, path
+            left -= depth
+            if left < 0:
+                raise Rejection(Reason.LIMIT, "the tree is too deep for its number of nodes")
+            yield node, path.head(depth)
             continue
-        if path.depth >= MAX_TREE_DEPTH:
+        if depth >= MAX_TREE_DEPTH:
             raise Rejection(Reason.LIMIT, f"the tree is deeper than {MAX_TREE_DEPTH}")
         a, b = int(certificate.first[node]), int(certificate.second[node])
         value = float(certificate.values[node])
@@ -308,8 +328,7 @@ def _leaves(certificate: Certificate, n_dims: int) -> Iterator[tuple[int, Branch
             raise Rejection(
                 Reason.TREE, f"node {node} splits a cluster, axis or point that does not exist"
             )
-        is_pair = kind == form.PAIR_SPLIT
-        pending += [BranchingPath(path, is_pair, a, b, value, side) for side in (1, 0)]
+        pending += [(depth + 1, node, 1), (depth + 1, node, 0)]
     if pending:
         raise Rejection(Reason.TREE, f"{len(pending)} nodes of the tree are missing")
 
@@ -339,10 +358,12 @@ class LeafChecker:
         """Return if the leaf is proven, else raise `Rejection`; ``row`` has index ``row_index``."""
         if self._lower_bound <= 0.0:
             return  # no cost is negative
-        if time.monotonic() > self._budget.limits.deadline:
-            raise Rejection(Reason.LIMIT, "not proven within the time allowed")
+        self._budget.limits.check_deadline()
         domain = self._root
-        if any(link.is_pair for link in path.decisions()):
+        if path.is_pair.any():
+            original = self._original_problem
+            pairs = len(original.must_link) + len(original.cannot_link) + len(path.is_pair)
+            self._budget.add_domain(len(original.points) + pairs)
             domain = aggregate_domain(self._original_problem, path, self._lower_bound)
         if domain.infeasible or domain.required_bound <= 0.0:
             return  # no labelling, or the cost within groups suffices

@@ -44,8 +44,10 @@ from certikmeans.certificate.check_pricing import Limits, Pricing
 from certikmeans.certificate.format import CertaintyClaim, Certificate, Reason, Rejection
 
 MAX_PIECES = 200_000
+MAX_PIECE_TESTS = 100_000_000  # pieces times boxes
 
-Box = tuple[Floats, Floats]
+Box = tuple[Floats, Floats]  # lower and upper limits
+Boxes = tuple[Floats, Floats]  # the same with a row per box
 
 
 @final
@@ -67,7 +69,7 @@ def check_certainty(
         raise Rejection(Reason.CERTAINTY, "certainty is claimed without labels")
     limits = limits.for_size(certificate.n_points + len(claim.multipliers) + claim.low.size)
     most = up(certificate.cost * (1.0 + claim.slack), 8)
-    domain = aggregate_domain(original, BranchingPath(), math.nextafter(most, math.inf))
+    domain = aggregate_domain(original, BranchingPath.root(), math.nextafter(most, math.inf))
     _check_numbers(original, domain, claim)
     level = _dual_level(domain, claim, original.n_clusters)
     try:
@@ -122,12 +124,7 @@ def _check_boxes(domain: Domain, claim: CertaintyClaim, level: _DualLevel, limit
     def region(low: Floats, high: Floats) -> CenterRegion:
         return CenterRegion(low, high, low > least, high < most)
 
-    pieces: list[Box] = [(least, most)]
-    for box in zip(claim.low, claim.high, strict=True):
-        pieces = [rest for piece in pieces for rest in _box_difference(piece, box)]
-        if len(pieces) > MAX_PIECES:
-            raise Rejection(Reason.LIMIT, "the boxes leave too many pieces outside")
-    for low, high in pieces:
+    for low, high in zip(*_outside((least, most), claim, limits), strict=True):
         pricing.prove(region(low, high), level.threshold)
     for low, high in zip(claim.low, claim.high, strict=True):
         inner_low, inner_high = np.maximum(low, least), np.minimum(high, most)
@@ -135,21 +132,34 @@ def _check_boxes(domain: Domain, claim: CertaintyClaim, level: _DualLevel, limit
             pricing.prove(region(inner_low, inner_high), level.sigma)
 
 
-def _box_difference(piece: Box, box: Box) -> list[Box]:
-    """Parts of a piece that lie outside the box."""
-    low, high = piece[0].copy(), piece[1].copy()
-    if np.any(low > box[1]) or np.any(high < box[0]):
-        return [piece]
-    parts = []
-    for axis in range(len(low)):
+def _outside(whole: Box, claim: CertaintyClaim, limits: Limits) -> Boxes:
+    """Cut what lies outside all boxes of the claim into boxes."""
+    pieces: Boxes = (whole[0][None].copy(), whole[1][None].copy())
+    tests = 0
+    for box in zip(claim.low, claim.high, strict=True):
+        limits.check_deadline()
+        tests += len(pieces[0])
+        if len(pieces[0]) > MAX_PIECES or tests > MAX_PIECE_TESTS:
+            raise Rejection(Reason.LIMIT, "the boxes leave too many pieces outside")
+        pieces = _box_difference(pieces, box)
+    return pieces
+
+
+def _box_difference(pieces: Boxes, box: Box) -> Boxes:
+    """Parts of the pieces that lie outside the box."""
+    touched = np.all((pieces[0] <= box[1]) & (pieces[1] >= box[0]), axis=1)
+    lows, highs = [pieces[0][~touched]], [pieces[1][~touched]]
+    low, high = pieces[0][touched], pieces[1][touched]  # what is left of them, within the box
+    for axis in range(low.shape[1]):
         for is_low in (True, False):
-            face = float(box[0][axis] if is_low else box[1][axis])
-            if low[axis] < face if is_low else high[axis] > face:
-                side_low, side_high = low.copy(), high.copy()
-                (side_high if is_low else side_low)[axis] = face
-                parts.append((side_low, side_high))
-                (low if is_low else high)[axis] = face
-    return parts
+            face = box[0][axis] if is_low else box[1][axis]
+            cut = low[:, axis] < face if is_low else high[:, axis] > face
+            side_low, side_high = low[cut], high[cut]
+            (side_high if is_low else side_low)[:, axis] = face
+            lows.append(side_low)
+            highs.append(side_high)
+            (low if is_low else high)[cut, axis] = face
+    return np.concatenate(lows), np.concatenate(highs)
 
 
 def _group_of_point(original: OriginalProblem) -> Ints:

@@ -47,44 +47,55 @@ class OriginalProblem:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BranchingPath:
-    """Path from the root of the tree to a node, as a linked list of splits."""
+    """Splits on the path from the root of the tree to a node, the first one first."""
 
-    parent: BranchingPath | None = None
-    is_pair: bool = False
-    first: int = -1  # cluster, or point
-    second: int = -1  # axis, or point
-    value: float = 0.0
-    side: int = 0
-    depth: int = -1
+    is_pair: NDArray[np.bool_]
+    first: Ints  # cluster, or point
+    second: Ints  # axis, or point
+    value: Floats
+    side: Ints
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "depth", 0 if self.parent is None else self.parent.depth + 1)
+    @classmethod
+    def root(cls) -> BranchingPath:
+        """Return the path without splits."""
+        return cls.allocate(0)
 
-    def decisions(self) -> list[BranchingPath]:
-        """Return the splits, the last one first."""
-        found, path = [], self
-        while path.parent is not None:
-            found.append(path)
-            path = path.parent
-        return found
+    @classmethod
+    def allocate(cls, depth: int) -> BranchingPath:
+        """Return arrays for so many splits."""
+        integers = [np.zeros(depth, dtype=np.int64) for _ in range(3)]
+        first, second, side = integers
+        return cls(np.zeros(depth, dtype=bool), first, second, np.zeros(depth), side)
+
+    def set_split(
+        self, at: int, is_pair: bool, first: int, second: int, value: float, side: int
+    ) -> None:
+        """Set one split."""
+        self.is_pair[at], self.first[at], self.second[at] = is_pair, first, second
+        self.value[at], self.side[at] = value, side
+
+    def head(self, depth: int) -> BranchingPath:
+        """Return the first splits, as views."""
+        return BranchingPath(
+            self.is_pair[:depth],
+            self.first[:depth],
+            self.second[:depth],
+            self.value[:depth],
+            self.side[:depth],
+        )
 
     def pairs(self, side: int) -> Ints:
         """Pairs added on the path: must-links (side 0) or cannot-links (side 1)."""
-        pairs = [(c.first, c.second) for c in self.decisions() if c.is_pair and c.side == side]
-        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        chosen = self.is_pair & (self.side == side)
+        return np.column_stack([self.first[chosen], self.second[chosen]])
 
     def boxes(self, n_clusters: int, n_dims: int) -> tuple[Floats, Floats]:
         """Lower and upper limits of the means; they ascend along axis 0."""
         low = np.full((n_clusters, n_dims), -np.inf)
         high = np.full((n_clusters, n_dims), np.inf)
-        for c in self.decisions():
-            if c.is_pair:
-                continue
-            index = c.first, c.second
-            if c.side == 0:
-                high[index] = min(high[index], c.value)
-            else:
-                low[index] = max(low[index], c.value)
+        for side, limit, tighten in ((0, high, np.minimum), (1, low, np.maximum)):
+            chosen = ~self.is_pair & (self.side == side)
+            tighten.at(limit, (self.first[chosen], self.second[chosen]), self.value[chosen])
         low[:, 0] = np.maximum.accumulate(low[:, 0])
         high[:, 0] = np.minimum.accumulate(high[::-1, 0])[::-1]
         return low, high
@@ -170,8 +181,15 @@ class WorkBudget:
     limits: Limits
     boxes: int = 0
     matrix_cost: float = 0.0  # sum of the cubes of their orders
+    domain_rows: int = 0  # points and pairs from which domains were built
     # Bound that a row of evidence proves at the root.
     cached_bounds: dict[int, float] = field(default_factory=dict)
+
+    def add_domain(self, rows: int) -> None:
+        """Count a domain of so many points and pairs; reject if the limit is exceeded."""
+        self.domain_rows += rows
+        if self.domain_rows > self.limits.domain_rows:
+            raise Rejection(Reason.LIMIT, "too many large domains")
 
     def add_matrix(self, order: int) -> None:
         """Count a matrix; reject if the limit is exceeded."""

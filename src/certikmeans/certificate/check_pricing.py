@@ -236,12 +236,20 @@ class Limits:
     pending_entries: int = 1 << 28
     threads: int = min(4, os.cpu_count() or 1)
     deadline: float = math.inf  # by `time.monotonic`
+    domain_rows: int = 10_000_000_000  # points and pairs, over all domains with added pairs
+    base_domain_rows: int = 1_000_000_000
+    domain_rows_per_number: int = 2_000
 
     def for_size(self, numbers: int) -> Limits:
         """Return the limits for a certificate and points of so many numbers in all."""
-        return replace(
-            self, boxes=min(self.boxes, self.base_boxes + self.boxes_per_number * numbers)
-        )
+        boxes = self.base_boxes + self.boxes_per_number * numbers
+        rows = self.base_domain_rows + self.domain_rows_per_number * numbers
+        return replace(self, boxes=min(self.boxes, boxes), domain_rows=min(self.domain_rows, rows))
+
+    def check_deadline(self) -> None:
+        """Reject if the time is over."""
+        if time.monotonic() > self.deadline:
+            raise Rejection(Reason.LIMIT, "not proven within the time allowed")
 
 
 @final
@@ -288,8 +296,7 @@ class Pricing:
 
     def _count(self, batches: list[BoxBatch], stack: list[BoxBatch]) -> None:
         self.evaluations += sum(len(batch.sizes) for batch in batches)
-        if time.monotonic() > self._limits.deadline:
-            raise Rejection(Reason.LIMIT, "not proven within the time allowed")
+        self._limits.check_deadline()
         if self.evaluations > self._limits.boxes:
             raise Rejection(Reason.LIMIT, f"not proven within {self._limits.boxes} boxes")
         if sum(boxes.entries for boxes in stack) > self._limits.pending_entries:
