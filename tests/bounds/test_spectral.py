@@ -18,8 +18,8 @@ from certikmeans.bounds.spectral import (
     safe_value,
 )
 from certikmeans.bounds.spectral.ascent import SpectralAscentParams
+from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.problem import CannotLinks, ReducedProblem
-from certikmeans.problem.label_constraints import CannotLinkGraph
 from certikmeans.testing.oracle import brute_force, exact_cost
 from tests.bounds.sdp_cases import inaccurate_eigensolver, reduced_of
 from tests.bounds.spectral_cases import (

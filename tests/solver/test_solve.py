@@ -301,10 +301,12 @@ def test_invalid_warm_starts(blobs, start, what):
 
 def test_undecided_feasibility(monkeypatch):
     # A witness that is not found in time is neither a labelling nor a proof.
-    from certikmeans.presolve import pipeline
+    from certikmeans.presolve import feasibility
     from certikmeans.presolve.coloring import ColoringResult
 
-    monkeypatch.setattr(pipeline, "find_coloring", lambda *_: ColoringResult("undecided", None, 0))
+    monkeypatch.setattr(
+        feasibility, "find_coloring", lambda *_: ColoringResult("undecided", None, 0)
+    )
     problem = Problem.from_data([[0.0], [1.0], [2.0]], 2, cannot_link=[(0, 1)])
     result = solve(problem)
     assert result.status is Status.UNKNOWN

@@ -14,6 +14,7 @@ from certikmeans.assignment.base import AbstractAssigner, Assignment, LloydRun, 
 from certikmeans.assignment.dense_components import ComponentSolution, solve_dense_component
 from certikmeans.assignment.layout import build_geometry, build_layout
 from certikmeans.assignment.params import DEFAULT_PARAMS, AssignmentParams
+from certikmeans.constraint_model.model import raise_unsupported
 from certikmeans.kernels.assignment import SEARCH, SUM_BLOCK, assign_table
 from certikmeans.kernels.lloyd.iteration import (
     CONTINUE,
@@ -29,7 +30,6 @@ from certikmeans.kernels.lloyd.iteration import (
     sum_chunks,
 )
 from certikmeans.problem import CannotLinks, ReducedProblem
-from certikmeans.problem.label_constraints import raise_unsupported
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.assignment import AbstractAssigner
+from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.kernels.assignment_fixing import (
     SUM_BLOCK,
     ComponentCosts,
@@ -22,7 +23,6 @@ from certikmeans.kernels.assignment_fixing import (
 from certikmeans.kernels.box_costs import box_costs
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
-from certikmeans.problem.label_constraints import CannotLinkGraph
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
 

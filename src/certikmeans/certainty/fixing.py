@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 
 from certikmeans.certainty.center_regions import CenterRegion, ValueRanges
 from certikmeans.certainty.dual_ascent import DualLevel
+from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.kernels.concave_hull import concave_hull_steps
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import SMALL_BLOCK, iter_row_blocks
-from certikmeans.problem.label_constraints import CannotLinkGraph
 from certikmeans.rounding import EPS
 
 # Merges of two cells, at most.

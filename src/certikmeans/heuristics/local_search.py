@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.assignment import AbstractAssigner
+from certikmeans.constraint_model.model import raise_unsupported
 from certikmeans.heuristics.base import Centers, HeuristicContext, Labels
 from certikmeans.kernels.assignment import label_greedily
 from certikmeans.kernels.costs import cluster_costs
@@ -20,7 +21,6 @@ from certikmeans.kernels.lloyd.kempe_moves import (
     improve_by_neighborhood_moves,
 )
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.label_constraints import raise_unsupported
 
 
 @final

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.kernels.coloring.greedy import (
     bfs_ball,
     color_peeled,
@@ -33,7 +34,6 @@ from certikmeans.kernels.coloring.search import (
     advance_tabu,
     start_tabu,
 )
-from certikmeans.problem.label_constraints import CannotLinkGraph
 from certikmeans.random_streams import generator
 from certikmeans.stop import StopSignal
 

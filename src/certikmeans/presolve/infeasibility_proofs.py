@@ -50,6 +50,18 @@ def _contains_pairs(wanted: Collection[Pair], pairs: NDArray[np.int64], n_points
     return bool(np.isin(rows[:, 0] * np.int64(n_points) + rows[:, 1], given).all())
 
 
+def _are_separated(wanted: Collection[Pair], problem: Problem) -> bool:
+    """Whether every wanted pair is a cannot-link, or in one cannot-link set."""
+    left = [
+        (i, j)
+        for i, j in wanted
+        if not any(column[i] >= 0 and column[i] == column[j]
+                   for column in problem.cannot_link_groups
+                   if min(i, j) >= 0 and max(i, j) < problem.n_points)
+    ]  # fmt: skip
+    return _contains_pairs(left, problem.cannot_link, problem.n_points)
+
+
 def _format_path(path: Sequence[int], base: int) -> str:
     return " - ".join(str(point + base) for point in path)
 
@@ -92,9 +104,7 @@ class MustLinkPath(InfeasibilityProof):
         """Verify the pairs."""
         return (
             len(self.path) >= 2
-            and _contains_pairs(
-                [(self.path[0], self.path[-1])], problem.cannot_link, problem.n_points
-            )
+            and _are_separated([(self.path[0], self.path[-1])], problem)
             and _contains_pairs(list(pairwise(self.path)), problem.must_link, problem.n_points)
         )
 
@@ -171,8 +181,45 @@ class CliqueTooLarge(InfeasibilityProof):
                 return False
             must += [*pairwise(link.first_path), *pairwise(link.second_path)]
         cannot = [link.pair for link in self.links]
-        return _contains_pairs(cannot, problem.cannot_link, problem.n_points) and _contains_pairs(
+        return _are_separated(cannot, problem) and _contains_pairs(
             must, problem.must_link, problem.n_points
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SetTooLarge(InfeasibilityProof):
+    """More points of one cannot-link set than clusters.
+
+    Examples
+    --------
+    >>> print(SetTooLarge((0, 4, 7)).describe())
+    at most one of these 3 points may be in a cluster, but K = 2: 0, 4, 7
+    """
+
+    kind: ClassVar[str] = "set-too-large"
+    members: tuple[int, ...]
+
+    def describe(self, *, base: int = 0) -> str:
+        """Describe the proof in words."""
+        names = ", ".join(str(point + base) for point in self.members)
+        n = len(self.members)
+        return f"at most one of these {n} points may be in a cluster, but K = {n - 1}: {names}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"kind": self.kind, "members": list(self.members)}
+
+    def check(self, problem: Problem) -> bool:
+        """Verify that the points are distinct, too many, and in one set."""
+        if len(set(self.members)) <= problem.n_clusters:
+            return False
+        rows = np.array(self.members)
+        if not ((rows >= 0) & (rows < problem.n_points)).all():
+            return False
+        return any(
+            column[rows[0]] >= 0 and bool((column[rows] == column[rows[0]]).all())
+            for column in problem.cannot_link_groups
         )
 
 
@@ -224,9 +271,9 @@ class OddCycle(InfeasibilityProof):
             if not _connects(path, self.pairs[i][1], self.pairs[(i + 1) % length][0]):
                 return False
         must = [step for path in self.paths for step in pairwise(path)]
-        return _contains_pairs(
-            self.pairs, problem.cannot_link, problem.n_points
-        ) and _contains_pairs(must, problem.must_link, problem.n_points)
+        return _are_separated(self.pairs, problem) and _contains_pairs(
+            must, problem.must_link, problem.n_points
+        )
 
 
 @final
@@ -277,7 +324,7 @@ class UncolorableSet(InfeasibilityProof):
         """
         if self.n_clusters != problem.n_clusters:
             return False
-        if not _contains_pairs(self.cannot_link, problem.cannot_link, problem.n_points):
+        if not _are_separated(self.cannot_link, problem):
             return False
         if not _contains_pairs(self.must_link, problem.must_link, problem.n_points):
             return False

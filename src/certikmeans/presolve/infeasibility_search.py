@@ -10,6 +10,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets, sets_of_columns
+from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.kernels.coloring.obstructions import OddCycleScan, scan_for_odd_cycle
 from certikmeans.presolve.coloring import (
     DEFAULT_PARAMS,
@@ -22,6 +24,7 @@ from certikmeans.presolve.coloring import (
     find_clique,
     subgraph_from_edges,
 )
+from certikmeans.presolve.feasibility import Feasibility
 from certikmeans.presolve.infeasibility_proofs import (
     CliqueTooLarge,
     GroupLink,
@@ -29,10 +32,10 @@ from certikmeans.presolve.infeasibility_proofs import (
     MustLinkPath,
     OddCycle,
     Pair,
+    SetTooLarge,
     UncolorableSet,
 )
 from certikmeans.problem.data import Problem
-from certikmeans.problem.label_constraints import CannotLinkGraph
 from certikmeans.stop import StopSignal
 
 # Of the remaining time, for one coloring problem.
@@ -201,8 +204,69 @@ class _MustLinkPaths:
         return tuple(int(point) for point in self._points[walk])
 
 
-def find_contradiction(problem: Problem, group_of_point: NDArray[np.int64]) -> MustLinkPath | None:
-    """Return a must-link path between the ends of a cannot-link, or None if there is none.
+def _joined_members(problem: Problem, group_of_point: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Pairs of points of one cannot-link set in one must-link component."""
+    found = []
+    for rows in sets_of_columns(problem.cannot_link_groups):
+        groups = group_of_point[rows]
+        order = np.argsort(groups, kind="stable")
+        same = np.flatnonzero(np.diff(groups[order]) == 0)
+        found += [(rows[order[i]], rows[order[i + 1]]) for i in same]
+    return np.array(found, dtype=np.int64).reshape(-1, 2)
+
+
+def _set_too_large(problem: Problem, group_of_point: NDArray[np.int64]) -> SetTooLarge | None:
+    """Return a cannot-link set of more must-link components than clusters."""
+    for rows in sets_of_columns(problem.cannot_link_groups):
+        if len(rows) > problem.n_clusters:
+            return SetTooLarge(tuple(rows[: problem.n_clusters + 1].tolist()))
+    return None
+
+
+def explain_infeasible(
+    problem: Problem, group_of_point: NDArray[np.int64], found: Feasibility, stop: StopSignal
+) -> InfeasibilityProof:
+    """Explain why there are no feasible labels, in terms of the points."""
+    coloring, graph, order = found.coloring, found.graph, found.order
+    assert coloring is not None
+    assert graph is not None
+    assert order is not None
+    vertex = np.empty(graph.n_vertices, dtype=np.int64)
+    vertex[order] = np.arange(graph.n_vertices)
+    of_point = group_of_point.copy()
+    inside = of_point < graph.n_vertices
+    of_point[inside] = vertex[of_point[inside]]
+    return explain_uncolorable(
+        with_expanded_sets(problem),
+        of_point,
+        graph,
+        problem.n_clusters,
+        coloring.component,
+        stop,
+        uncolorable_vertices=coloring.uncolorable_vertices,
+    )
+
+
+def with_expanded_sets(problem: Problem) -> Problem:
+    """Return the problem with a cannot-link for every pair of a set, instead of the sets."""
+    family = CannotLinkSets.of(problem.n_points, sets_of_columns(problem.cannot_link_groups))
+    if family is None:
+        return problem
+    return Problem.from_data(
+        problem.points,
+        problem.n_clusters,
+        must_link=problem.must_link,
+        cannot_link=np.concatenate([problem.cannot_link, family.pairs()]),
+        weights=problem.weights,
+    )
+
+
+def find_contradiction(
+    problem: Problem, group_of_point: NDArray[np.int64]
+) -> MustLinkPath | SetTooLarge | None:
+    """Return a must-link path between points that cannot be together, or too large a set.
+
+    None if there is neither.
 
     Parameters
     ----------
@@ -222,7 +286,9 @@ def find_contradiction(problem: Problem, group_of_point: NDArray[np.int64]) -> M
     ends = group_of_point[problem.cannot_link]
     bad = problem.cannot_link[ends[:, 0] == ends[:, 1]]
     if len(bad) == 0:
-        return None
+        bad = _joined_members(problem, group_of_point)
+    if len(bad) == 0:
+        return _set_too_large(problem, group_of_point)
     # Small groups first: paths are short there and quickly found.
     sizes = np.bincount(group_of_point)[group_of_point[bad[:, 0]]]
     bad = bad[np.argsort(sizes, kind="stable")[:_PATHS_COMPARED]]

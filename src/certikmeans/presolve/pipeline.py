@@ -9,19 +9,21 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.constraint_model.base import Contradiction
+from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.errors import InputError
-from certikmeans.presolve.coloring import find_coloring
+from certikmeans.presolve.feasibility import find_labels
 from certikmeans.presolve.infeasibility_search import (
     InfeasibilityProof,
-    explain_uncolorable,
+    explain_infeasible,
     find_contradiction,
 )
+from certikmeans.presolve.model_builder import build_model, split_complete_components
 from certikmeans.presolve.postsolve import Centering, PostsolveStep, ZeroWeightRemoval
 from certikmeans.presolve.reductions import aggregate, must_link_groups, rotate_to_principal_axes
 from certikmeans.problem import Problem, ReducedProblem
 from certikmeans.problem.arrays import iter_row_blocks
 from certikmeans.problem.graph_builder import build_cannot_link_graph, edgeless_graph
-from certikmeans.problem.label_constraints import CannotLinkGraph, CannotLinks
 from certikmeans.rounding import UNIT, round_up
 from certikmeans.stop import StopSignal
 
@@ -102,8 +104,7 @@ class PresolvedProblem:
         if len(must_link) == 0 and len(cannot_link) == 0:
             return self
         before = self.reduced
-        # Other constraints would be lost; pair branching rejects them.
-        assert before.label_constraints.is_cannot_link_only
+        assert before.label_constraints.mergeable
         groups = must_link_groups(before.n_groups, self.group_of_point[must_link])
         links = groups[np.concatenate([before.graph.edges(), self.group_of_point[cannot_link]])]
         if (links[:, 0] == links[:, 1]).any():
@@ -111,9 +112,13 @@ class PresolvedProblem:
         graph, row_of_group = _ordered_graph(groups, links)
         aggregated = aggregate(before.points, before.weights, row_of_group)
         offset = before.offset + aggregated.offset
+        try:
+            constraints = before.label_constraints.merged(row_of_group, graph)
+        except Contradiction:
+            return None
         reduced = _read_only(
             ReducedProblem(
-                aggregated.means, aggregated.weights, CannotLinks(graph), before.n_clusters, offset
+                aggregated.means, aggregated.weights, constraints, before.n_clusters, offset
             )
         )
         n_left_out = int(self.group_of_point.max()) + 1 - before.n_groups
@@ -129,8 +134,8 @@ class PresolvedProblem:
 
     def with_feasible_labels(self, stop: StopSignal, seconds: float) -> PresolvedProblem | None:
         """Copy with feasible labels if found in time; None if the problem is infeasible."""
-        found = find_coloring(
-            self.reduced.graph, self.reduced.n_clusters, stop.with_time_limit(seconds)
+        found = find_labels(
+            self.reduced.label_constraints, self.reduced.n_clusters, stop.with_time_limit(seconds)
         )
         return None if found.answer == "no" else replace(self, feasible_labels=found.labels)
 
@@ -163,20 +168,21 @@ def presolve(
     if contradiction is not None:
         return contradiction
     groups, n_kept = _order_zero_weight_last(problem, groups)
-    graph, group_of_point = _ordered_graph(groups, groups[problem.cannot_link], n_kept)
+    links, cliques = split_complete_components(n_kept, groups[problem.cannot_link])
+    graph, group_of_point = _ordered_graph(groups, links, n_kept)
+    if cliques:
+        position = np.empty(n_kept, dtype=np.int64)
+        position[groups] = group_of_point
+        cliques = [position[one] for one in cliques]
     del groups
+    constraints = build_model(problem, group_of_point, graph, cliques)
 
-    coloring = find_coloring(graph, problem.n_clusters, stop.with_time_limit(feasibility_seconds))
-    if coloring.answer == "no":
-        return explain_uncolorable(
-            problem,
-            group_of_point,
-            graph,
-            problem.n_clusters,
-            coloring.component,
-            stop.with_time_limit(explanation_seconds),
-            uncolorable_vertices=coloring.uncolorable_vertices,
-        )
+    feasible = find_labels(
+        constraints, problem.n_clusters, stop.with_time_limit(feasibility_seconds)
+    )
+    if feasible.answer == "no":
+        stop = stop.with_time_limit(explanation_seconds)
+        return explain_infeasible(problem, group_of_point, feasible, stop)
 
     centered, centering = _center_points(problem.points, problem.weights)
     aggregated = aggregate(centered, problem.weights, group_of_point)
@@ -188,10 +194,10 @@ def presolve(
         weightless = rotated.presolve_points(aggregated.means[n_kept:])
         steps = (*steps, ZeroWeightRemoval(points, weights, weightless))
     reduced = _read_only(
-        ReducedProblem(points, weights, CannotLinks(graph), problem.n_clusters, aggregated.offset)
+        ReducedProblem(points, weights, constraints, problem.n_clusters, aggregated.offset)
     )
     return PresolvedProblem(
-        reduced, coloring.labels, group_of_point, centering.center, rotated.axes, steps
+        reduced, feasible.labels, group_of_point, centering.center, rotated.axes, steps
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import operator
 from dataclasses import dataclass
 from typing import Any, final
@@ -11,10 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certikmeans._numbers import count
+from certikmeans.constraint_model.cannot_link_sets import sets_of_columns, validate_set_columns
+from certikmeans.constraint_model.cannot_links import CannotLinkGraph
+from certikmeans.constraint_model.model import LabelConstraints
+from certikmeans.constraint_model.sizes import SizeLimits, validate_demand, validate_limit
+from certikmeans.constraint_model.soft_pairs import PricedPairs, validate_priced_pairs
 from certikmeans.errors import Argument, InputError, Message
 from certikmeans.problem.arrays import column_ranges
-from certikmeans.problem.label_constraints import CannotLinkGraph, LabelConstraints
-from certikmeans.problem.links import as_links, canonical_pairs
+from certikmeans.problem.links import Links, as_links, canonical_pairs
 
 
 def _copy_points(points: Any) -> NDArray[np.float64]:
@@ -142,10 +147,20 @@ class Problem:
         the label of its must-link group or, without one of positive weight, of the nearest centre;
         then it must not occur in a cannot-link.
 
+    cannot_link_groups : array-like of shape (n_points,), or several such columns, optional
+        At most one point of a group may be in a cluster; -1 for points in no group.
+    size_min, size_max : float or array-like of shape (n_clusters,), optional
+        Limits on the size of clusters: of all, or of each (clusters in any order).
+    demand : array-like of shape (n_points,), optional
+        What a point counts towards the size of its cluster, 1 by default.
+    soft_must_link, soft_cannot_link : array-like of shape (m, 3), optional
+        Rows ``(i, j, penalty)``: pairs that may be violated; each violation adds its penalty to
+        the cost. An infinite penalty makes a pair hard.
+
     Attributes
     ----------
     must_link, cannot_link : ndarray of shape (m, 2)
-        The distinct pairs with ``i < j``, sorted.
+        The distinct hard pairs with ``i < j``, sorted.
 
     Notes
     -----
@@ -165,6 +180,12 @@ class Problem:
     must_link: NDArray[np.int64] = None  # type: ignore[assignment]
     cannot_link: NDArray[np.int64] = None  # type: ignore[assignment]
     weights: NDArray[np.float64] = None  # type: ignore[assignment]
+    cannot_link_groups: NDArray[np.int64] = None  # type: ignore[assignment]  # (columns, n_points)
+    size_min: NDArray[np.float64] | None = None  # (n_clusters,)
+    size_max: NDArray[np.float64] | None = None  # (n_clusters,)
+    demand: NDArray[np.float64] | None = None  # (n_points,); None: all 1
+    soft_must_link: PricedPairs = None  # type: ignore[assignment]
+    soft_cannot_link: PricedPairs = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         points = _validate_points(self.points)
@@ -175,10 +196,80 @@ class Problem:
         )
         put = object.__setattr__
         put(self, "points", points)
-        put(self, "n_clusters", _validate_n_clusters(self.n_clusters, n_points))
-        put(self, "must_link", canonical_pairs(must, n_points))
-        put(self, "cannot_link", canonical_pairs(cannot, n_points))
+        n_clusters = _validate_n_clusters(self.n_clusters, n_points)
+        put(self, "n_clusters", n_clusters)
+        hard = {}
+        for name, links in (("must_link", must), ("cannot_link", cannot)):
+            priced, infinite = validate_priced_pairs(
+                getattr(self, f"soft_{name}"), f"soft_{name}", n_points
+            )
+            put(self, f"soft_{name}", priced)
+            hard[name] = canonical_pairs(links, n_points)
+            if len(infinite):
+                more = Links(np.concatenate([hard[name], infinite]), f"soft_{name}")
+                hard[name] = canonical_pairs(more, n_points)
+            put(self, name, hard[name])
         put(self, "weights", _validate_weights(self.weights, n_points))
+        columns = validate_set_columns(self.cannot_link_groups, n_points)
+        put(self, "cannot_link_groups", columns)
+        demand = validate_demand(self.demand, n_points)
+        put(self, "demand", demand)
+        for name in ("size_min", "size_max"):
+            limit = validate_limit(
+                getattr(self, name), name, n_clusters, n_points, counted=demand is None
+            )
+            put(self, name, limit)
+        self._check_limits()
+
+    def _check_limits(self) -> None:
+        """Reject limits that contradict each other, and weights of 0 beside new kinds."""
+        if self.size_min is not None and self.size_max is not None:
+            crossed = self.size_min > self.size_max
+            if crossed.any():
+                k = int(np.flatnonzero(crossed)[0])
+                raise InputError(
+                    f"size_min: {self.size_min[k]:g} exceeds size_max, {self.size_max[k]:g}, "
+                    f"of cluster {k}",
+                    hint="give a minimum that is at most the maximum",
+                )
+        if self.demand is not None and not self.has_sizes:
+            raise InputError(
+                "demand: there is no limit on the sizes of clusters",
+                hint="give size_min or size_max as well, or leave demand out",
+            )
+        if self.has_other_kinds and not self.weights.all():
+            row = int(np.flatnonzero(self.weights == 0.0)[0])
+            raise InputError(
+                f"weights: row {row} is 0, which is not supported together with sets, sizes or "
+                "soft pairs",
+                hint="give the point a small positive weight",
+            )
+
+    @property
+    def has_sizes(self) -> bool:
+        """Whether the sizes of clusters are limited."""
+        return self.size_min is not None or self.size_max is not None
+
+    @property
+    def has_soft_pairs(self) -> bool:
+        """Whether there are pairs with a penalty."""
+        return len(self.soft_must_link) + len(self.soft_cannot_link) > 0
+
+    @property
+    def has_other_kinds(self) -> bool:
+        """Whether there are constraints beside hard pairs."""
+        return len(self.cannot_link_groups) > 0 or self.has_sizes or self.has_soft_pairs
+
+    def penalty(self, labels: NDArray[np.int64]) -> float:
+        """Sum of the penalties of the violated soft pairs, rounded up."""
+        if not self.has_soft_pairs:
+            return 0.0
+        must, cannot = self.soft_must_link, self.soft_cannot_link
+        apart = labels[must.pairs[:, 0]] != labels[must.pairs[:, 1]]
+        together = labels[cannot.pairs[:, 0]] == labels[cannot.pairs[:, 1]]
+        paid = [*must.penalties[apart].tolist(), *cannot.penalties[together].tolist()]
+        total = math.fsum(paid)
+        return math.nextafter(total, math.inf) if total > 0.0 else 0.0
 
     @classmethod
     def from_data(
@@ -189,9 +280,27 @@ class Problem:
         must_link: Any = None,
         cannot_link: Any = None,
         weights: ArrayLike | None = None,
+        cannot_link_groups: Any = None,
+        size_min: Any = None,
+        size_max: Any = None,
+        demand: ArrayLike | None = None,
+        soft_must_link: Any = None,
+        soft_cannot_link: Any = None,
     ) -> Problem:
         """Build a problem from arrays, or from the output of the readers."""
-        return cls(points, n_clusters, must_link, cannot_link, weights)  # type: ignore[arg-type]
+        return cls(
+            points,  # type: ignore[arg-type]
+            n_clusters,
+            must_link,
+            cannot_link,
+            weights,  # type: ignore[arg-type]
+            cannot_link_groups,
+            size_min,
+            size_max,
+            demand,  # type: ignore[arg-type]
+            soft_must_link,
+            soft_cannot_link,
+        )
 
     def __repr__(self) -> str:
         parts = [
@@ -201,8 +310,21 @@ class Problem:
             count(len(self.must_link), "must-link"),
             count(len(self.cannot_link), "cannot-link"),
             *([] if np.all(self.weights == 1.0) else ["weighted"]),
+            *self._other_kinds(),
         ]
         return f"Problem({', '.join(parts)})"
+
+    def _other_kinds(self) -> list[str]:
+        """Return one phrase for each kind of constraint beside hard pairs."""
+        parts = []
+        if len(self.cannot_link_groups):
+            parts.append(count(len(sets_of_columns(self.cannot_link_groups)), "cannot-link set"))
+        if self.has_sizes:
+            parts.append("limited cluster sizes")
+        if self.has_soft_pairs:
+            n_soft = len(self.soft_must_link) + len(self.soft_cannot_link)
+            parts.append(count(n_soft, "soft pair"))
+        return parts
 
     @property
     def n_points(self) -> int:
@@ -222,7 +344,26 @@ class Problem:
             little = array.astype(array.dtype.newbyteorder("<"), copy=False)
             digest.update(np.ascontiguousarray(little).data)
         digest.update(np.int64(self.n_clusters).astype("<i8").tobytes())
+        for name, array in self.other_arrays().items():
+            digest.update(name.encode())
+            digest.update(np.asarray(array.shape, dtype="<i8").tobytes())
+            little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            digest.update(np.ascontiguousarray(little).data)
         return digest.hexdigest()
+
+    def other_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the constraints beside hard pairs as arrays by name; empty ones are left out."""
+        found: dict[str, NDArray[Any] | None] = {
+            "cannot_link_groups": self.cannot_link_groups,
+            "size_min": self.size_min,
+            "size_max": self.size_max,
+            "demand": self.demand,
+            "soft_must_link": self.soft_must_link.pairs,
+            "soft_must_link_penalties": self.soft_must_link.penalties,
+            "soft_cannot_link": self.soft_cannot_link.pairs,
+            "soft_cannot_link_penalties": self.soft_cannot_link.penalties,
+        }
+        return {name: array for name, array in found.items() if array is not None and len(array)}
 
 
 @final
@@ -315,7 +456,41 @@ def validate_start_labels(problem: Problem, labels: Any) -> NDArray[np.int64] | 
             f"start labels: points {i} and {j} share cluster {array[i]}, but must not",
             hint=hint,
         )
+    _check_other_kinds(problem, array.astype(np.int64))
     return array.astype(np.int64)
+
+
+def _check_other_kinds(problem: Problem, labels: NDArray[np.int64]) -> None:
+    """Raise an error for start labels that violate sets or sizes."""
+    hint = "correct the labels, or leave out start_labels"
+    for column in problem.cannot_link_groups:
+        rows = np.flatnonzero(column >= 0)
+        key = column[rows] * np.int64(problem.n_clusters) + labels[rows]
+        order = np.argsort(key, kind="stable")
+        same = np.flatnonzero(np.diff(key[order]) == 0)
+        if len(same):
+            i, j = rows[order[same[0]]], rows[order[same[0] + 1]]
+            raise InputError(
+                f"start labels: points {i} and {j} of one cannot-link group share cluster "
+                f"{labels[i]}",
+                hint=hint,
+            )
+    if problem.has_sizes:
+        limits = size_limits(problem)
+        if not limits.satisfied_by(labels):
+            sizes = ", ".join(f"{value:g}" for value in limits.totals(labels))
+            raise InputError(
+                f"start labels: the cluster sizes {sizes} are not within the limits", hint=hint
+            )
+
+
+def size_limits(problem: Problem) -> SizeLimits:
+    """Limits on sizes, and the demands of the points."""
+    demand = np.ones(problem.n_points) if problem.demand is None else problem.demand
+    k, total = problem.n_clusters, float(demand.sum())
+    lower = np.zeros(k) if problem.size_min is None else problem.size_min
+    upper = np.full(k, total) if problem.size_max is None else problem.size_max
+    return SizeLimits(demand, lower, upper)
 
 
 def validate_start_centers(problem: Problem, centers: Any) -> NDArray[np.float64] | None:

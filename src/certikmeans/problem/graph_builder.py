@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.kernels.graph import breadth_first_order
 from certikmeans.problem.arrays import distinct
-from certikmeans.problem.label_constraints import CannotLinkGraph
 
 
 def build_cannot_link_graph(

@@ -159,8 +159,11 @@ class SolveState:
     def _evaluate(self, labels: Labels) -> tuple[float, NDArray[np.float64]]:
         problem = self.problem
         centers = np.empty((problem.n_clusters, problem.n_features))
-        cost = labels_cost(problem.points, problem.weights, labels, centers)
-        return float(cost), centers
+        cost = float(labels_cost(problem.points, problem.weights, labels, centers))
+        penalty = problem.penalty(labels)
+        if penalty > 0.0:
+            cost = math.nextafter(cost + penalty, math.inf)
+        return cost, centers
 
     def defer_incumbent(self, labels: Labels, iterations: int) -> None:
         """Keep a labelling for the end of the run.
@@ -260,7 +263,8 @@ class ReducedView:
     def labels(self) -> Labels:
         """Return the incumbent; there is one after the heuristics."""
         assert self._state.labels is not None
-        return self._presolved.presolve_labels(self._state.labels)
+        labels = self._presolved.presolve_labels(self._state.labels)
+        return self._presolved.reduced.label_constraints.aligned(labels)
 
     def update_incumbent(self, labels: Labels, source: str, iterations: int = 0) -> None:
         """Update the incumbent with a feasible labelling of the groups."""

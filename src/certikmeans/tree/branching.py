@@ -25,9 +25,7 @@ def choose_branching(requested: str, bound: LowerBound[Any], problem: ReducedPro
     if requested in BRANCHING_SCHEMES:
         return requested
     pairs_preferred = bound.has_fractional_solution and problem.n_groups <= MAX_GROUPS_FOR_PAIRS
-    if bound.uses_center_boxes and not (
-        pairs_preferred and problem.label_constraints.is_cannot_link_only
-    ):
+    if bound.uses_center_boxes and not (pairs_preferred and problem.label_constraints.mergeable):
         return "centers"
     return "pairs"
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from certikmeans.assignment import make_assigner
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.ryan_foster import Pair, fractional_pairs
+from certikmeans.constraint_model.model import raise_unsupported
 from certikmeans.presolve.pipeline import PresolvedProblem
 from certikmeans.presolve.reductions import must_link_groups
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
-from certikmeans.problem.label_constraints import raise_unsupported
 from certikmeans.proof import LeafProof, PairSplit
 from certikmeans.stop import StopSignal
 from certikmeans.tree.node import BranchingScheme, NodeResult, NodeTask, Split
@@ -122,7 +122,7 @@ class PairBranching(BranchingScheme[PairDomain]):
     def __init__(
         self, presolved: PresolvedProblem, bound: LowerBound[Any], inputs: BoundInput
     ) -> None:
-        if not presolved.reduced.label_constraints.is_cannot_link_only:
+        if not presolved.reduced.label_constraints.mergeable:
             raise_unsupported(presolved.reduced.label_constraints, "branching on pairs")
         self.name = bound.name
         self._presolved = presolved

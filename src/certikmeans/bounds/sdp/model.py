@@ -8,6 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.constraint_model.model import forbidden_pairs
 from certikmeans.kernels.sdp import all_squared_distances, violated_cuts
 from certikmeans.problem import ReducedProblem
 from certikmeans.proof import AbstractEvidence
@@ -64,7 +65,7 @@ class SdpModel:
         all_squared_distances(points, squares)
         costs = 0.5 * weights[:, None] * weights[None, :] * squares
         zero_mask = np.zeros(costs.shape, dtype=np.bool_)
-        tails, heads = problem.graph.edges().T
+        tails, heads = forbidden_pairs(problem.label_constraints).T
         zero_mask[tails, heads] = zero_mask[heads, tails] = True
         mass = float(weights.sum())
         total = float(costs.sum()) / mass

@@ -1,0 +1,167 @@
+"""Soft pairs: pairs that may be violated at a price.
+
+Every pair is stored as a **bonus** for being in one cluster: ``+p`` for a soft must-link, ``-p``
+for a soft cannot-link. With ``constant`` the sum of the soft must-link penalties,
+
+    penalty(labels) = constant - sum of the bonuses of the pairs that share a cluster.
+
+Parallel pairs add up, and merging groups adds the bonuses between them: both are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.constraint_model.base import ConstraintKind, Floats, Ints
+from certikmeans.errors import InputError
+
+MAX_PENALTY = 1e60
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PricedPairs:
+    """Pairs of points with their penalties, as the user gave them. Read-only."""
+
+    pairs: NDArray[np.int64]  # (m, 2)
+    penalties: NDArray[np.float64]  # (m,), >= 0 and finite
+
+    def __len__(self) -> int:
+        return len(self.penalties)
+
+    @classmethod
+    def empty(cls) -> PricedPairs:
+        """No pairs."""
+        return cls(np.empty((0, 2), dtype=np.int64), np.empty(0))
+
+
+def validate_priced_pairs(
+    rows: Any, name: str, n_points: int
+) -> tuple[PricedPairs, NDArray[np.int64]]:
+    """Return priced pairs, and the pairs of infinite penalty, which are hard.
+
+    >>> validate_priced_pairs([(0, 1, 2.5), (1, 2, math.inf)], "soft_must_link", 3)[1]
+    array([[1, 2]])
+    """
+    hint = "give rows (i, j, penalty): two row numbers and a number, 0 or more"
+    if rows is None:
+        return PricedPairs.empty(), np.empty((0, 2), dtype=np.int64)
+    if isinstance(rows, PricedPairs):
+        table = np.column_stack([rows.pairs.astype(np.float64), rows.penalties])
+    else:
+        if hasattr(rows, "to_numpy"):
+            rows = rows.to_numpy()
+        elif not hasattr(rows, "__array__"):
+            rows = list(rows)
+        try:
+            table = np.asarray(rows, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{name}: not a table of numbers ({error})", hint=hint) from error
+    if table.size == 0:
+        return PricedPairs.empty(), np.empty((0, 2), dtype=np.int64)
+    if table.ndim != 2 or table.shape[1] != 3:
+        raise InputError(f"{name}: expected three columns, got shape {table.shape}", hint=hint)
+    ends, penalties = table[:, :2], table[:, 2].copy()
+    with np.errstate(invalid="ignore"):
+        whole = (ends == np.floor(ends)) & (ends >= 0) & (ends < n_points)
+    if not whole.all():
+        row = int(np.flatnonzero(~whole.all(axis=1))[0])
+        raise InputError(
+            f"{name}[{row}]: ({ends[row, 0]:g}, {ends[row, 1]:g}) does not name two points",
+            hint=f"points are numbered 0 to {n_points - 1}",
+        )
+    bad = ~(penalties >= 0.0)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        hint = "penalties are 0 or more"
+        if penalties[row] < 0.0:
+            hint += "; a negative one would reward a violation: give the pair in the other list"
+        raise InputError(f"{name}[{row}]: the penalty is {penalties[row]}", hint=hint)
+    hard = np.isinf(penalties)
+    if (penalties[~hard] > MAX_PENALTY).any():
+        row = int(np.flatnonzero(~hard & (penalties > MAX_PENALTY))[0])
+        raise InputError(
+            f"{name}[{row}]: the penalty {penalties[row]:g} is too large for this arithmetic",
+            hint=f"use at most {MAX_PENALTY:g}, or inf for a hard pair",
+        )
+    pairs = ends.astype(np.int64)
+    kept = PricedPairs(pairs[~hard], penalties[~hard])
+    kept.pairs.flags.writeable = kept.penalties.flags.writeable = False
+    return kept, pairs[hard]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SoftPairs(ConstraintKind):
+    """Bonuses between groups, each pair once."""
+
+    name: ClassVar[str] = "soft pairs"
+
+    n_groups: int
+    pairs: NDArray[np.int64]  # (m, 2), first < second, distinct, sorted
+    bonus: Floats  # (m,), not 0; rounding to nearest of the exact sums
+    constant: float  # penalty of a labelling in which no pair shares a cluster
+    error: float  # at least the rounding error of the sums of bonuses and of the constant
+
+    @classmethod
+    def of(
+        cls, n_groups: int, pairs: Ints, bonus: Floats, constant: float, error: float
+    ) -> SoftPairs | None:
+        """Add up parallel pairs; a pair inside a group is together in every labelling."""
+        inside = pairs[:, 0] == pairs[:, 1]
+        ends = np.sort(pairs[~inside], axis=1)
+        key = ends[:, 0] * np.int64(n_groups) + ends[:, 1]
+        order = np.argsort(key, kind="stable")
+        distinct, starts = np.unique(key[order], return_index=True)
+        values = bonus[~inside][order]
+        sums = np.array([math.fsum(part) for part in np.split(values, starts[1:])])
+        sums = sums[: len(distinct)]
+        constant = math.fsum([constant, *(-bonus[inside]).tolist()])
+        # `fsum` rounds once: half a unit in the last place each.
+        error += 2.0**-52 * (math.fsum(np.abs(sums).tolist()) + abs(constant)) * 1.001
+        kept = sums != 0.0
+        distinct, sums = distinct[kept], sums[kept]
+        if len(sums) == 0 and constant == 0.0 and error == 0.0:
+            return None
+        ends = np.stack([distinct // n_groups, distinct % n_groups], axis=1)
+        return cls(n_groups, ends, sums, constant, error)
+
+    def satisfied_by(self, labels: Ints) -> bool:
+        """Always True."""
+        return True
+
+    def penalty(self, labels: Ints) -> float:
+        """Price of the labels, rounded up."""
+        first, second = self.pairs.T
+        paid = -self.bonus[labels[first] == labels[second]]
+        value = math.fsum([self.constant, *paid.tolist()])
+        return max(0.0, math.nextafter(value + self.error, math.inf))
+
+    def subset(self, rows: Ints) -> SoftPairs | None:
+        """Pairs among the groups ``rows``."""
+        position = np.full(self.n_groups, -1, dtype=np.int64)
+        position[rows] = np.arange(len(rows))
+        ends = position[self.pairs]
+        inside = (ends >= 0).all(axis=1)
+        bonus = self.bonus[inside]
+        constant = float(np.maximum(bonus, 0.0).sum())
+        return SoftPairs.of(len(rows), ends[inside], bonus, constant, 0.0)
+
+    def merged(self, group_of: Ints, n_groups: int) -> SoftPairs | None:
+        """Bonuses between the merged groups."""
+        return SoftPairs.of(n_groups, group_of[self.pairs], self.bonus, self.constant, self.error)
+
+    def adjacency(self) -> tuple[Ints, Ints, Floats]:
+        """Compressed rows: ``indptr``, neighbours and bonuses in both directions."""
+        tails = np.concatenate([self.pairs[:, 0], self.pairs[:, 1]])
+        heads = np.concatenate([self.pairs[:, 1], self.pairs[:, 0]])
+        both = np.concatenate([self.bonus, self.bonus])
+        order = np.lexsort((heads, tails))
+        indptr = np.zeros(self.n_groups + 1, dtype=np.int64)
+        np.cumsum(np.bincount(tails, minlength=self.n_groups), out=indptr[1:])
+        return indptr, heads[order], both[order]

@@ -1,0 +1,82 @@
+"""Feasible labels under all kinds of constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.constraint_model.cannot_links import CannotLinkGraph
+from certikmeans.constraint_model.model import LabelConstraints, forbidden_pairs
+from certikmeans.constraint_model.sizes import SizeLimits
+from certikmeans.presolve.coloring import ColoringResult, find_coloring
+from certikmeans.problem.graph_builder import build_cannot_link_graph
+from certikmeans.stop import StopSignal
+
+Labels = NDArray[np.int64]
+Answer = Literal["yes", "no", "undecided"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Feasibility:
+    """Whether there is a labelling, and one if it was found.
+
+    ``coloring`` is the failed coloring of ``graph``, whose vertex ``v`` is group ``order[v]``.
+    """
+
+    answer: Answer
+    labels: Labels | None = None
+    coloring: ColoringResult | None = None
+    graph: CannotLinkGraph | None = None
+    order: Labels | None = None
+
+
+def find_labels(constraints: LabelConstraints, n_clusters: int, stop: StopSignal) -> Feasibility:
+    """Find labels that satisfy every hard constraint, or prove that there are none."""
+    colored = _color(constraints, n_clusters, stop)
+    sizes = constraints.sizes
+    if colored.answer == "no" or sizes is None:
+        return colored
+    free = constraints.sets is None and constraints.cannot_links.n_linked == 0
+    if free and sizes.unit:
+        labels = _fill(sizes)
+        return Feasibility("no" if labels is None else "yes", labels)
+    return Feasibility("undecided")
+
+
+def _color(constraints: LabelConstraints, n_clusters: int, stop: StopSignal) -> Feasibility:
+    """Color pairs and sets."""
+    graph, sets = constraints.cannot_links, constraints.sets
+    n = graph.n_vertices
+    order = np.arange(n)
+    if sets is not None:
+        if graph.n_linked == 0 and sets.disjoint and int(sets.sizes.max()) <= n_clusters:
+            labels = np.zeros(n, dtype=np.int64)
+            labels[sets.members] = np.arange(len(sets.members)) - np.repeat(
+                sets.indptr[:-1], sets.sizes
+            )
+            return Feasibility("yes", labels)
+        graph, order = build_cannot_link_graph(n, forbidden_pairs(constraints))
+    coloring = find_coloring(graph, n_clusters, stop)
+    if coloring.labels is None:
+        return Feasibility(coloring.answer, None, coloring, graph, order)
+    labels = np.empty(n, dtype=np.int64)
+    labels[order] = coloring.labels
+    return Feasibility(coloring.answer, labels, coloring, graph, order)
+
+
+def _fill(sizes: SizeLimits) -> Labels | None:
+    """Labels of groups of demand 1 without other constraints; None if there are none."""
+    n = len(sizes.demand)
+    least, most = np.ceil(sizes.lower), np.floor(sizes.upper)
+    if not least.sum() <= n <= most.sum() or (least > most).any():
+        return None
+    count, rest = least.copy(), n - least.sum()
+    for k in range(len(count)):
+        extra = min(most[k] - count[k], rest)
+        count[k] += extra
+        rest -= extra
+    return np.repeat(np.arange(len(count)), count.astype(np.int64))
