@@ -151,3 +151,7 @@ class CompilingWarning(UserWarning):
 
 class CacheWarning(UserWarning):
     """Compiled kernels cannot be kept where they belong."""
+
+
+class CertificateWarning(UserWarning):
+    """A certificate claims less than was proven, or the verifier rejects it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +14,7 @@ from certikmeans.certificate import check_certificate
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.write import certificate_bytes, make_certificate, write_certificate
-from certikmeans.errors import InputError
+from certikmeans.errors import CertificateWarning, InputError
 from certikmeans.proof import LeafProof, Proof
 from tests.published import published, stated
 
@@ -143,3 +144,22 @@ def test_limits_by_size():
     limits = Limits()
     assert limits.for_size(300).boxes == 900_000
     assert limits.for_size(10**9).boxes == limits.boxes == 20_000_000
+
+
+def test_claim_lowered_at_work_limit(monkeypatch):
+    problem = Problem.from_data(np.random.default_rng(1).normal(size=(40, 2)), 3)
+    result = solve(problem, bound="cluster", gap=1e-6, keep_proof=True, time_limit=20)
+    honest = check_certificate(problem.points, certificate_bytes(problem, result))
+    assert honest.accepted
+    few = partial(Limits, base_boxes=honest.details["boxes"] - 1, boxes_per_number=0)
+    monkeypatch.setattr("certikmeans.certificate.write.Limits", few)
+    with pytest.warns(CertificateWarning, match="instead of"):
+        content = certificate_bytes(problem, result)
+    lowered = check_certificate(problem.points, content, limits=few())
+    assert lowered.accepted
+    assert lowered.lower_bound < honest.lower_bound
+    none = partial(Limits, base_boxes=0, boxes_per_number=0)
+    monkeypatch.setattr("certikmeans.certificate.write.Limits", none)
+    with pytest.warns(CertificateWarning, match="the verifier rejects"):
+        content = certificate_bytes(problem, result)
+    assert check_certificate(problem.points, content).lower_bound == honest.lower_bound

@@ -19,7 +19,7 @@ from certikmeans.certificate.check_arithmetic import scatter
 from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.format import CertaintyClaim, Certificate
 from certikmeans.certificate.leaves import CODES
-from certikmeans.errors import InputError
+from certikmeans.errors import CertificateWarning, InputError, warn_caller
 from certikmeans.proof import CenterSplit, LeafProof, PairSplit, Proof
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ SCATTER_MARGIN = 256 * 2.0**-52
 _SELF_CHECK_SECONDS = 2.0
 _SELF_CHECK_MAX_SIZE = 10_000_000
 _MARGIN_FACTOR = 16.0
+# Where the verifier needs too many boxes, the claim is lowered by these fractions of the cost.
+_LOWERED_FRACTIONS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+_LOWERED_CHECK_SECONDS = 20.0
 
 
 def write_certificate(
@@ -82,43 +85,70 @@ def certificate_bytes(
 
     Where points differ by a few units in the last place, or a proof has numbers of very different
     sizes, the rounding of the verifier may exceed the margins here: then a weaker bound is claimed,
-    or an `InputError` is raised for certainty claims.
+    or an `InputError` is raised for certainty claims. Where the verifier needs more boxes than it
+    allows itself, a weaker bound is claimed with a `CertificateWarning`.
     """
     try:
         certificate = make_certificate(problem, result, certainty)
-        content = form.encode(certificate)
         deadline = time.monotonic() + _SELF_CHECK_SECONDS
         margin = _claim_margin(problem, result)
-        reason = _self_check(problem, content, deadline)
+        reason = _self_check(problem, certificate, deadline)
         while certificate.lower_bound > 0.0 and reason is form.Reason.BOUND:
             margin *= _MARGIN_FACTOR
-            certificate = replace(
-                certificate, lower_bound=max(0.0, certificate.lower_bound - margin)
-            )
-            content = form.encode(certificate)
-            reason = _self_check(problem, content, deadline)
-        # More boxes than allowed, before the deadline: the claim is too close to the proven value.
-        box_limit_reached = reason is form.Reason.LIMIT and time.monotonic() < deadline
-        if box_limit_reached and certificate.certainty is not None:
-            without_certainty = form.encode(replace(certificate, certainty=None))
+            certificate = _lowered(certificate, margin)
+            reason = _self_check(problem, certificate, deadline)
+        # More work than allowed, before the deadline: the claim is too close to the proven value.
+        work_limit_reached = reason is form.Reason.LIMIT and time.monotonic() < deadline
+        if work_limit_reached and certificate.certainty is not None:
+            without_certainty = replace(certificate, certainty=None)
             if _self_check(problem, without_certainty, deadline) is form.Reason.ACCEPTED:
-                reason = form.Reason.CERTAINTY
+                reason, work_limit_reached = form.Reason.CERTAINTY, False
         if reason is form.Reason.CERTAINTY:
             raise InputError(
                 "this certainty cannot be certified: it is lost to the rounding of the verifier",
                 hint="omit it, or use another slack",
             )
-        return content
+        if work_limit_reached:
+            certificate = _claim_less(problem, certificate)
+        return form.encode(certificate)
     except form.Rejection as rejection:
         raise InputError(
             rejection.message, hint="use a larger gap or fewer nodes: every leaf needs memory"
         ) from rejection
 
 
-def _self_check(problem: Problem, content: bytes, deadline: float) -> form.Reason:
+def _claim_less(problem: Problem, certificate: Certificate) -> Certificate:
+    """Lower the bound until the verifier accepts it within its limits; warn in any case."""
+    deadline = time.monotonic() + _LOWERED_CHECK_SECONDS
+    for fraction in _LOWERED_FRACTIONS:
+        lowered = _lowered(certificate, fraction * certificate.cost)
+        if _self_check(problem, lowered, deadline) is form.Reason.ACCEPTED:
+            warn_caller(
+                f"the certificate claims the lower bound {lowered.lower_bound:.6g} instead of "
+                f"{certificate.lower_bound:.6g}: the verifier would reject more, because it would "
+                "take more work than the verifier allows",
+                CertificateWarning,
+            )
+            return lowered
+        if time.monotonic() > deadline:
+            break
+    warn_caller(
+        "the verifier rejects this certificate, because it takes more work than the verifier "
+        "allows: solve with a larger gap, or check with larger certikmeans.certificate.Limits",
+        CertificateWarning,
+    )
+    return certificate
+
+
+def _lowered(certificate: Certificate, difference: float) -> Certificate:
+    return replace(certificate, lower_bound=max(0.0, certificate.lower_bound - difference))
+
+
+def _self_check(problem: Problem, certificate: Certificate, deadline: float) -> form.Reason:
     """Run the verifier, up to the deadline; return its reason."""
     if not problem.points.size * problem.n_clusters < _SELF_CHECK_MAX_SIZE:
         return form.Reason.ACCEPTED
+    content = form.encode(certificate)
     verdict = check_certificate(problem.points, content, limits=Limits(deadline=deadline))
     return verdict.reason
 
