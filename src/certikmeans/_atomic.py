@@ -5,7 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import time
 from pathlib import Path
+
+_SUFFIX = ".partial"
+_ABANDONED_SECONDS = 600.0  # writing a file takes seconds
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
@@ -46,8 +50,26 @@ def is_special(path: str | os.PathLike[str]) -> bool:
 def open_beside(path: str | os.PathLike[str]) -> tuple[Path, int]:
     """Create an empty file next to ``path``, with the permissions a new file would get.
 
-    Returns its path and a descriptor open for writing.
+    Files that killed processes left behind are removed. Returns its path and a descriptor open for
+    writing.
     """
     target = Path(os.path.realpath(path))
-    beside = target.parent / f".{target.name[:100]}.{secrets.token_hex(6)}.partial"
+    prefix = f".{target.name[:100]}."
+    _remove_abandoned(target.parent, prefix)
+    beside = target.parent / f"{prefix}{secrets.token_hex(6)}{_SUFFIX}"
     return beside, os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+
+
+def _remove_abandoned(folder: Path, prefix: str) -> None:
+    """Remove partial files that nobody has written to for a while."""
+    newest = time.time() - _ABANDONED_SECONDS
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            name = entry.name
+            if not (name.startswith(prefix) and name.endswith(_SUFFIX)):
+                continue
+            token = name[len(prefix) : -len(_SUFFIX)]
+            is_token = len(token) == 12 and set(token) <= set("0123456789abcdef")
+            with contextlib.suppress(OSError):
+                if is_token and entry.stat(follow_symlinks=False).st_mtime < newest:
+                    os.unlink(entry.path)

@@ -153,5 +153,9 @@ class CacheWarning(UserWarning):
     """Compiled kernels cannot be kept where they belong."""
 
 
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written; the run goes on."""
+
+
 class CertificateWarning(UserWarning):
     """A certificate claims less than was proven, or the verifier rejects it."""

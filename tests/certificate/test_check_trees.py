@@ -9,7 +9,7 @@ import pytest
 
 from certikmeans import Problem, StopReason, check_certificate, solve, write_certificate
 from certikmeans.certificate import Limits
-from certikmeans.certificate.format import Reason
+from certikmeans.certificate.format import Reason, encode
 from certikmeans.certificate.write import make_certificate
 from certikmeans.proof import CenterSplit, LeafProof, PairSplit, Proof
 from certikmeans.testing.oracle import brute_force, respects
@@ -159,3 +159,17 @@ def test_certificate_after_worker_failure(after, tmp_path):
     answer = check_certificate(problem.points, (tmp_path / "proof").read_bytes())
     assert answer.accepted, answer.message
     assert 0.0 < answer.lower_bound <= result.lower_bound
+
+
+def test_table_size_limited():
+    """The number of clusters comes from the file; memory for it is limited by the points."""
+    n = 6_000
+    points = np.random.default_rng(0).normal(size=(n, 1))
+    problem = Problem.from_data(points, n)
+    proof = Proof(0.0, np.zeros(1), np.eye(1), (LeafProof("sample"),))
+    made = certificate(problem, np.arange(n), 1.0, proof)
+    large = change(made, lower_bound=1e-9)
+    assert len(encode(large)) < 30_000
+    answer = verdict(problem, large)
+    assert answer.reason is Reason.LIMIT
+    assert "6000 clusters" in answer.message

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import struct
+import warnings
 import zlib
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
+from certikmeans._atomic import write_atomically
 from certikmeans.checkpoint import file as form
 from certikmeans.checkpoint.codec import Decoder, Encoder, UnsupportedTypeError
 from certikmeans.checkpoint.file import BestKnown
 from certikmeans.checkpoint.resume import resume
 from certikmeans.checkpoint.writer import CheckpointWriter
-from certikmeans.errors import InputError
+from certikmeans.errors import CheckpointWarning, InputError
 from certikmeans.events import CheckpointOpportunity
 from certikmeans.options import Options
 from certikmeans.problem.domain import Domain
@@ -169,9 +173,106 @@ def test_missing_file():
     refused(clumps(must=2), "/nowhere/state", "cannot be read")
 
 
-def test_write_error_ends_run(tmp_path):
-    with pytest.raises(InputError, match="could not be written"):
-        solve(clumps(must=2), checkpoint=tmp_path / "no" / "state", checkpoint_interval=0)
+@pytest.mark.parametrize("name", ["no/state", "."])
+def test_unwritable_path(tmp_path, name):
+    with pytest.raises(InputError, match="cannot be written"):
+        solve(clumps(must=2), checkpoint=tmp_path / name, checkpoint_interval=0)
+
+
+def failing_writes(monkeypatch, fails):
+    """Let the numbered writes of checkpoints fail as on a full disk."""
+    numbers = count()
+
+    def write(path, content):
+        if fails(next(numbers)):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_atomically(path, content)
+
+    monkeypatch.setattr("certikmeans.checkpoint.writer.write_atomically", write)
+
+
+def test_full_disk_keeps_result(tmp_path, monkeypatch):
+    problem, path = clumps(must=2), tmp_path / "state"
+    settings = {"bound": "sample", "node_limit": 20, "jobs": 1}
+    expected = solve(problem, **settings)
+    failing_writes(monkeypatch, lambda number: True)
+    with pytest.warns(CheckpointWarning, match="could not be written") as caught:
+        result = solve(problem, checkpoint=path, checkpoint_interval=0, **settings)
+    assert np.array_equal(result.labels, expected.labels)
+    assert result.lower_bound == expected.lower_bound
+    assert not path.exists()
+    messages = [str(one.message) for one in caught]
+    assert len(messages) == 2  # at the first failure and at the end
+    assert "goes on" in messages[0]
+    assert "result is not affected" in messages[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = solve(problem, checkpoint=path, checkpoint_interval=0, **settings)
+    assert again.lower_bound == expected.lower_bound
+
+
+def test_full_disk_is_tried_again(tmp_path, monkeypatch):
+    problem, path = clumps(must=2), tmp_path / "state"
+    failing_writes(monkeypatch, lambda number: number < 2)
+    with pytest.warns(CheckpointWarning, match="goes on") as caught:
+        solve(problem, checkpoint=path, checkpoint_interval=0, bound="sample", node_limit=20)
+    assert len(caught) == 1
+    assert resume(path, problem, Options(bound="sample")).state is not None
+
+
+def with_checksum(text, payload_size, body):
+    digest = form.hashlib.sha256(body).digest()
+    return struct.pack("<8sIQQ32s", form.MAGIC, form.VERSION, text, payload_size, digest) + body
+
+
+def test_memory_of_small_files(tmp_path):
+    path, problem = tmp_path / "state", clumps(must=2)
+    bomb = zlib.compress(bytes(10_000_000))
+    path.write_bytes(with_checksum(100, 0, bomb))  # longer than it says
+    refused(problem, path, "shorter or longer")
+    path.write_bytes(with_checksum(6_000_000_000, 0, bomb))
+    refused(problem, path, "holds 6,000,000,000 bytes")
+
+
+def test_edited_state_is_reported(saved, tmp_path):
+    """Objects of the wrong kind behind a valid checksum are an error of the file."""
+    path, problem = tmp_path / "state", clumps(must=2)
+    prefix = struct.Struct("<8sIQQ32s")
+    _, _, length, size, _ = prefix.unpack_from(saved)
+    raw = zlib.decompress(saved[prefix.size :])
+    rng, errors = np.random.default_rng(0), 0
+    for _ in range(25):
+        document = json.loads(raw[:length])
+        objects = [one for one in document["objects"] if one and "c" in one and one["v"]]
+        fields = objects[int(rng.integers(len(objects)))]["v"]
+        fields[list(fields)[int(rng.integers(len(fields)))]] = {"l": ["edited"]}
+        text = json.dumps(document).encode()
+        path.write_bytes(with_checksum(len(text), size, zlib.compress(text + raw[length:])))
+        try:
+            solve(problem, resume=path, bound="sample", node_limit=30, jobs=1)
+        except InputError as error:
+            errors += error.hint is not None
+    assert errors >= 5
+
+
+def test_error_of_listener_stays(saved, tmp_path):
+    path = tmp_path / "state"
+    path.write_bytes(saved)
+
+    def listener(event):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        solve(clumps(must=2), resume=path, bound="sample", callbacks=[listener])
+
+
+def test_other_fields_rejected():
+    encoder = Encoder()
+    text = encoder.encode(Domain(np.zeros((1, 1)), np.ones((1, 1))))
+    for change in ({"lower": None, "upper": None, "more": 1}, {"lower": None}):
+        objects = [{**encoder.objects[0], "v": change}, *encoder.objects[1:]]
+        with pytest.raises(UnsupportedTypeError, match="other fields"):
+            Decoder(objects, encoder.arrays).decode(text)
 
 
 @pytest.mark.parametrize("interval", [-1.0, float("nan")])

@@ -35,6 +35,25 @@ def test_unwritable_json_is_printed(data):
 
 
 @NEEDS_FULL
+def test_full_checkpoint_keeps_result(data):
+    files = ("--checkpoint", "/dev/full", "--output", "o.json")
+    done = run("solve", "data.csv", "-k", 1, *files, cwd=data)
+    assert done.returncode == 0
+    assert "warning: /dev/full: the checkpoint could not be written" in done.stderr
+    assert json.loads((data / "o.json").read_text())["labels"] == [0, 0, 0]
+
+
+def test_control_characters_escaped(data):
+    (data / "escape.csv").write_text("x\x1b[2J,y\n0,1\n1,2\n2,3\n")
+    done = run("solve", "escape.csv", "-k", 1, cwd=data)
+    assert done.returncode == 0
+    wrong = run("solve", "escape.csv", "-k", 1, "--drop", "z", cwd=data)
+    assert wrong.returncode == 2
+    assert "\x1b" not in done.stderr + done.stdout + wrong.stderr + wrong.stdout
+    assert "\\x1b[2J" in done.stderr + wrong.stderr
+
+
+@NEEDS_FULL
 def test_full_standard_output(data):
     with open("/dev/full", "w") as full:
         done = run("solve", "data.csv", "-k", 1, "--json", cwd=data, command=QUICK, stdout=full)

@@ -84,3 +84,8 @@ def test_cache_of_other_kernel(kernel, tmp_path):
 
 def test_core_count():
     assert 1 <= background_compiler.cores() <= (os.cpu_count() or 1)
+
+
+def test_uncompiled_function_counts_as_cached():
+    """With NUMBA_DISABLE_JIT=1 kernels are plain functions."""
+    assert is_cached(lambda: None)

@@ -27,9 +27,9 @@ _IN_BACKGROUND = "CERTIKMEANS_COMPILES_AHEAD"  # set in the process, which start
 
 def is_cached(kernel: Any) -> bool:
     """Whether the kernel, or an older version of it, is compiled or in the cache directory."""
-    if kernel.signatures:
-        return True
     try:
+        if kernel.signatures:
+            return True
         folder = kernel.stats.cache_path
     except AttributeError:  # numba is disabled: nothing to compile
         return True

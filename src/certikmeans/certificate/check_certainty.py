@@ -39,6 +39,7 @@ from certikmeans.certificate.check_domains import (
     Domain,
     OriginalProblem,
     aggregate_domain,
+    check_table_size,
 )
 from certikmeans.certificate.check_pricing import Limits, Pricing
 from certikmeans.certificate.format import CertaintyClaim, Certificate, Reason, Rejection
@@ -71,6 +72,7 @@ def check_certainty(
     most = up(certificate.cost * (1.0 + claim.slack), 8)
     domain = aggregate_domain(original, BranchingPath.root(), math.nextafter(most, math.inf))
     _check_numbers(original, domain, claim)
+    check_table_size(domain.n_groups, original.n_clusters, original.points)
     level = _dual_level(domain, claim, original.n_clusters)
     try:
         _check_boxes(domain, claim, level, limits)

@@ -29,6 +29,9 @@ from certikmeans.certificate.check_arithmetic import (
 from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.format import Reason, Rejection
 
+# Entries of tables of groups times clusters: a base, and more per value of the points.
+TABLE_ENTRIES, TABLE_ENTRIES_PER_VALUE = 1 << 24, 64
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,6 +224,19 @@ class LeafContext:
         if self.row is None:
             raise Rejection(Reason.BOUND, "there are no multipliers")
         return self.row
+
+
+def check_table_size(n_rows: int, n_clusters: int, points: Floats) -> None:
+    """Reject tables of groups times clusters that are out of proportion to the points.
+
+    The number of clusters comes from the file, and a small file can name a large one.
+    """
+    limit = max(TABLE_ENTRIES, TABLE_ENTRIES_PER_VALUE * points.size)
+    if n_rows * n_clusters > limit:
+        raise Rejection(
+            Reason.LIMIT,
+            f"a table of {n_rows} groups and {n_clusters} clusters exceeds the memory allowed",
+        )
 
 
 def require_bound(value: float, domain: Domain) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import fields as dataclass_fields
+from dataclasses import is_dataclass
 from enum import Enum
 from importlib import import_module
 from typing import Any, final
@@ -141,12 +143,20 @@ class Decoder:
                 self._made[number] = make(*(self.decode(one) for one in rest[0][1]))
             case "c":
                 kind_of_object = _find_class(value, object)
+                fields = rest[0][1]
+                if is_dataclass(kind_of_object) and not _has_fields(kind_of_object, fields):
+                    raise UnsupportedTypeError(f"a {value} with other fields")
                 made = object.__new__(kind_of_object)
                 self._made[number] = made
-                for name, one in rest[0][1].items():
+                for name, one in fields.items():
                     object.__setattr__(made, name, self.decode(one))
             case _:
                 raise UnsupportedTypeError(f"the kind {kind!r}")
+
+
+def _has_fields(kind: Any, fields: dict[str, Any]) -> bool:
+    """Whether these are the fields of a dataclass."""
+    return fields.keys() == {field.name for field in dataclass_fields(kind)}
 
 
 def fields_of(obj: Any) -> dict[str, Any]:

@@ -42,6 +42,8 @@ VERSION = 2
 READABLE_VERSIONS = (1, 2)  # of version 1, labelling and bound are used
 _PREFIX = struct.Struct("<8sIQQ32s")  # magic, version, lengths of text and arrays, SHA-256
 FILE_HINT = "name a file that --checkpoint or --certificate has written"
+# Limit on memory when reading: a base, and more per byte of the file.
+MAX_BASE_BYTES, MAX_BYTES_PER_FILE_BYTE = 1 << 28, 100
 COMPRESSION_LEVEL = 1  # of zlib, the fastest: the run waits for it
 
 
@@ -209,9 +211,7 @@ def decode(content: bytes, path: str | os.PathLike[str]) -> Checkpoint:
     if hashlib.sha256(body).digest() != digest:
         raise _damaged(path, "its checksum does not match")
     try:
-        raw = zlib.decompress(body)
-        if len(raw) != text_size + size:
-            raise _damaged(path, "it is shorter or longer than it says")
+        raw = _inflate(body, text_size + size, path)
         document = json.loads(raw[:text_size])
         arrays = _arrays(document["arrays"], memoryview(raw)[text_size:])
         fingerprint = ProblemFingerprint(**document["facts"])
@@ -223,8 +223,19 @@ def decode(content: bytes, path: str | os.PathLike[str]) -> Checkpoint:
     except InputError:
         raise
     except (zlib.error, UnsupportedTypeError, ValueError, TypeError, LookupError, AttributeError,
-            RecursionError) as error:  # fmt: skip
+            ArithmeticError, RecursionError) as error:  # fmt: skip
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
+
+
+def _inflate(body: memoryview, size: int, path: str | os.PathLike[str]) -> bytes:
+    """Decompress exactly ``size`` bytes; more than a file of this length can need is refused."""
+    if size > MAX_BASE_BYTES + MAX_BYTES_PER_FILE_BYTE * len(body):
+        raise _damaged(path, f"it says that it holds {size:,} bytes")
+    stream = zlib.decompressobj()
+    raw = stream.decompress(body, size + 1)
+    if len(raw) != size or not stream.eof or stream.unused_data:
+        raise _damaged(path, "it is shorter or longer than it says")
+    return raw
 
 
 def _decode_best(decoder: Decoder, document: dict[str, Any], version: int) -> BestKnown:

@@ -110,12 +110,28 @@ def _truncate(text: str, limit: int = 4000) -> str:
     return text if len(text) <= limit else text[:limit] + " ..."
 
 
+_CONTROLS = {
+    number: f"\\x{number:02x}"
+    for number in (*range(32), *range(127, 160))
+    if chr(number) not in "\n\t"
+}
+
+
+def without_controls(text: str) -> str:
+    """Return the text with control characters escaped, which a file may have put into it.
+
+    >>> without_controls("column x\\x1b[2J")
+    'column x\\\\x1b[2J'
+    """
+    return text.translate(_CONTROLS)
+
+
 def to_stderr(text: str) -> None:
     """Write to stderr; a closed stream is no error."""
     if sys.stderr is None:
         return
     try:
-        sys.stderr.write(text)
+        sys.stderr.write(without_controls(text))
         sys.stderr.flush()
     except OSError:
         _redirect_to_devnull(sys.stderr.fileno())
@@ -126,7 +142,7 @@ def to_stdout(text: str) -> None:
     if sys.stdout is None:
         raise _stdout_error("it is closed")
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(without_controls(text))
         sys.stdout.flush()
     except BrokenPipeError:
         _redirect_to_devnull(sys.stdout.fileno())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -83,24 +84,54 @@ def solve(
         writer = CheckpointWriter(checkpoint, problem, options, checkpoint_interval)
         callbacks = (*callbacks, writer)
     stop = _with_time_limit(stop, options.time_limit)
-    with SolveContext.open(options, stop, executor, callbacks) as ctx:
-        state = SolveState(problem, ctx, None if start.resumed is None else start.resumed.state)
-        restore_incumbent(start, state)
-        presolved = run_presolve(state, ctx)
-        root = None if presolved is None else prepare_root(presolved, start, state, ctx)
-        if root is not None:
-            try:
-                compute_initial_bound(root, state, ctx)
-                search_incumbent(root, start, state, ctx)
-                with one_blas_thread():
-                    run_bounds(root, state, ctx)
-                    run_tree(root, state, ctx)
-            finally:
-                root.compiler.end()
-            finish(start, state)
-    result = build_result(state, ctx)
+    with _explain_saved_state(start):
+        with SolveContext.open(options, stop, executor, callbacks) as ctx:
+            state = SolveState(problem, ctx, None if start.resumed is None else start.resumed.state)
+            restore_incumbent(start, state)
+            presolved = run_presolve(state, ctx)
+            root = None if presolved is None else prepare_root(presolved, start, state, ctx)
+            if root is not None:
+                try:
+                    compute_initial_bound(root, state, ctx)
+                    search_incumbent(root, start, state, ctx)
+                    with one_blas_thread():
+                        run_bounds(root, state, ctx)
+                        run_tree(root, state, ctx)
+                finally:
+                    root.compiler.end()
+                finish(start, state)
+        result = build_result(state, ctx)
     ctx.events.emit(Finished(ctx.events.seconds, result))
     return result
+
+
+@contextlib.contextmanager
+def _explain_saved_state(start: WarmStart) -> Iterator[None]:
+    """Turn errors of a run that goes on from a saved state into an `InputError`.
+
+    A checksum protects the state from damage. One that was edited, checksum included, can hold
+    objects of the wrong kind anywhere, which only their use shows.
+    """
+    try:
+        yield
+    except Exception as error:
+        saved = None if start.resumed is None else start.resumed.state
+        if saved is None or isinstance(error, InputError) or not _raised_inside(error):
+            raise
+        raise InputError(
+            f"the run cannot go on from this checkpoint ({type(error).__name__}: {error})",
+            hint="if the file was edited, begin anew; if not, this is a bug: please report it "
+            "with the file",
+        ) from error
+
+
+def _raised_inside(error: Exception) -> bool:
+    """Whether it was raised by this package or numpy, not by a listener of the caller."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    return module.split(".")[0] in ("certikmeans", "numpy")
 
 
 def restore_incumbent(start: WarmStart, state: SolveState) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from certikmeans.certificate.check_arithmetic import EPS, Floats
 from certikmeans.certificate.check_boxes import CenterRegion, CutoffExceeded
 from certikmeans.certificate.check_coloring import allowed_colors, box_costs
-from certikmeans.certificate.check_domains import LeafContext
+from certikmeans.certificate.check_domains import LeafContext, check_table_size
 from certikmeans.certificate.check_pricing import Pricing
 from certikmeans.certificate.format import Reason, Rejection
 
@@ -67,6 +67,7 @@ def _region_classes(ctx: LeafContext) -> list[_RegionClass] | None:
     first = regions[0]
     if all(_same_region(first, region) for region in regions):
         return [_RegionClass(first, None, len(regions))]
+    check_table_size(domain.n_groups, ctx.original.n_clusters, ctx.original.points)
     costs = box_costs(domain.points, domain.weights, ctx.low, ctx.high)
     allowed = allowed_colors(costs, domain.edges, domain.required_bound)
     if not np.all(allowed.any(axis=1)):
