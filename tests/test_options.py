@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import certikmeans
 from certikmeans.errors import InputError
 from certikmeans.options import Options
 
@@ -50,3 +53,20 @@ def test_numbers_of_other_types_are_taken():
     options = Options(gap=np.float32(0.5), time_limit=np.int64(3), jobs=np.int32(2))
     assert (options.gap, options.time_limit, options.jobs) == (0.5, 3.0, 2)
     assert Options().n_threads >= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        Options.__doc__,  # the help of the command line is made from it
+        certikmeans.solve.__doc__,
+        certikmeans.ConstrainedKMeans.__doc__,
+        Path(__file__).parents[1].joinpath("docs/guides/scikit-learn.md").read_text("utf-8"),
+    ],
+    ids=["options", "solve", "estimator", "guide"],
+)
+def test_default_of_the_tree_is_one_sentence(text):
+    sentence = (
+        "Without a time limit and a node limit, the tree is searched for about ten seconds of work."
+    )
+    assert sentence in " ".join(text.split())

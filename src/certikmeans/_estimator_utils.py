@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 
+from certikmeans._jit.background_compiler import available_cores
 from certikmeans._numbers import percent, rounded_down, rounded_up, whole_number
 from certikmeans.errors import CertikmeansError, InfeasibleError, InputError
-from certikmeans.options import Options, available_cores
+from certikmeans.options import Options
 from certikmeans.problem import Problem
 from certikmeans.problem.constraints import Constraints
 from certikmeans.problem.links import as_links, canonical_pairs

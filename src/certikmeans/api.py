@@ -67,8 +67,8 @@ def solve(
     seed : int
         Every random choice follows from it.
     node_limit : int, optional
-        Largest number of nodes in the tree. By default 5,000,000 with a time limit; without one as
-        many as take about a minute, counted in work, so that a run ends by itself.
+        Largest number of nodes in the branch-and-bound tree. Without a time limit and a node
+        limit, the tree is searched for about ten seconds of work.
     selection : {"best", "depth", "mixed"}
         Which open node is split next: the one with the least bound, the deepest, or in turns.
     keep_proof : bool

@@ -69,8 +69,8 @@ class ConstrainedKMeans(
     branching : {"auto", "centers", "pairs"}, default="auto"
         How to split when the bound does not close the gap at once.
     node_limit : int, optional
-        Largest number of nodes in the tree. None: with a time limit, as many as it allows; without
-        one only the root, so that `fit` is short and ends by itself.
+        Largest number of nodes in the branch-and-bound tree. Without a time limit and a node
+        limit, the tree is searched for about ten seconds of work.
     n_jobs : int, optional
         Number of threads. None and -1: one per available core; -2: all but one, and so on.
         The answer does not depend on it. Choose 1 where an outer tool already runs fits in
@@ -282,15 +282,11 @@ class ConstrainedKMeans(
             time_limit=self.time_limit,
             bound=self.bound,
             branching=self.branching,
-            node_limit=self._max_nodes(),
+            node_limit=self.node_limit,
             jobs=resolve_n_jobs(self.n_jobs),
             seed=seed_from(self.random_state),
             keep_proof=bool(self.keep_proof),
         )
-
-    def _max_nodes(self) -> int | None:
-        """Return the node limit: without any limit only the root, so that a fit is short."""
-        return 1 if self.node_limit is None and self.time_limit is None else self.node_limit
 
     def _publish(
         self,

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from dataclasses import dataclass, field
 from typing import Any, final
 
+from certikmeans._jit.background_compiler import available_cores
 from certikmeans._numbers import plain_number, whole_number
 from certikmeans.bounds.registry import BOUNDS as REGISTERED
 from certikmeans.errors import Argument, InputError, Message
+from certikmeans.stop import UNITS_PER_SECOND
 
 BOUNDS = ("auto", *REGISTERED)
 BRANCHINGS = ("auto", "centers", "pairs")
 SELECTIONS = ("best", "depth", "mixed")
 DEFAULT_GAP = 1e-3
 DEFAULT_NODE_LIMIT = 5_000_000
-# Units of work of the tree without a time limit, if a node takes as much as the root.
-TREE_WORK_WITHOUT_LIMIT = 6e10
+TREE_SECONDS_WITHOUT_LIMIT = 10.0  # of work, on one core
 
 
 @final
@@ -44,8 +44,8 @@ class Options:
     seed : int
         Seed of all random choices.
     node_limit : int or None
-        Largest number of nodes in the branch-and-bound tree. By default 5,000,000 with a time
-        limit; without one as many as take about a minute, so that a run ends by itself.
+        Largest number of nodes in the branch-and-bound tree. Without a time limit and a node
+        limit, the tree is searched for about ten seconds of work.
     selection : {"best", "depth", "mixed"}
         Which open node to branch on next.
     keep_proof : bool
@@ -117,19 +117,20 @@ class Options:
             put(self, "jobs", whole_number("jobs", self.jobs, least=1))
         put(self, "seed", whole_number("seed", self.seed, least=0))
 
-    def max_nodes(self, root_work: float) -> int:
-        """Return the node limit of a run whose root took ``root_work`` units of work.
+    @property
+    def max_nodes(self) -> int:
+        """Largest number of nodes in the tree."""
+        return DEFAULT_NODE_LIMIT if self.node_limit is None else self.node_limit
 
-        >>> Options().max_nodes(1e9), Options().max_nodes(1e12)
-        (60, 1)
-        >>> Options(time_limit=1.0).max_nodes(1e9)
-        5000000
+    @property
+    def max_tree_work(self) -> float:
+        """Largest number of units of work in the tree, counted and not timed: runs repeat.
+
+        >>> Options().max_tree_work, Options(time_limit=60.0).max_tree_work
+        (10000000000.0, inf)
         """
-        if self.node_limit is not None:
-            return self.node_limit
-        if self.time_limit is not None or root_work <= 0.0:
-            return DEFAULT_NODE_LIMIT
-        return int(min(max(TREE_WORK_WITHOUT_LIMIT / root_work, 1), DEFAULT_NODE_LIMIT))
+        limited = self.time_limit is not None or self.node_limit is not None
+        return math.inf if limited else TREE_SECONDS_WITHOUT_LIMIT * UNITS_PER_SECOND
 
     def changed(self, **changes: Any) -> Options:
         """Return a copy with some options changed; reject unknown names."""
@@ -147,13 +148,6 @@ class Options:
     def n_threads(self) -> int:
         """Number of threads to use."""
         return self.jobs if self.jobs is not None else available_cores()
-
-
-def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return os.cpu_count() or 1
 
 
 def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:

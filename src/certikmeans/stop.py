@@ -113,11 +113,21 @@ class StopSignal:
         The scale is that of `EffortMeter`. The signal counts its own work: that of a step is added
         to the run when the step is complete.
         """
-        child = self._child(self.remaining)
-        child._work, child._work_limit = _WorkCounter(), math.inf
         if self._deadline is not None:
-            return child.with_time_limit(seconds)
-        child._work_limit = seconds * UNITS_PER_SECOND
+            return self.with_own_work().with_time_limit(seconds)
+        return self.with_own_work(seconds * UNITS_PER_SECOND)
+
+    def with_own_work(self, max_units: float = math.inf) -> StopSignal:
+        """Return a signal that ends when this one does, with a work counter and limit of its own.
+
+        >>> run = StopSignal()
+        >>> node = run.with_own_work(5.0)
+        >>> node.add_work(5.0)
+        >>> node.reason(), node.work, run.work
+        (<StopCause.WORK_LIMIT: 'work_limit'>, 5.0, 0.0)
+        """
+        child = self._child(self.remaining)
+        child._work, child._work_limit = _WorkCounter(), max_units
         return child
 
     def _child(self, seconds: float) -> StopSignal:

@@ -24,7 +24,7 @@ def at_once():
 @pytest.fixture
 def kernel(tmp_path, monkeypatch):
     """A kernel that is neither compiled nor cached."""
-    monkeypatch.setattr(background_compiler, "cores", lambda: 2)
+    monkeypatch.setattr(background_compiler, "available_cores", lambda: 2)
     monkeypatch.delenv(background_compiler._IN_BACKGROUND, raising=False)
     monkeypatch.setattr(background_compiler.multiprocessing, "parent_process", lambda: None)
     stats = SimpleNamespace(cache_path=str(tmp_path))
@@ -65,7 +65,7 @@ def test_not_started(kernel, tmp_path, monkeypatch, reason):
         case "compiled":
             kernel.signatures.append("int64")
         case "one core":
-            monkeypatch.setattr(background_compiler, "cores", lambda: 1)
+            monkeypatch.setattr(background_compiler, "available_cores", lambda: 1)
         case "background":
             monkeypatch.setenv(background_compiler._IN_BACKGROUND, "1")
         case "frozen":
@@ -83,7 +83,7 @@ def test_cache_of_other_kernel(kernel, tmp_path):
 
 
 def test_core_count():
-    assert 1 <= background_compiler.cores() <= (os.cpu_count() or 1)
+    assert 1 <= background_compiler.available_cores() <= (os.cpu_count() or 1)
 
 
 def test_uncompiled_function_counts_as_cached():

@@ -36,13 +36,13 @@ def is_cached(kernel: Any) -> bool:
     return folder is None or any(Path(folder).glob(f"*.{kernel.__name__}-*.nbi"))
 
 
-def cores() -> int:
-    """Number of processor cores available to this process."""
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
     count = getattr(os, "process_cpu_count", None)  # from Python 3.13 on
     if count is not None:
         return count() or 1
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
+        return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
 
 
@@ -70,7 +70,7 @@ class BackgroundCompiler:
         self._process: subprocess.Popen[bytes] | None = None
         self._kernels = tuple(kernels)
         wanted = kernels and not any(is_cached(kernel) for kernel in kernels)
-        if not wanted or cores() < 2 or not _can_start():
+        if not wanted or available_cores() < 2 or not _can_start():
             return
         paths = os.pathsep.join(path for path in sys.path if path)
         with contextlib.suppress(OSError):

@@ -54,7 +54,8 @@ class BranchAndBound(Generic[DomainT]):
         self._state = solve_state
         self._events = ctx.events
         self._gap = max(options.gap, LEAST_GAP)
-        self._node_limit = options.max_nodes(ctx.stop.work)
+        self._node_limit, self._work_limit = options.max_nodes, options.max_tree_work
+        self._work = 0.0
         self._task_pool = ctx.pool
         self._node_queue = NodeQueue(options.selection)
         self._proof_tree = ProofTree(keep_proof=options.keep_proof)
@@ -94,10 +95,15 @@ class BranchAndBound(Generic[DomainT]):
     def run(self, stop: StopSignal) -> bool:
         """Split nodes until the gap is closed, none is open, or ``stop``.
 
-        Return whether the node limit was reached.
+        Return whether the node limit, or the work limit that replaces it, was reached.
         """
         speculation = SpeculativeEvaluator(
-            self._scheme, self._task_pool, stop, self._state.checkpoint, self._node_queue.priority
+            self._scheme,
+            self._task_pool,
+            stop,
+            self._state.checkpoint,
+            self._node_queue.priority,
+            self._work_limit,
         )
         before = self._labels
         now = self._reset_speculation(speculation)
@@ -115,7 +121,7 @@ class BranchAndBound(Generic[DomainT]):
         while len(self._node_queue):
             if gap_reached(self._state.cost, self._report_progress(), self._gap):
                 return False
-            if self.nodes + 2 > self._node_limit:  # a split makes two
+            if self._limit_reached():
                 return True
             node = self._node_queue.first()
             if self._prunable(node):
@@ -142,6 +148,7 @@ class BranchAndBound(Generic[DomainT]):
             self._node_queue.n_taken,
             self._proof_tree,
             self.nodes,
+            self._work,
             self._next_number,
             self._max_depth,
             self._cutoff,
@@ -155,7 +162,8 @@ class BranchAndBound(Generic[DomainT]):
         """Continue from the state of an earlier search, instead of `add_root`."""
         self._node_queue.restore(before.open_nodes, before.n_taken)
         self._proof_tree = before.proof_tree.copy()
-        self.nodes, self._next_number = before.nodes, before.next_number
+        self.nodes, self._work = before.nodes, before.work
+        self._next_number = before.next_number
         self._max_depth, self._cutoff = before.max_depth, before.cutoff
         self._labels = before.labels
         self._cached_children = before.cached_children
@@ -178,7 +186,7 @@ class BranchAndBound(Generic[DomainT]):
         self._save_final_state()
         found = speculation.drain()
         waiting = self._node_queue.nodes()
-        while waiting and self.nodes + 2 <= self._node_limit:
+        while waiting and not self._limit_reached():
             node = waiting.pop()
             child_results = found.get(node)
             if (
@@ -212,6 +220,7 @@ class BranchAndBound(Generic[DomainT]):
         self._proof_tree.replace(node, node.split, children)
         self._emit_closed(node, NodeOutcome.BRANCHED)
         self.nodes += len(children)
+        self._work += sum(result.work for result in results)
         self._max_depth = max(self._max_depth, node.depth + 1)
         for child, result in zip(children, results, strict=True):
             self._enqueue_or_prune(child, result)
@@ -232,6 +241,10 @@ class BranchAndBound(Generic[DomainT]):
             self._close(node, NodeOutcome.PRUNED)
         else:
             self._node_queue.push(node)
+
+    def _limit_reached(self) -> bool:
+        # A split makes two nodes.
+        return self.nodes + 2 > self._node_limit or self._work >= self._work_limit
 
     def _prunable(self, node: Node[DomainT]) -> bool:
         return gap_reached(self._state.cost, node.bound, self._gap)

@@ -35,7 +35,7 @@ from certikmeans.problem.domain import Domain
 from certikmeans.proof import CenterSplit, LeafProof
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
-from certikmeans.tree.node import BranchingScheme, NodeResult, NodeTask, Split
+from certikmeans.tree.node import BranchingScheme, NodeResult, NodeTask, Split, node_overhead
 from certikmeans.tree.primal import certificate_leaf, round_centers
 
 # Number of levels after which the longest side is halved, whatever the fractional solution.
@@ -173,6 +173,7 @@ class CenterBranching(BranchingScheme[Domain]):
         self, presolved: PresolvedProblem, bound: LowerBound[Any], inputs: BoundInput
     ) -> None:
         self.name = bound.name
+        self.overhead = node_overhead(presolved.reduced)
         self._presolved = presolved
         self._inputs = inputs
         self._sample = BoxBound()

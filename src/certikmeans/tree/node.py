@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar, final
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.base import BoundResult
+from certikmeans.problem import ReducedProblem
 from certikmeans.proof import CenterSplit, LeafProof, PairSplit
 from certikmeans.stop import StopSignal
 
@@ -54,6 +55,7 @@ class NodeTask(Generic[DomainT]):
     labels: NDArray[np.integer[Any]]  # `BranchingScheme.incumbent_payload` of the incumbent
     stop: StopSignal
     cost: float = np.inf  # original cost of the incumbent; labellings above it are useless
+    max_work: float = np.inf  # units of work after which the bound ends with what it has
 
 
 @final
@@ -67,12 +69,19 @@ class NodeResult(Generic[DomainT]):
     split: Split | None
     labels: tuple[NDArray[np.int64], ...]  # of original points: candidates for the incumbent
     domain: DomainT  # possibly tightened
+    work: float = 0.0  # units of work of the evaluation
+
+
+def node_overhead(problem: ReducedProblem) -> float:
+    """Return the units of work of a node besides its bound: distances, assignment, bookkeeping."""
+    return 1e6 + 40.0 * problem.n_groups * problem.n_clusters * (problem.n_dims + 2)
 
 
 class BranchingScheme(ABC, Generic[DomainT]):
     """Evaluates and splits domains. Schemes are plain data and can be pickled for workers."""
 
     name: str  # of the bound
+    overhead: float  # units of work of a node besides its bound, see `node_overhead`
 
     @abstractmethod
     def root(self, found: BoundResult, stop: StopSignal) -> NodeResult[DomainT]:
@@ -101,4 +110,6 @@ class BranchingScheme(ABC, Generic[DomainT]):
 
 def compute(scheme: BranchingScheme[DomainT], task: NodeTask[DomainT]) -> NodeResult[DomainT]:
     """Evaluate a node; the task function, with the scheme as shared data."""
-    return scheme.compute(task)
+    stop = task.stop.with_own_work(task.max_work)
+    found = scheme.compute(replace(task, stop=stop))
+    return replace(found, work=stop.work + scheme.overhead)

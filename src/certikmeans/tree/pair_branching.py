@@ -24,7 +24,7 @@ from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import LeafProof, PairSplit
 from certikmeans.stop import StopSignal
-from certikmeans.tree.node import BranchingScheme, NodeResult, NodeTask, Split
+from certikmeans.tree.node import BranchingScheme, NodeResult, NodeTask, Split, node_overhead
 from certikmeans.tree.primal import (
     MAX_LLOYD_STEPS,
     certificate_leaf,
@@ -125,6 +125,7 @@ class PairBranching(BranchingScheme[PairDomain]):
         if not presolved.reduced.label_constraints.mergeable:
             raise_unsupported(presolved.reduced.label_constraints, "branching on pairs")
         self.name = bound.name
+        self.overhead = node_overhead(presolved.reduced)
         self._presolved = presolved
         self._bound = bound
         self._inputs = inputs

@@ -59,6 +59,9 @@ class SpeculativeEvaluator(Generic[DomainT]):
         Called after each new result.
     priority : callable
         Sort key of a node: the least goes first.
+    max_work : float
+        Units of work of one node; a constant, so that results do not depend on the order in which
+        nodes are evaluated.
     """
 
     def __init__(
@@ -68,12 +71,14 @@ class SpeculativeEvaluator(Generic[DomainT]):
         stop: StopSignal,
         save_point: Callable[[], None],
         priority: Callable[[Node[DomainT]], tuple[float, ...]],
+        max_work: float = np.inf,
     ) -> None:
         self._scheme = scheme
         self._pool = task_pool
         self._stop = stop
         self._save_point = save_point
         self._priority = priority
+        self._max_work = max_work
         self._child_results: dict[Node[DomainT], ChildResults[DomainT]] = {}
         self._running: dict[Future[NodeResult[DomainT]], tuple[Node[DomainT], int]] = {}
         self._completed: SimpleQueue[Future[NodeResult[DomainT]]] = SimpleQueue()
@@ -192,9 +197,15 @@ class SpeculativeEvaluator(Generic[DomainT]):
         return known
 
     def _task(self, node: Node[DomainT], domain: DomainT) -> NodeTask[DomainT]:
-        depth, warm_start = node.depth + 1, node.warm_start
         return NodeTask(
-            domain, depth, warm_start, self._cutoff, self._labels, self._stop, self._cost
+            domain,
+            node.depth + 1,
+            node.warm_start,
+            self._cutoff,
+            self._labels,
+            self._stop,
+            self._cost,
+            self._max_work,
         )
 
     def _receive(self, future: Future[NodeResult[DomainT]]) -> None:

@@ -33,6 +33,7 @@ class TreeState:
     n_taken: int  # nodes taken out of the queue so far
     proof_tree: ProofTree
     nodes: int  # bounded so far
+    work: float  # units of work of these nodes, without the root
     next_number: int
     max_depth: int
     cutoff: float

@@ -140,7 +140,7 @@ class GroupedBound(LowerBound[SampleGroups]):
             ctx.pool,
             ctx.stop,
         )
-        progress = _AscentProgress(ctx)
+        progress = _AscentProgress(ctx, lagrangian)
         if warm_start.ascent is not None:
             ascent = copy.deepcopy(warm_start.ascent)
             progress.consistent = warm_start.ascent
@@ -154,6 +154,7 @@ class GroupedBound(LowerBound[SampleGroups]):
             best, history = ascend(
                 lagrangian, first, classes, cutoff, self._max_evaluations, progress.checkpoint
             )
+        ctx.report(work=lagrangian.take_work())
         finished = best.value >= cutoff or ctx.stop.reason() is None
         return BoundResult(
             best.value,
@@ -184,17 +185,17 @@ class _AscentProgress:
     Nothing is saved after a stop: the last evaluation may have been interrupted.
     """
 
-    def __init__(self, ctx: BoundContext) -> None:
+    def __init__(self, ctx: BoundContext, lagrangian: LagrangianDual) -> None:
         self._ctx = ctx
+        self._lagrangian = lagrangian
         self.consistent: AscentState | None = None
 
     def checkpoint(self, ascent: AscentState) -> None:
-        if not self._ctx.at_root or self._ctx.stop.reason() is not None:
-            return
-        best = ascent.bundle.best
-        self._ctx.checkpoint(GroupedWarmStart(best.nu, best.solutions.labels, ascent))
-        self.consistent = copy.deepcopy(ascent)  # the ascent goes on
-        self._ctx.report(work=1.0)
+        if self._ctx.at_root and self._ctx.stop.reason() is None:
+            best = ascent.bundle.best
+            self._ctx.checkpoint(GroupedWarmStart(best.nu, best.solutions.labels, ascent))
+            self.consistent = copy.deepcopy(ascent)  # the ascent goes on
+        self._ctx.report(work=self._lagrangian.take_work())
 
 
 def _normalized_domain(groups: SampleGroups, domain: Domain) -> tuple[Domain, NDArray[np.bool_]]:

@@ -28,6 +28,8 @@ from certikmeans.parallel import SharedData, TaskPool
 from certikmeans.problem.domain import Domain
 from certikmeans.stop import StopSignal
 
+WORK_PER_SEARCH_NODE = 4e3  # units of work of a node of the search in a group
+
 Task = tuple[int, NDArray[np.float64], NDArray[np.int64], SearchLimits]
 
 
@@ -66,6 +68,7 @@ class LagrangianDual:
         self._magnitudes = sample_magnitudes(
             groups.points, groups.weights, groups.starts, self._max_abs_center
         )
+        self._work = 0.0
         self.group_weights = np.add.reduceat(groups.weights, groups.starts[:-1])
 
     def compute(self, nu: NDArray[np.float64], labels: NDArray[np.int64]) -> DualEvaluation:
@@ -90,7 +93,14 @@ class LagrangianDual:
             tasks.append((number, nu[first:last], labels[row:end], limits))
             first, row = last, end
         solve = partial(_solve_or_relax, solve=self._solve, stop=self._stop)
-        return concatenate(self._task_pool.map(solve, tasks, shared=self._shared, stop=self._stop))
+        found = concatenate(self._task_pool.map(solve, tasks, shared=self._shared, stop=self._stop))
+        self._work += WORK_PER_SEARCH_NODE * float(found.nodes.sum())
+        return found
+
+    def take_work(self) -> float:
+        """Return the units of work since the last call."""
+        work, self._work = self._work, 0.0
+        return work
 
 
 def _solve_or_relax(

@@ -30,6 +30,7 @@ from certikmeans.proof import LeafProof
 MAX_GROUPS = 2_500
 MIN_CHECKS = 4  # safe bounds in a turn of the schedule
 CHECK_INTERVAL = 25  # iterations between two safe bounds
+ITERATION_OVERHEAD = 7e5  # units of work of an iteration with hardly any groups
 CONVERGENCE_TOLERANCE = 1e-7
 # Stalled if this many checks gain less than these fractions of the gap to the cutoff and of the
 # value.
@@ -40,6 +41,11 @@ MIN_RELATIVE_GAIN = 1e-6
 # longer by this factor.
 LATE_PROOF_FACTOR = 4
 NEARLY_FEASIBLE = 1e-3
+
+
+def check_work(n_groups: int) -> float:
+    """Return the units of work of the iterations between two safe bounds."""
+    return CHECK_INTERVAL * (iteration_work(n_groups) + ITERATION_OVERHEAD)
 
 
 @final
@@ -129,7 +135,7 @@ class SdpBound(LowerBound[SdpModel]):
 
     def min_work(self, problem: ReducedProblem) -> float:
         """Return the work of a few checks."""
-        return MIN_CHECKS * CHECK_INTERVAL * iteration_work(problem.n_groups)
+        return MIN_CHECKS * check_work(problem.n_groups)
 
     def setup(self, inputs: BoundInput) -> SdpModel:
         """Build the matrices."""
@@ -149,6 +155,9 @@ class SdpBound(LowerBound[SdpModel]):
         with one_blas_thread():
             found, progress = self._solve(model, cutoff, ctx, warm_start)
             problem = model.problem
+            finished = found.value >= cutoff or ctx.stop.reason() is None
+            if finished:
+                ctx.report(work=check_work(model.n_groups))  # of the last check
             return BoundResult(
                 value=found.value,
                 leaf=LeafProof(self.name, found.proof),
@@ -160,7 +169,7 @@ class SdpBound(LowerBound[SdpModel]):
                     "rounds": found.rounds,
                     "cuts": len(found.proof.cuts),
                 },
-                finished=found.value >= cutoff or ctx.stop.reason() is None,
+                finished=finished,
             )
 
     def node_warm_start(self, warm_start: SdpWarmStart | None) -> SdpWarmStart | None:
@@ -254,7 +263,7 @@ class SdpBound(LowerBound[SdpModel]):
                 return best, None
             if residual <= CONVERGENCE_TOLERANCE and admm.n_cuts_added == 0:
                 return best, None
-            ctx.report(work=CHECK_INTERVAL * iteration_work(model.n_groups))
+            ctx.report(work=check_work(model.n_groups))
 
     def _solve_interior_point(
         self, model: SdpModel, cutoff: float, ctx: BoundContext, best: SdpIterate
