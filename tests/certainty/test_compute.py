@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from certikmeans import Problem, solve
+from certikmeans import Problem, StopSignal, solve
 from certikmeans.certainty import compute
+from certikmeans.certainty.artifacts import CertaintyProblem, SolveArtifacts
 from certikmeans.certainty.center_regions import OVERSTATED_BOUND
+from certikmeans.certainty.compute import RELAXED, compute_certainty
 from certikmeans.testing.instances import feasible_problem
 from certikmeans.testing.oracle import exact_cost, feasible_labellings
 from tests.certainty.enumeration import check_all_claims, sorted_costs
@@ -120,3 +122,27 @@ def test_perturbed_inputs_are_not_trusted(monkeypatch):
         n_certain += bool(certainty.agreement > 0.0)
     assert n_certain >= 4
     assert failures.count(OVERSTATED_BOUND) >= 3
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        {"cannot_link_groups": [0, 1, -1, -1, 0, 1]},
+        {"size_min": 2, "size_max": 4},
+        {"soft_cannot_link": [(0, 1, 0.125)], "soft_must_link": [(2, 3, 0.125)]},
+    ],
+)
+def test_other_constraints_are_relaxed(kinds):
+    """Statements hold for every labelling of the relaxation within the slack of the objective."""
+    points = [[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]]
+    problem = Problem.from_data(points, 2, **kinds)
+    labels = np.array([0, 0, 0, 1, 1, 1])
+    cost = 4.0 + problem.penalty(labels)
+    artifacts = SolveArtifacts(problem)
+    case = CertaintyProblem.of(artifacts, labels, cost, 0.01, StopSignal())
+    assert case.relaxed
+    assert case.presolved.reduced.label_constraints.is_cannot_link_only
+    assert case.bound_artifacts() == ()
+    found = compute_certainty(artifacts, labels, cost, 0.01, StopSignal())
+    assert found.certain.all() or RELAXED in found.reason
+    assert found.possible[np.arange(6), labels].all()

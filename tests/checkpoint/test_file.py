@@ -17,7 +17,7 @@ from certikmeans import Problem, solve
 from certikmeans._atomic import write_atomically
 from certikmeans.checkpoint import file as form
 from certikmeans.checkpoint.codec import Decoder, Encoder, UnsupportedTypeError
-from certikmeans.checkpoint.file import BestKnown
+from certikmeans.checkpoint.file import BestKnown, ProblemFingerprint
 from certikmeans.checkpoint.resume import resume
 from certikmeans.checkpoint.writer import CheckpointWriter
 from certikmeans.errors import CheckpointWarning, InputError
@@ -307,3 +307,28 @@ def test_unencodable_bound_state_is_reported(tmp_path):
         writer(event)
     saved = form.decode((tmp_path / "state").read_bytes(), tmp_path / "state")
     assert saved.state.schedule[0].warm_start is None
+
+
+OTHER_KINDS = (
+    {"cannot_link_groups": [0, 0, -1, -1]},
+    {"cannot_link_groups": [0, -1, 0, -1]},
+    {"size_max": 2},
+    {"size_max": 3},
+    {"size_min": 2},
+    {"size_max": 5, "demand": [1, 2, 1, 2]},
+    {"size_max": 5, "demand": [2, 1, 2, 1]},
+    {"soft_must_link": [(0, 3, 2.0)]},
+    {"soft_cannot_link": [(0, 3, 2.0)]},
+    {"soft_cannot_link": [(0, 3, 2.5)]},
+    {},
+)
+
+
+@pytest.mark.parametrize("first", range(len(OTHER_KINDS)))
+def test_fingerprint_of_other_constraints(first):
+    points = [[0.0], [1.0], [5.0], [6.0]]
+    facts = [ProblemFingerprint.of(Problem.from_data(points, 2, **kinds)) for kinds in OTHER_KINDS]
+    assert facts[first].difference(facts[first]) is None
+    for other in (*facts[:first], *facts[first + 1 :]):
+        assert "other sets, sizes or soft pairs" in facts[first].difference(other)
+    assert ("constraints_sha256" in facts[first].to_state()) == (OTHER_KINDS[first] != {})

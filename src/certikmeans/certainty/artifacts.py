@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -12,7 +12,7 @@ from certikmeans.certainty.params import CertaintyParams
 from certikmeans.presolve.infeasibility_search import InfeasibilityProof
 from certikmeans.presolve.pipeline import PresolvedProblem, presolve
 from certikmeans.presolve.reductions import must_link_groups
-from certikmeans.problem import Problem
+from certikmeans.problem import CannotLinks, Problem
 from certikmeans.proof import AbstractEvidence, GroupMultipliers
 from certikmeans.stop import StopSignal
 
@@ -101,7 +101,13 @@ def _within_group_costs(problem: Problem, group: Labels) -> NDArray[np.float64]:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CertaintyProblem:
-    """A labelling, its problem in original and presolved form, the slack and the time limit."""
+    """A labelling, its problem in original and presolved form, the slack and the time limit.
+
+    Constraints beside pairs are left out. That is a relaxation: a labelling that satisfies all
+    constraints, and whose objective is within the slack, satisfies the pairs, and its sum of
+    squares is at most its objective, because penalties are not negative. So it is among the
+    labellings about which something is proven.
+    """
 
     basis: SolveArtifacts
     presolved: PresolvedProblem
@@ -111,6 +117,7 @@ class CertaintyProblem:
     slack: float
     time_limit: float | None = None
     params: CertaintyParams = field(default_factory=CertaintyParams)
+    relaxed: bool = False  # whether constraints beside pairs were left out
 
     @classmethod
     def of(
@@ -132,7 +139,13 @@ class CertaintyProblem:
             presolved = found
         groups = presolved.presolve_labels(labels)
         params = CertaintyParams() if params is None else params
-        return cls(basis, presolved, labels, groups, cost, slack, time_limit, params)
+        relaxed = not presolved.reduced.label_constraints.is_cannot_link_only
+        if relaxed:
+            pairs = CannotLinks(presolved.reduced.graph)
+            presolved = replace(
+                presolved, reduced=replace(presolved.reduced, label_constraints=pairs)
+            )
+        return cls(basis, presolved, labels, groups, cost, slack, time_limit, params, relaxed)
 
     def seconds(self, least: float | None = None) -> float:
         """Time allowed: the limit, or else the time of the proof and at least ``least``."""
@@ -141,7 +154,12 @@ class CertaintyProblem:
         return max(self.params.min_seconds if least is None else least, self.basis.seconds)
 
     def bound_artifacts(self) -> tuple[BoundArtifact, ...]:
-        """Artifacts of the run if its groups are numbered as in `presolved`, else nothing."""
+        """Artifacts of the run if its groups are numbered as in `presolved`, else nothing.
+
+        Values that were proven with other constraints do not hold for the relaxation.
+        """
+        if self.relaxed:
+            return ()
         basis, known = self.basis, self.basis.group_representatives
         if basis.presolved is None and (
             known is None or not np.array_equal(known, self.presolved.group_representatives)

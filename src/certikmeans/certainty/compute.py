@@ -70,6 +70,7 @@ Labels = NDArray[np.int64]
 Centers = NDArray[np.float64]  # (n_clusters, n_dims): NaN for an empty cluster
 
 ALL_FIXED = "every assignment is fixed"
+RELAXED = "only pairs are taken into account here, not sets, sizes or soft pairs"
 
 
 def compute_certainty(
@@ -86,6 +87,14 @@ def compute_certainty(
     if time_limit is not None:
         stop = stop.with_time_limit(time_limit)
     case = CertaintyProblem.of(basis, labels, cost, slack, stop, time_limit, params)
+    found = _certainty_of(case, stop)
+    if not case.relaxed or found.certain.all():
+        return found
+    return dataclasses.replace(found, reason=f"{found.reason}; {RELAXED}")
+
+
+def _certainty_of(case: CertaintyProblem, stop: StopSignal) -> Certainty:
+    basis = case.basis
     if basis.problem.n_clusters == 1:
         return _one_cluster(case)
     if basis.n_threads == 1 or not benefits_from_threads(case.presolved.reduced):

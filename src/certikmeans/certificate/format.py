@@ -99,6 +99,19 @@ def hash_pairs(must_link: NDArray[np.int64], cannot_link: NDArray[np.int64]) -> 
     return _hash(b"certikmeans-pairs-1", must_link.astype("<i8"), cannot_link.astype("<i8"))
 
 
+def hash_constraints(arrays: dict[str, NDArray[Any]]) -> str:
+    """SHA-256 over arrays of constraints by name; empty if there are none."""
+    if not arrays:
+        return ""
+    digest = hashlib.sha256(b"certikmeans-constraints-1")
+    for name in sorted(arrays):
+        array = arrays[name].astype("<f8" if arrays[name].dtype.kind == "f" else "<i8")
+        digest.update(name.encode() + b"\0")
+        digest.update(np.asarray(array.shape, dtype="<i8").tobytes())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
 def _hash(name: bytes, *arrays: NDArray[Any]) -> str:
     digest = hashlib.sha256(name)
     for array in arrays:

@@ -157,6 +157,7 @@ def make_certificate(
     problem: Problem, result: Result, certainty: Certainty | None = None
 ) -> Certificate:
     """Return the certificate of a result."""
+    reject_unsupported(problem)
     proof = result.proof
     if proof is None and result.infeasibility is not None:
         proof = infeasible_proof(problem)
@@ -210,6 +211,16 @@ def make_certificate(
         writer=f"certikmeans {__version__}",
         certainty=None if certainty is None else _certainty_claim(proof, certainty),
     )
+
+
+def reject_unsupported(problem: Problem) -> None:
+    """Raise an `InputError` for constraints that a certificate cannot state."""
+    if problem.has_other_kinds:
+        raise InputError(
+            "certificates support must-links and cannot-links, but this problem has other "
+            f"constraints: {problem!r}",
+            hint="solve without a certificate, or without these constraints",
+        )
 
 
 def _certainty_claim(proof: Proof, certainty: Certainty) -> CertaintyClaim:

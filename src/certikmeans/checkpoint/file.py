@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from certikmeans._version import __version__
 from certikmeans.certificate.format import MAGIC as CERTIFICATE_MAGIC
-from certikmeans.certificate.format import hash_pairs, hash_points
+from certikmeans.certificate.format import hash_constraints, hash_pairs, hash_points
 from certikmeans.checkpoint.codec import (
     Decoder,
     Encoder,
@@ -60,6 +60,7 @@ class ProblemFingerprint:
     pairs_sha256: str
     code_sha256: str  # of the program that wrote it
     writer: str
+    constraints_sha256: str = ""  # of constraints beside hard pairs; empty if there are none
 
     @classmethod
     def of(cls, problem: Problem) -> ProblemFingerprint:
@@ -73,6 +74,7 @@ class ProblemFingerprint:
             hash_pairs(problem.must_link, problem.cannot_link),
             code_sha256(),
             f"certikmeans {__version__}",
+            hash_constraints(problem.other_arrays()),
         )
 
     def difference(self, other: ProblemFingerprint) -> str | None:
@@ -91,7 +93,16 @@ class ProblemFingerprint:
             return "it is about other weights"
         if self.pairs_sha256 != other.pairs_sha256:
             return "it is about other pairs"
+        if self.constraints_sha256 != other.constraints_sha256:
+            return "it is about other sets, sizes or soft pairs"
         return None
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the fields; the last one only if it is not empty, as earlier programs expect."""
+        state = {name: getattr(self, name) for name in ProblemFingerprint.__slots__}
+        if not self.constraints_sha256:
+            del state["constraints_sha256"]
+        return state
 
 
 @final
@@ -152,7 +163,7 @@ def encode(
     """Return the content of the file."""
     encoder = Encoder()
     document: dict[str, Any] = {
-        "facts": {name: getattr(fingerprint, name) for name in ProblemFingerprint.__slots__},
+        "facts": fingerprint.to_state(),
         "options": options.to_dict(),
         "essence": encoder.encode(essence.to_state()),
         "state": encoder.encode(state),

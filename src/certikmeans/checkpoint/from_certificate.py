@@ -31,6 +31,11 @@ def from_certificate(
     content: bytes, path: str | os.PathLike[str], problem: Problem, options: Options
 ) -> ResumeState:
     """Verify a certificate and start from its labels and bound; the rest starts anew."""
+    if problem.has_other_kinds:
+        raise InputError(
+            f"{path}: is a certificate of another problem: it is about pairs alone",
+            hint="resume with the same constraints, or from a checkpoint",
+        )
     verdict = check_certificate(
         problem.points,
         content,
@@ -42,8 +47,8 @@ def from_certificate(
     if verdict.reason in OTHER_PROBLEM:
         raise InputError(
             f"{path}: is a certificate of another problem: {verdict.message}",
-            hint="resume with the same points, pairs, weights and number of clusters, in the same "
-            "order",
+            hint="resume with the same points, constraints, weights and number of clusters, in the "
+            "same order",
         )
     if not verdict.accepted:
         raise InputError(

@@ -74,8 +74,8 @@ def resume(path: str | os.PathLike[str], problem: Problem, options: Options) -> 
     if difference is not None:
         raise InputError(
             f"{path}: is a checkpoint of another problem: {difference}",
-            hint="resume with the same points, pairs, weights and number of clusters, in the same "
-            "order",
+            hint="resume with the same points, constraints, weights and number of clusters, in the "
+            "same order",
         )
     options = _with_saved_options(options, found)
     changed = [
