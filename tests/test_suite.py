@@ -13,6 +13,7 @@ CLOCKS = {"perf_counter", "monotonic", "process_time", "elapsed"}
 # single tests of a file.
 MAY_READ_CLOCK = {
     "benchmarks/test_runner.py",
+    "certificate/test_check_certainty.py test_deadline_with_many_boxes",
     "parallel/test_dask.py",
     "parallel/test_remote.py test_slow_scheduler_gets_few_requests",
     "parallel/test_remote.py test_stop_with_silent_workers_in_parts",
