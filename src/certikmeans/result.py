@@ -21,6 +21,7 @@ from certikmeans._numbers import (
     whole_number,
 )
 from certikmeans._version import __version__
+from certikmeans.constraint_model.soft_pairs import ViolatedPair
 from certikmeans.errors import InputError
 from certikmeans.proof import Proof
 from certikmeans.status import Status, StopReason
@@ -67,12 +68,20 @@ class Result:
         Cost of ``labels``, rounded up; infinite without a labelling.
     lower_bound : float
         No labelling that satisfies every pair costs less; infinite if proven infeasible.
+    sum_of_squares, penalty : float
+        The two parts of ``cost``: squared distances to the centres, and the penalties of the
+        violated soft pairs. Each is rounded up.
+    violated_soft_pairs : tuple of ViolatedPair
+        The soft pairs that ``labels`` violate: ``kind`` ("must_link" or "cannot_link"), the rows
+        ``first`` and ``second``, and ``penalty``.
     labels : ndarray of shape (n_points,) or None
         Cluster of every point, numbered by first appearance.
     centers : ndarray of shape (n_clusters, n_features) or None
         Means of the clusters.
     n_clusters, n_points, n_features, n_must_link, n_cannot_link : int
         Sizes of the problem as stated.
+    n_soft_must_link, n_soft_cannot_link : int
+        Numbers of soft pairs as stated.
     nodes : int
         Nodes of the tree that were bounded.
     iterations : int
@@ -119,6 +128,15 @@ class Result:
     attempts: tuple[Attempt, ...] = ()  # bounds computed at the root, in order
     version: str = field(default=__version__)
     basis: SolveArtifacts | None = None  # input of `certainty`; never written to files
+    sum_of_squares: float = math.nan  # by default the cost
+    penalty: float = 0.0
+    violated_soft_pairs: tuple[ViolatedPair, ...] = ()
+    n_soft_must_link: int = 0
+    n_soft_cannot_link: int = 0
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.sum_of_squares):
+            object.__setattr__(self, "sum_of_squares", self.cost)
 
     @property
     def gap(self) -> float:
@@ -244,6 +262,9 @@ class Result:
             "status": str(self.status),
             "stop_reason": str(self.stop_reason),
             "cost": _finite(self.cost),
+            "sum_of_squares": _finite(self.sum_of_squares),
+            "penalty": _finite(self.penalty),
+            "violated_soft_pairs": [one._asdict() for one in self.violated_soft_pairs],
             "lower_bound": _finite(self.lower_bound),
             "gap": _finite(self.gap),
             "bound": self.bound,
@@ -256,6 +277,8 @@ class Result:
             "n_features": self.n_features,
             "n_must_link": self.n_must_link,
             "n_cannot_link": self.n_cannot_link,
+            "n_soft_must_link": self.n_soft_must_link,
+            "n_soft_cannot_link": self.n_soft_cannot_link,
             "nodes": self.nodes,
             "iterations": self.iterations,
             "seconds": self.seconds,
@@ -316,7 +339,7 @@ class Result:
 
 def _from_dict(data: dict[str, Any]) -> Result:
     status, labels, centers = Status(data["status"]), data["labels"], data["centers"]
-    lower = data["lower_bound"]
+    lower, squares = data["lower_bound"], data.get("sum_of_squares")
     same = (
         *("n_clusters", "n_points", "n_features", "n_must_link", "n_cannot_link", "nodes"),
         *("iterations", "seconds", "seed", "bound", "failure", "version"),
@@ -329,6 +352,15 @@ def _from_dict(data: dict[str, Any]) -> Result:
         labels=None if labels is None else np.array(labels, dtype=np.int64),
         centers=None if centers is None else np.array(centers, dtype=np.float64),
         attempts=tuple(Attempt(**attempt) for attempt in data["bounds"]),
+        # Files of version 0.1 do not have the following.
+        sum_of_squares=math.nan if squares is None else float(squares),
+        penalty=float(data.get("penalty", 0.0)),
+        violated_soft_pairs=tuple(
+            ViolatedPair(one["kind"], int(one["first"]), int(one["second"]), float(one["penalty"]))
+            for one in data.get("violated_soft_pairs", ())
+        ),
+        n_soft_must_link=int(data.get("n_soft_must_link", 0)),
+        n_soft_cannot_link=int(data.get("n_soft_cannot_link", 0)),
         **{name: data[name] for name in same},
     )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,15 @@ class PricedPairs:
     def empty(cls) -> PricedPairs:
         """No pairs."""
         return cls(np.empty((0, 2), dtype=np.int64), np.empty(0))
+
+
+class ViolatedPair(NamedTuple):
+    """A soft pair that a labelling violates, and the penalty for it."""
+
+    kind: str  # "must_link" or "cannot_link"
+    first: int  # row of the data, from 0
+    second: int
+    penalty: float
 
 
 def validate_priced_pairs(
@@ -119,11 +128,14 @@ class SoftPairs(ConstraintKind):
         order = np.argsort(key, kind="stable")
         distinct, starts = np.unique(key[order], return_index=True)
         values = bonus[~inside][order]
-        sums = np.array([math.fsum(part) for part in np.split(values, starts[1:])])
-        sums = sums[: len(distinct)]
+        sums = values[starts]
+        parallel = np.flatnonzero(np.diff(starts, append=len(values)) > 1)
+        for row in parallel.tolist():
+            end = starts[row + 1] if row + 1 < len(starts) else len(values)
+            sums[row] = math.fsum(values[starts[row] : end].tolist())
         constant = math.fsum([constant, *(-bonus[inside]).tolist()])
         # `fsum` rounds once: half a unit in the last place each.
-        error += 2.0**-52 * (math.fsum(np.abs(sums).tolist()) + abs(constant)) * 1.001
+        error += 2.0**-52 * (math.fsum(np.abs(sums[parallel]).tolist()) + abs(constant)) * 1.001
         kept = sums != 0.0
         distinct, sums = distinct[kept], sums[kept]
         if len(sums) == 0 and constant == 0.0 and error == 0.0:
@@ -141,6 +153,35 @@ class SoftPairs(ConstraintKind):
         paid = -self.bonus[labels[first] == labels[second]]
         value = math.fsum([self.constant, *paid.tolist()])
         return max(0.0, math.nextafter(value + self.error, math.inf))
+
+    def split_fixed(self, separated: NDArray[np.bool_]) -> tuple[SoftPairs | None, float]:
+        """Separate the penalty that every labelling pays from the rest.
+
+        Parameters
+        ----------
+        separated : ndarray of shape (m,)
+            Pairs that share a cluster in no feasible labelling; their bonus is never earned.
+
+        Returns
+        -------
+        pairs : SoftPairs or None
+            The others, with ``constant`` the sum of the positive bonuses: their penalty is the sum
+            of ``|bonus|`` over violated pairs.
+        fixed : float
+            For every feasible labelling, the exact penalty before all roundings is at least
+            ``fixed`` plus the exact penalty of ``pairs``. Negative by a rounding error at most.
+        """
+        bonus = self.bonus[~separated]
+        gains = bonus[bonus > 0.0].tolist()
+        fixed = math.fsum([self.constant, *(-gain for gain in gains)])
+        fixed = math.nextafter(fixed, -math.inf) if fixed != 0.0 else 0.0
+        if self.error > 0.0:
+            fixed = math.nextafter(fixed - self.error, -math.inf)
+        if len(bonus) == 0:
+            return None, fixed
+        constant = math.fsum(gains)
+        pairs = self.pairs[~separated]
+        return SoftPairs(self.n_groups, pairs, bonus, constant, 2.0**-52 * constant), fixed
 
     def subset(self, rows: Ints) -> SoftPairs | None:
         """Pairs among the groups ``rows``."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
@@ -52,15 +54,20 @@ def split_complete_components(n_groups: int, links: Ints) -> tuple[Ints, list[In
 
 def build_model(
     problem: Problem, row_of_point: Ints, graph: CannotLinkGraph, cliques: list[Ints]
-) -> LabelConstraints:
-    """Model of all constraints between reduced groups; ``cliques`` are sets of rows."""
+) -> tuple[LabelConstraints, float]:
+    """Model of all constraints between reduced groups; ``cliques`` are sets of rows.
+
+    Returns the penalty that every labelling pays, too: it is not in the model.
+    """
     n_groups = graph.n_vertices
     sets = [row_of_point[rows] for rows in sets_of_columns(problem.cannot_link_groups)]
-    family = CannotLinkSets.of(n_groups, [*sets, *cliques])
-    return ConstraintModel.of(
-        graph, family, _size_limits(problem, row_of_point, n_groups),
-        _soft_pairs(problem, row_of_point, graph, family),
-    )  # fmt: skip
+    model = ConstraintModel.of(
+        graph,
+        CannotLinkSets.of(n_groups, [*sets, *cliques]),
+        _size_limits(problem, row_of_point, n_groups),
+        _soft_pairs(problem, row_of_point, n_groups),
+    )
+    return separate_fixed_penalty(model, problem.n_clusters)
 
 
 def _size_limits(problem: Problem, row_of_point: Ints, n_groups: int) -> SizeLimits | None:
@@ -69,29 +76,47 @@ def _size_limits(problem: Problem, row_of_point: Ints, n_groups: int) -> SizeLim
     return size_limits(problem).merged(row_of_point, n_groups)
 
 
-def _soft_pairs(
-    problem: Problem, row_of_point: Ints, graph: CannotLinkGraph, family: CannotLinkSets | None
-) -> SoftPairs | None:
+def _soft_pairs(problem: Problem, row_of_point: Ints, n_groups: int) -> SoftPairs | None:
     if not problem.has_soft_pairs:
         return None
     must, cannot = problem.soft_must_link, problem.soft_cannot_link
     pairs = row_of_point[np.concatenate([must.pairs, cannot.pairs])]
     bonus = np.concatenate([must.penalties, -cannot.penalties])
-    # Groups with a hard cannot-link are never together: their bonus is never earned.
-    kept = ~_separated(pairs, graph, family)
-    constant = float(must.penalties.sum())
-    rounding = len(must) * 2.0**-52 * constant
-    return SoftPairs.of(graph.n_vertices, pairs[kept], bonus[kept], constant, rounding)
+    constant = math.fsum(must.penalties.tolist())
+    return SoftPairs.of(n_groups, pairs, bonus, constant, 2.0**-52 * constant)
+
+
+def separate_fixed_penalty(
+    constraints: LabelConstraints, n_clusters: int
+) -> tuple[LabelConstraints, float]:
+    """Separate the penalty that every labelling pays: returns the rest, and a lower bound on it.
+
+    Groups with a cannot-link or in a common set are never together. With one cluster all are.
+    """
+    soft = constraints.soft
+    if soft is None:
+        return constraints, 0.0
+    graph, family = constraints.cannot_links, constraints.sets
+    if n_clusters == 1:
+        everything = SoftPairs.of(
+            1, np.zeros_like(soft.pairs), soft.bonus, soft.constant, soft.error
+        )
+        left, fixed = None, 0.0
+        if everything is not None:
+            left, fixed = everything.split_fixed(np.zeros(0, dtype=np.bool_))
+    else:
+        left, fixed = soft.split_fixed(_separated(soft.pairs, graph, family))
+    return ConstraintModel.of(graph, family, constraints.sizes, left), fixed
 
 
 def _separated(
     pairs: Ints, graph: CannotLinkGraph, family: CannotLinkSets | None
 ) -> NDArray[np.bool_]:
+    """Whether the groups of each pair, ``first < second``, have a cannot-link or a common set."""
     n = np.int64(graph.n_vertices)
-    ends = np.sort(pairs, axis=1)
     edges = graph.edges()
-    found = np.isin(ends[:, 0] * n + ends[:, 1], edges[:, 0] * n + edges[:, 1])
+    found = np.isin(pairs[:, 0] * n + pairs[:, 1], edges[:, 0] * n + edges[:, 1])
     if family is not None:
-        for row in np.flatnonzero(np.diff(family.group_indptr)[ends].all(axis=1)):
-            found[row] |= bool(np.isin(ends[row, 1], family.excluded_partners(int(ends[row, 0]))))
+        for row in np.flatnonzero(np.diff(family.group_indptr)[pairs].all(axis=1)):
+            found[row] |= bool(np.isin(pairs[row, 1], family.excluded_partners(int(pairs[row, 0]))))
     return found

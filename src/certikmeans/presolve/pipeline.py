@@ -18,8 +18,17 @@ from certikmeans.presolve.infeasibility_search import (
     explain_infeasible,
     find_contradiction,
 )
-from certikmeans.presolve.model_builder import build_model, split_complete_components
-from certikmeans.presolve.postsolve import Centering, PostsolveStep, ZeroWeightRemoval
+from certikmeans.presolve.model_builder import (
+    build_model,
+    separate_fixed_penalty,
+    split_complete_components,
+)
+from certikmeans.presolve.postsolve import (
+    Centering,
+    FixedPenalty,
+    PostsolveStep,
+    ZeroWeightRemoval,
+)
 from certikmeans.presolve.reductions import aggregate, must_link_groups, rotate_to_principal_axes
 from certikmeans.problem import Problem, ReducedProblem
 from certikmeans.problem.arrays import iter_row_blocks
@@ -111,11 +120,12 @@ class PresolvedProblem:
             return None
         graph, row_of_group = _ordered_graph(groups, links)
         aggregated = aggregate(before.points, before.weights, row_of_group)
-        offset = before.offset + aggregated.offset
         try:
             constraints = before.label_constraints.merged(row_of_group, graph)
         except Contradiction:
             return None
+        constraints, fixed = separate_fixed_penalty(constraints, before.n_clusters)
+        offset = before.offset + aggregated.offset + max(0.0, fixed)
         reduced = _read_only(
             ReducedProblem(
                 aggregated.means, aggregated.weights, constraints, before.n_clusters, offset
@@ -129,7 +139,7 @@ class PresolvedProblem:
             rows[self.group_of_point],
             self.center,
             self.axes,
-            (*self.steps, aggregated.postsolve_step),
+            (*self.steps, *_penalty_step(fixed), aggregated.postsolve_step),
         )
 
     def with_feasible_labels(self, stop: StopSignal, seconds: float) -> PresolvedProblem | None:
@@ -175,7 +185,7 @@ def presolve(
         position[groups] = group_of_point
         cliques = [position[one] for one in cliques]
     del groups
-    constraints = build_model(problem, group_of_point, graph, cliques)
+    constraints, fixed = build_model(problem, group_of_point, graph, cliques)
 
     feasible = find_labels(
         constraints, problem.n_clusters, stop.with_time_limit(feasibility_seconds)
@@ -189,16 +199,24 @@ def presolve(
     del centered  # as large as the data
     means, weights = aggregated.means[:n_kept], aggregated.weights[:n_kept]
     points, rotated = rotate_to_principal_axes(means, weights)
-    steps: tuple[PostsolveStep, ...] = (centering, aggregated.postsolve_step, rotated)
+    steps: tuple[PostsolveStep, ...] = (
+        *_penalty_step(fixed),
+        centering,
+        aggregated.postsolve_step,
+        rotated,
+    )
     if n_kept < len(aggregated.weights):
         weightless = rotated.presolve_points(aggregated.means[n_kept:])
         steps = (*steps, ZeroWeightRemoval(points, weights, weightless))
-    reduced = _read_only(
-        ReducedProblem(points, weights, constraints, problem.n_clusters, aggregated.offset)
-    )
+    offset = aggregated.offset + max(0.0, fixed)
+    reduced = _read_only(ReducedProblem(points, weights, constraints, problem.n_clusters, offset))
     return PresolvedProblem(
         reduced, feasible.labels, group_of_point, centering.center, rotated.axes, steps
     )
+
+
+def _penalty_step(fixed: float) -> tuple[FixedPenalty, ...]:
+    return () if fixed == 0.0 else (FixedPenalty(fixed),)
 
 
 def _read_only(reduced: ReducedProblem) -> ReducedProblem:

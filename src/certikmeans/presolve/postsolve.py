@@ -11,6 +11,9 @@ Fix a labelling. With ``W`` the diagonal of weights, the cost of points ``X`` (o
 None of this depends on the labelling, so it holds for the best one, and a lower bound on the
 reduced problem is carried back step by step, the last one first. Every number kept here is
 rounded to the safe side (`certikmeans.rounding`).
+
+A bound on the sum of squares *and* penalties of soft pairs is carried back by the same steps: each
+is a function ``f`` of the sum of squares with slope at most 1, so ``f(s) + p >= f(s + p)``.
 """
 
 from __future__ import annotations
@@ -138,6 +141,30 @@ class Rotation(PostsolveStep):
     def presolve_points(self, points: Points) -> Points:
         """Multiply by the axes."""
         return np.ascontiguousarray(points @ self.axes)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedPenalty(PostsolveStep):
+    """Penalties of soft pairs that every labelling pays, and the rounding of the others."""
+
+    amount: float  # at most the difference of the penalties; negative by a rounding error
+
+    def postsolve_labels(self, labels: Labels) -> Labels:
+        """Unchanged."""
+        return labels
+
+    def postsolve_bound(self, value: float) -> float:
+        """Add the penalties."""
+        return round_down(max(0.0, value + self.amount))
+
+    def presolve_labels(self, labels: Labels) -> Labels:
+        """Unchanged."""
+        return labels
+
+    def presolve_points(self, points: Points) -> Points:
+        """Unchanged."""
+        return points
 
 
 @final

@@ -16,7 +16,11 @@ from certikmeans.constraint_model.cannot_link_sets import sets_of_columns, valid
 from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.constraint_model.model import LabelConstraints
 from certikmeans.constraint_model.sizes import SizeLimits, validate_demand, validate_limit
-from certikmeans.constraint_model.soft_pairs import PricedPairs, validate_priced_pairs
+from certikmeans.constraint_model.soft_pairs import (
+    PricedPairs,
+    ViolatedPair,
+    validate_priced_pairs,
+)
 from certikmeans.errors import Argument, InputError, Message
 from certikmeans.problem.arrays import column_ranges
 from certikmeans.problem.links import Links, as_links, canonical_pairs
@@ -271,6 +275,19 @@ class Problem:
         total = math.fsum(paid)
         return math.nextafter(total, math.inf) if total > 0.0 else 0.0
 
+    def violated_soft_pairs(self, labels: NDArray[np.int64]) -> tuple[ViolatedPair, ...]:
+        """List the soft pairs that ``labels`` violate, must-links first, in the order given."""
+        found = []
+        for kind, priced, together in (
+            ("must_link", self.soft_must_link, False),
+            ("cannot_link", self.soft_cannot_link, True),
+        ):
+            first, second = priced.pairs.T
+            rows = np.flatnonzero((labels[first] == labels[second]) == together)
+            columns = zip(priced.pairs[rows].tolist(), priced.penalties[rows].tolist(), strict=True)
+            found += [ViolatedPair(kind, i, j, penalty) for (i, j), penalty in columns]
+        return tuple(found)
+
     @classmethod
     def from_data(
         cls,
@@ -381,7 +398,7 @@ class ReducedProblem:
     weights: NDArray[np.float64]  # (n_groups,), > 0
     label_constraints: LabelConstraints
     n_clusters: int
-    offset: float  # sum of squares inside the groups
+    offset: float  # sum of squares inside the groups, and penalties that every labelling pays
 
     @property
     def graph(self) -> CannotLinkGraph:

@@ -60,13 +60,14 @@ def summarize(
     ]
     if result.labels is not None:
         rows += [
-            ("Cost", f"{rounded_up(result.cost)} ({_squares(problem)} to the centres)"),
+            ("Cost", _cost(result, problem)),
             ("Lower bound", f"{rounded_down(result.lower_bound)} ({result.bound} bound)"),
             ("Gap", _gap(result, requested_gap)),
             ("Proven", proven_statement(result)),
             *_bound_runs(result),
             ("Clusters", _clusters(result)),
             ("Pairs", _pairs(result, problem)),
+            *_soft_pairs(result),
         ]
     elif result.status is Status.UNKNOWN:
         rows.append(("Lower bound", f"{rounded_down(result.lower_bound)} ({result.bound} bound)"))
@@ -108,6 +109,28 @@ def _bound_runs(result: Result) -> list[tuple[str, str]]:
     if result.advice is not None:
         rows.append(("What helps", f"{result.advice}."))
     return rows
+
+
+def _cost(result: Result, problem: Problem | None) -> str:
+    if result.n_soft_must_link + result.n_soft_cannot_link == 0:
+        return f"{rounded_up(result.cost)} ({_squares(problem)} to the centres)"
+    return (
+        f"{rounded_up(result.cost)} ({rounded_up(result.sum_of_squares)} {_squares(problem)} to "
+        f"the centres, {rounded_up(result.penalty)} for violated soft pairs)"
+    )
+
+
+def _soft_pairs(result: Result) -> list[tuple[str, str]]:
+    """Return the number of violated soft pairs of each kind, if there are soft pairs."""
+    parts = []
+    for kind, total in (
+        ("must_link", result.n_soft_must_link),
+        ("cannot_link", result.n_soft_cannot_link),
+    ):
+        if total:
+            violated = sum(one.kind == kind for one in result.violated_soft_pairs)
+            parts.append(f"{violated:,} of {count(total, 'soft ' + kind.replace('_', '-'))}")
+    return [("Soft pairs", f"violated: {' and '.join(parts)}")] if parts else []
 
 
 def _squares(problem: Problem | None) -> str:

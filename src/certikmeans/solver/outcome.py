@@ -25,6 +25,8 @@ def build_result(state: SolveState, ctx: SolveContext) -> Result:
     problem, infeasible = state.problem, state.infeasibility is not None
     nodes = 1 if state.tree is None else state.tree.nodes
     seconds = ctx.timer.seconds()
+    sum_of_squares, penalty = state.cost_parts()
+    violated = () if state.labels is None else problem.violated_soft_pairs(state.labels)
     return Result(
         status=status,
         stop_reason=reason,
@@ -47,6 +49,11 @@ def build_result(state: SolveState, ctx: SolveContext) -> Result:
         proof=state.proof,
         attempts=tuple(state.attempts),
         basis=None if state.labels is None else _artifacts(state, ctx, seconds),
+        sum_of_squares=sum_of_squares,
+        penalty=penalty,
+        violated_soft_pairs=violated,
+        n_soft_must_link=len(problem.soft_must_link),
+        n_soft_cannot_link=len(problem.soft_cannot_link),
     )
 
 

@@ -30,6 +30,13 @@ Labels = NDArray[np.int64]
 TRIVIAL = "trivial"
 
 
+def add_penalty(sum_of_squares: float, penalty: float) -> float:
+    """Sum of two nonnegative numbers, rounded up."""
+    if penalty == 0.0:
+        return sum_of_squares
+    return math.nextafter(sum_of_squares + penalty, math.inf)
+
+
 class ResumableTree(Protocol):
     """A tree search whose state can be saved."""
 
@@ -160,10 +167,16 @@ class SolveState:
         problem = self.problem
         centers = np.empty((problem.n_clusters, problem.n_features))
         cost = float(labels_cost(problem.points, problem.weights, labels, centers))
-        penalty = problem.penalty(labels)
-        if penalty > 0.0:
-            cost = math.nextafter(cost + penalty, math.inf)
-        return cost, centers
+        return add_penalty(cost, problem.penalty(labels)), centers
+
+    def cost_parts(self) -> tuple[float, float]:
+        """Sum of squares and penalty of the incumbent, each rounded up."""
+        if self._labels is None:
+            return math.inf, 0.0
+        problem = self.problem
+        centers = np.empty((problem.n_clusters, problem.n_features))
+        squares = float(labels_cost(problem.points, problem.weights, self._labels, centers))
+        return squares, problem.penalty(self._labels)
 
     def defer_incumbent(self, labels: Labels, iterations: int) -> None:
         """Keep a labelling for the end of the run.

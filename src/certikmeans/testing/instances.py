@@ -12,6 +12,7 @@ from certikmeans.errors import InputError
 from certikmeans.presolve.pipeline import PresolvedProblem, presolve
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
+from certikmeans.testing.oracle import feasible_labellings
 
 SHIFTS = (0.0, 1e4, 1e8)
 
@@ -80,6 +81,53 @@ def feasible_problem(
         except InputError:  # a weightless point with a cannot-link
             continue
         if isinstance(done, PresolvedProblem) and done.reduced.n_groups > problem.n_clusters:
+            return problem
+    raise AssertionError(f"no feasible problem in 1,000 draws from seed {seed}")
+
+
+def soft_problem(seed: int, *, largest: int = 7, others: bool = False) -> Problem:
+    """Draw a feasible problem with hard and soft pairs.
+
+    Soft pairs may be parallel, opposite, inside must-link groups, across cannot-links, of a point
+    with itself, in cycles, and of penalty 0. Penalties range from a hundredth to ten times the
+    mean squared distance.
+
+    Parameters
+    ----------
+    seed : int
+        The same seed gives the same problem.
+    largest : int
+        Maximum number of points.
+    others : bool
+        Whether there are cannot-link sets or limits on cluster sizes as well.
+
+    Examples
+    --------
+    >>> soft_problem(1).has_soft_pairs
+    True
+    """
+    for number in range(1_000):
+        rng = np.random.default_rng([seed, number])
+        base = feasible_problem(1_000_003 * number + seed, largest=largest)
+        n = base.n_points
+        spread = float(np.sum((base.points - base.points.mean(axis=0)) ** 2)) / n
+        unit = spread * 10.0 ** float(rng.uniform(-2.0, 1.0)) + 1e-3
+        soft = []
+        for _ in range(2):
+            pairs = rng.integers(n, size=(int(rng.integers(1, 2 * n)), 2))
+            prices = unit * np.round(rng.uniform(0.0, 2.0, size=len(pairs)), 1 + rng.integers(9))
+            soft.append(np.column_stack([pairs, prices]))
+        changes: dict[str, Any] = {"soft_must_link": soft[0], "soft_cannot_link": soft[1]}
+        if others and rng.random() < 0.6:
+            sets = np.full(n, -1)
+            members = rng.permutation(n)[: int(rng.integers(2, base.n_clusters + 1))]
+            sets[members] = 3
+            changes["cannot_link_groups"] = sets
+        if others and rng.random() < 0.6:
+            changes["size_min"] = int(rng.integers(0, n // base.n_clusters + 1))
+            changes["size_max"] = int(rng.integers(-(-n // base.n_clusters), n + 1))
+        problem = replace(base, **changes)
+        if next(feasible_labellings(problem), None) is not None:
             return problem
     raise AssertionError(f"no feasible problem in 1,000 draws from seed {seed}")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import permutations
 from typing import Any
 
 from certikmeans.problem import Problem
@@ -33,6 +35,25 @@ def exact_cost(points: Any, weights: Any, labels: Any) -> Fraction:
     return total * unit * step**2
 
 
+def exact_penalty(problem: Problem, labels: Any) -> Fraction:
+    """Penalties of the violated soft pairs.
+
+    >>> exact_penalty(
+    ...     Problem.from_data([[0.0], [1.0]], 2, soft_must_link=[(0, 1, 2.5)]), [0, 1]
+    ... )
+    Fraction(5, 2)
+    """
+    total = Fraction(0)
+    for priced, paid_together in (
+        (problem.soft_must_link, False),
+        (problem.soft_cannot_link, True),
+    ):
+        for (i, j), penalty in zip(priced.pairs.tolist(), priced.penalties.tolist(), strict=True):
+            if (labels[i] == labels[j]) == paid_together:
+                total += Fraction(penalty)
+    return total
+
+
 def _scaled_integers(table: Any) -> tuple[list[list[int]], Fraction]:
     """Every number of a table as a multiple of one step."""
     ratios = [[float(value).as_integer_ratio() for value in row] for row in table]
@@ -53,10 +74,49 @@ def respects(labels: Any, must_link: Any, cannot_link: Any) -> bool:
     )
 
 
+def respects_sets(labels: Any, columns: Any) -> bool:
+    """Whether no cluster has two points of one cannot-link set.
+
+    >>> respects_sets([0, 0, 1], [[5, -1, 5]]), respects_sets([0, 0, 1], [[5, 5, -1]])
+    (True, False)
+    """
+    for column in columns:
+        used = [(int(s), int(label)) for s, label in zip(column, labels, strict=True) if s >= 0]
+        if len(set(used)) < len(used):
+            return False
+    return True
+
+
+def respects_sizes(problem: Problem, labels: Any) -> bool:
+    """Whether some numbering of the clusters satisfies the limits on sizes.
+
+    >>> limited = Problem.from_data([[0.0], [1.0], [2.0]], 2, size_min=[2, 1])
+    >>> respects_sizes(limited, [0, 1, 1]), respects_sizes(limited, [0, 0, 0])
+    (True, False)
+    """
+    if not problem.has_sizes:
+        return True
+    k, n = problem.n_clusters, problem.n_points
+    demand = [1.0] * n if problem.demand is None else problem.demand.tolist()
+    sizes = [Fraction(0)] * k
+    for label, amount in zip(labels, demand, strict=True):
+        sizes[label] += Fraction(amount)
+    low = [0.0] * k if problem.size_min is None else problem.size_min.tolist()
+    high = [math.inf] * k if problem.size_max is None else problem.size_max.tolist()
+    return any(
+        all(low[i] <= size <= high[i] for i, size in zip(order, sizes, strict=True))
+        for order in permutations(range(k))
+    )
+
+
 def feasible_labellings(problem: Problem) -> Iterator[tuple[int, ...]]:
-    """Every labelling that satisfies every pair, up to renaming clusters."""
+    """Every labelling that satisfies every hard constraint, up to renaming clusters."""
     for labels in numbered_by_first_appearance(problem.n_points, problem.n_clusters):
-        if respects(labels, problem.must_link, problem.cannot_link):
+        if (
+            respects(labels, problem.must_link, problem.cannot_link)
+            and respects_sets(labels, problem.cannot_link_groups)
+            and respects_sizes(problem, labels)
+        ):
             yield labels
 
 
@@ -75,7 +135,9 @@ def numbered_by_first_appearance(n_points: int, n_clusters: int) -> Iterator[tup
 
 
 def brute_force(problem: Problem) -> tuple[Fraction, tuple[int, ...]] | None:
-    """Return the optimum and one labelling that attains it; None if infeasible.
+    """Return the optimum, penalties included, and one labelling that attains it.
+
+    None if the problem is infeasible.
 
     >>> brute_force(Problem.from_data([[0.0], [1.0], [9.0]], 2))
     (Fraction(1, 2), (0, 0, 1))
@@ -83,6 +145,7 @@ def brute_force(problem: Problem) -> tuple[Fraction, tuple[int, ...]] | None:
     best = None
     for labels in feasible_labellings(problem):
         cost = exact_cost(problem.points, problem.weights, labels)
+        cost += exact_penalty(problem, labels)
         if best is None or cost < best[0]:
             best = (cost, labels)
     return best
