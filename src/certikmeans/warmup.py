@@ -124,6 +124,7 @@ def compile_rare_paths(bounds: Iterable[str]) -> None:
     for problem in many_clusters():
         _interrupted_lloyd(presolve_feasible(problem))
     _dense_component(presolve_feasible(hard_problem()))
+    _limited_sizes()
     TabuColoring(subgraph_from_edges(4, complete_graph(4)), 3).advance(1)
     inputs = make_bound_input(presolve_feasible(many_clusters()[0]))
     for name in bounds:
@@ -138,6 +139,17 @@ def _interrupted_lloyd(presolved: PresolvedProblem) -> None:
     centers = problem.points[: problem.n_clusters]
     assigner.assign(centers)
     assigner.lloyd(centers, feasible_labels.copy(), 1)
+
+
+def _limited_sizes() -> None:
+    """Assignment with limits on cluster sizes, of points and of groups."""
+    from certikmeans.assignment.transportation import assign_sizes
+    from certikmeans.constraint_model.sizes import SizeLimits
+
+    costs = np.arange(12.0).reshape(6, 2) % 5.0
+    for demand in (np.ones(6), np.arange(1.0, 7.0)):
+        limits = SizeLimits(demand, np.full(2, 0.3 * demand.sum()), np.full(2, 0.7 * demand.sum()))
+        assign_sizes(costs, limits)
 
 
 def _dense_component(presolved: PresolvedProblem) -> None:

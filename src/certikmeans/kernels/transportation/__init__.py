@@ -1,0 +1,1 @@
+"""Transportation problems: cheapest labels with limits on cluster sizes. Compiled."""
