@@ -1,4 +1,4 @@
-"""Input validation, warnings and label order shared by the scikit-learn estimators."""
+"""Arguments of `fit`, warnings and label order shared by the scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 
+from certikmeans._alignment import SampleIndex
 from certikmeans._jit.background_compiler import available_cores
 from certikmeans._numbers import percent, rounded_down, rounded_up, whole_number
+from certikmeans.constraint_model.sizes import balanced_limits, validate_limit
 from certikmeans.errors import CertikmeansError, InfeasibleError, InputError
 from certikmeans.options import Options
 from certikmeans.problem import Problem
-from certikmeans.problem.constraints import Constraints
-from certikmeans.problem.links import as_links, canonical_pairs
+from certikmeans.problem.constraints import Constraints, list_of_columns
 from certikmeans.status import Status
 
 if TYPE_CHECKING:
@@ -90,42 +91,149 @@ class Run:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
-    """Pairs as `Problem` takes them."""
+class GivenConstraints:
+    """Constraints in all forms that `fit` takes, in the order of the rows of X."""
 
-    must_link: Any
-    cannot_link: Any
+    must_link: Any = None
+    cannot_link: Any = None
+    partial_labels: Any = None
+    groups: Any = None
+    constraints: Any = None
+    cannot_link_groups: Any = None
+    soft_must_link: Any = None
+    soft_cannot_link: Any = None
+
+    def aligned(self, index: SampleIndex) -> GivenConstraints:
+        """Find pairs by label, and put values of samples in the order of the rows of X."""
+        return GivenConstraints(
+            must_link=index.pairs("must_link", self.must_link),
+            cannot_link=index.pairs("cannot_link", self.cannot_link),
+            partial_labels=index.align("partial_labels", self.partial_labels, missing=-1),
+            groups=index.align("groups", self.groups, missing=-1),
+            constraints=self.constraints,
+            cannot_link_groups=index.align(
+                "cannot_link_groups", self.cannot_link_groups, missing=-1
+            ),
+            soft_must_link=index.priced_pairs("soft_must_link", self.soft_must_link),
+            soft_cannot_link=index.priced_pairs("soft_cannot_link", self.soft_cannot_link),
+        )
+
+    def combined(self, n_samples: int) -> dict[str, Any]:
+        """Return all constraints as arguments of `Problem.from_data`.
+
+        >>> given = GivenConstraints(must_link=[(0, 1)], partial_labels=[5, -1, 6])
+        >>> found = given.combined(3)
+        >>> found["must_link"].tolist(), found["cannot_link"].tolist()
+        ([[0, 1]], [[0, 2]])
+        """
+        converted = [
+            _per_sample(
+                "partial_labels", self.partial_labels, n_samples, Constraints.from_partial_labels
+            ),
+            _per_sample("groups", self.groups, n_samples, Constraints.from_group_labels),
+            _checked_constraints(self.constraints, n_samples),
+        ]
+        others = [one for one in converted if one is not None]
+        columns = list_of_columns(self.cannot_link_groups)
+        if not others:
+            return {
+                "must_link": self.must_link,
+                "cannot_link": self.cannot_link,
+                "cannot_link_groups": columns or None,
+                "soft_must_link": self.soft_must_link,
+                "soft_cannot_link": self.soft_cannot_link,
+            }
+        # Checked one by one, so that an error names the argument, or the file and the line.
+        every = Constraints.from_pairs(
+            self.must_link,
+            self.cannot_link,
+            n_samples,
+            soft_must_link=self.soft_must_link,
+            soft_cannot_link=self.soft_cannot_link,
+        )
+        for one in others:
+            every |= one
+        columns += list(every.cannot_link_groups)
+        return {
+            "must_link": every.must_link,
+            "cannot_link": every.cannot_link,
+            "cannot_link_groups": columns or None,
+            "soft_must_link": every.soft_must_link,
+            "soft_cannot_link": every.soft_cannot_link,
+        }
 
 
-def collect_constraints(
-    n_samples: int,
-    must_link: Any = None,
-    cannot_link: Any = None,
-    partial_labels: Any = None,
-    groups: Any = None,
-    constraints: Any = None,
-) -> Pairs:
-    """Combine the constraints of all arguments of `fit`.
+def size_arguments(
+    n_samples: int, n_clusters: Any, size_min: Any, size_max: Any, balanced: Any, demand: Any
+) -> dict[str, Any]:
+    """Limits on cluster sizes as arguments of `Problem.from_data`.
 
-    >>> pairs = collect_constraints(3, must_link=[(0, 1)], partial_labels=[5, -1, 6])
-    >>> pairs.must_link.tolist(), pairs.cannot_link.tolist()
-    ([[0, 1]], [[0, 2]])
+    >>> size_arguments(10, 3, None, None, True, None)
+    {'size_min': 3, 'size_max': 4, 'demand': None}
     """
-    converted = [
-        _per_sample("partial_labels", partial_labels, n_samples, Constraints.from_partial_labels),
-        _per_sample("groups", groups, n_samples, Constraints.from_group_labels),
-        _checked_constraints(constraints, n_samples),
-    ]
-    others = [one for one in converted if one is not None]
-    if not others:
-        return Pairs(must_link, cannot_link)
-    # Checked one by one, so that an error names the argument, or the file and the line.
-    must = canonical_pairs(as_links(must_link, "must_link"), n_samples)
-    cannot = canonical_pairs(as_links(cannot_link, "cannot_link"), n_samples)
-    return Pairs(
-        np.concatenate([must, *(one.must_link for one in others)]),
-        np.concatenate([cannot, *(one.cannot_link for one in others)]),
+    if not balanced:
+        return {"size_min": size_min, "size_max": size_max, "demand": demand}
+    if size_min is not None or size_max is not None:
+        raise InputError(
+            "balanced: it sets size_min and size_max, which are given as well",
+            hint="leave out balanced, or the two limits",
+        )
+    if demand is not None:
+        raise InputError(
+            "balanced: it counts samples, and demand counts something else",
+            hint="give limits on the sums of demands: size_min and size_max",
+        )
+    if not isinstance(n_clusters, numbers.Integral) or n_clusters < 1:
+        return {}  # rejected by `Problem`, with a more specific message
+    smallest, largest = balanced_limits(n_samples, int(n_clusters))
+    return {"size_min": smallest, "size_max": largest, "demand": None}
+
+
+def labels_within_sizes(
+    squared: NDArray[np.float64], size_min: Any, size_max: Any
+) -> NDArray[np.int64]:
+    """Cheapest labels for a table of costs such that the numbers of rows are within limits.
+
+    Exact: a transportation problem, whose linear programme has whole-numbered vertices.
+
+    >>> labels_within_sizes(np.array([[0.0, 9.0], [1.0, 4.0]]), 1, None)
+    array([0, 1])
+    """
+    n_rows, k = squared.shape
+    lower = validate_limit(size_min, "size_min", k, n_rows, counted=True)
+    upper = validate_limit(size_max, "size_max", k, n_rows, counted=True)
+    low = np.zeros(k) if lower is None else lower
+    high = np.full(k, float(n_rows)) if upper is None else np.minimum(upper, n_rows)
+    if (low > high).any() or low.sum() > n_rows or high.sum() < n_rows:
+        raise InputError(
+            f"predict: {n_rows} samples do not fit into {k} clusters of these sizes",
+            hint="limits count the samples given to predict, not those of fit; leave size_min "
+            "and size_max out for the nearest centres",
+        )
+    if n_rows == 0:
+        return np.empty(0, dtype=np.int64)
+    nearest: NDArray[np.int64] = squared.argmin(axis=1)
+    sizes = np.bincount(nearest, minlength=k)
+    if ((sizes >= low) & (sizes <= high)).all():
+        return nearest
+    from scipy.optimize import linprog
+    from scipy.sparse import block_array, csr_array
+
+    cells = np.arange(n_rows * k)
+    ones = np.ones(n_rows * k)
+    of_row = csr_array((ones, (cells // k, cells)), shape=(n_rows, n_rows * k))
+    of_cluster = csr_array((ones, (cells % k, cells)), shape=(k, n_rows * k))
+    scale = float(squared.max()) or 1.0
+    found = linprog(
+        squared.ravel() / scale,
+        A_eq=of_row,
+        b_eq=np.ones(n_rows),
+        A_ub=block_array([[of_cluster], [-of_cluster]]),
+        b_ub=np.concatenate([high, -low]),
+        method="highs-ds",  # ends in a vertex
     )
+    labels: NDArray[np.int64] = found.x.reshape(n_rows, k).argmax(axis=1)
+    return labels
 
 
 def _per_sample(
@@ -193,6 +301,20 @@ def warn_about_gap(result: Result, target: float) -> None:
     for more in (result.failure, result.advice):
         text += "" if more is None else f" {more[:1].upper()}{more[1:]}."
     warnings.warn(text, ConvergenceWarning, stacklevel=3)
+
+
+def warn_about_empty_clusters(result: Result) -> None:
+    """Warn where fewer clusters are used than were asked for."""
+    if result.labels is None:
+        return
+    used = len(np.unique(result.labels))
+    if used < result.n_clusters:
+        warnings.warn(
+            f"{used} of n_clusters={result.n_clusters} clusters are used: the samples have too "
+            "few distinct values, or the constraints join them.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 def require_labels(result: Result) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from types import FrameType
 from typing import Any, final
 
+from certikmeans._alignment import inside_cross_validation
 from certikmeans._jit.compile_events import KernelCompilation
 from certikmeans._numbers import whole_number
 from certikmeans.checkpoint.writer import DEFAULT_INTERVAL
@@ -40,19 +44,24 @@ def solve(
     verbose: int = 0,
     **changes: Any,
 ) -> Result:
-    """Find the best labelling that respects every pair, and prove how good it is.
+    """Find the best labelling that respects the constraints, and prove how good it is.
+
+    An interrupt (Ctrl-C, or the stop button of a notebook) ends the run with what is known; a
+    second one raises KeyboardInterrupt.
 
     Parameters
     ----------
     problem : Problem
-        Points, K and pairs.
+        Points, K and constraints.
     options : Options, optional
         All settings at once; by default those of ``Options()``.
     gap : float
         Stop as soon as ``(cost - lower_bound) / cost`` is proven to be at most this.
     time_limit : float, optional
         Seconds for the whole run. What is known by then is returned. Compilation, where kernels
-        were never compiled on this machine, does not count.
+        were never compiled on this machine, does not count. Without a limit the run ends by
+        itself: bounds are raised as long as that pays, then a tree is searched for about ten
+        seconds of work.
     bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "spectral"}
         Which lower bound to compute. ``auto`` runs several of them, depending on the problem: the
         eigenvalue bound, then with few axes ``cluster``, with many ``spectral``, ``sdp`` or
@@ -113,7 +122,11 @@ def solve(
     array([0, 0, 0, 1])
     """
     quiet = verbosity(verbose) == 0
-    with make_progress(sys.stderr, quiet=quiet, on_compile=_warn_once) as progress:
+    stop = StopSignal() if stop is None else stop
+    with (
+        make_progress(sys.stderr, quiet=quiet, on_compile=_warn_once) as progress,
+        _interrupts_stop(stop),
+    ):
         return run.solve(
             problem,
             options=options,
@@ -127,6 +140,33 @@ def solve(
             resume=resume,
             **changes,
         )
+
+
+@contextlib.contextmanager
+def _interrupts_stop(stop: StopSignal) -> Iterator[None]:
+    """Let the first SIGINT end the run with what is known; the second one raises.
+
+    Only where SIGINT raises KeyboardInterrupt as usual, and not inside a search over many fits,
+    which an interrupt has to end as a whole.
+    """
+    usual = signal.default_int_handler
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not usual
+        or inside_cross_validation()
+    ):
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, usual)
+        stop.interrupt()
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 @final

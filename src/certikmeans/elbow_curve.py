@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -9,13 +10,16 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certikmeans._estimator_utils import checked_weights, collect_constraints
+from certikmeans._alignment import SampleIndex
+from certikmeans._estimator_utils import GivenConstraints, checked_weights, size_arguments
 from certikmeans._numbers import rounded_down, rounded_up
 from certikmeans.api import solve
 from certikmeans.errors import InputError
 from certikmeans.problem import Problem
 from certikmeans.problem.constraints import Constraints
+from certikmeans.problem.data import size_limits
 from certikmeans.result import Result
+from certikmeans.status import StopReason
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,8 +35,9 @@ class Elbow:
     k_values : ndarray of shape (n_values,)
         The numbers of clusters, ascending.
     lower_bound : ndarray of shape (n_values,)
-        No feasible labelling with K clusters costs less; infinite if there is none. The optimal
-        cost does not increase with K, so a bound for a larger K also holds for smaller ones.
+        No feasible labelling with K clusters costs less; infinite if there is none. Without a
+        least size the optimal cost does not increase with K, and a bound for a larger K also
+        holds for smaller ones.
     inertia : ndarray of shape (n_values,)
         Cost of the best labelling found; infinite without one.
     results : tuple of Result
@@ -84,6 +89,13 @@ def elbow(
     partial_labels: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     constraints: Constraints | None = None,
+    cannot_link_groups: ArrayLike | None = None,
+    size_min: int | None = None,
+    size_max: int | None = None,
+    balanced: bool = False,
+    demand: ArrayLike | None = None,
+    soft_must_link: Any = None,
+    soft_cannot_link: Any = None,
     executor: Any = None,
     verbose: int = 0,
     **settings: Any,
@@ -99,9 +111,14 @@ def elbow(
     X : array-like of shape (n_samples, n_features)
         The samples, dense and finite.
     k_values : iterable of int
-        Numbers of clusters; solved in ascending order, each from the previous labelling.
+        Numbers of clusters; solved in ascending order, each from the previous labelling where
+        that respects the limits on sizes. Interrupted, it ends after the K at hand.
     must_link, cannot_link, sample_weight, partial_labels, groups, constraints
         As in `ConstrainedKMeans.fit`.
+    cannot_link_groups, demand, soft_must_link, soft_cannot_link
+        As in `ConstrainedKMeans.fit`.
+    size_min, size_max, balanced
+        As in `ConstrainedKMeans`, the same numbers for every K and every cluster.
     executor, verbose
         As in `solve`.
     **settings
@@ -122,26 +139,53 @@ def elbow(
     True
     """
     samples = Problem.from_data(X, 1).points
-    pairs = collect_constraints(
-        len(samples), must_link, cannot_link, partial_labels, groups, constraints
+    n_samples, index = len(samples), SampleIndex(X)
+    given = GivenConstraints(
+        must_link=must_link,
+        cannot_link=cannot_link,
+        partial_labels=partial_labels,
+        groups=groups,
+        constraints=constraints,
+        cannot_link_groups=cannot_link_groups,
+        soft_must_link=soft_must_link,
+        soft_cannot_link=soft_cannot_link,
     )
-    weights = checked_weights(sample_weight, len(samples))
+    every = given.aligned(index).combined(n_samples)
+    weights = checked_weights(index.align("sample_weight", sample_weight), n_samples)
+    demand = index.align("demand", demand)
+    for name, limit in (("size_min", size_min), ("size_max", size_max)):
+        if not (limit is None or isinstance(limit, numbers.Real)):
+            raise InputError(
+                f"{name}: expected one number for every K, got {type(limit).__name__}",
+                hint="give one number for all clusters",
+            )
     problems = [
         Problem.from_data(
-            samples, k, must_link=pairs.must_link, cannot_link=pairs.cannot_link, weights=weights
+            samples,
+            k,
+            weights=weights,
+            **every,
+            **size_arguments(n_samples, k, size_min, size_max, balanced, demand),
         )
         for k in _ascending(k_values)
     ]
     results: list[Result] = []
     for problem in problems:
         start = results[-1].labels if results else None
+        if start is not None and not size_limits(problem).satisfied_by(start):
+            start = None
         results.append(
             solve(problem, executor=executor, start_labels=start, verbose=verbose, **settings)
         )
+        if results[-1].stop_reason is StopReason.INTERRUPTED:
+            break
     lower = np.array([result.lower_bound for result in results])
+    if not balanced and not size_min:
+        # A labelling with K clusters is one with more, of which some are empty.
+        lower = np.maximum.accumulate(lower[::-1])[::-1]
     return Elbow(
-        np.array([problem.n_clusters for problem in problems]),
-        np.maximum.accumulate(lower[::-1])[::-1],
+        np.array([result.n_clusters for result in results]),
+        lower,
         np.array([result.cost for result in results]),
         tuple(results),
     )

@@ -17,16 +17,20 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from certikmeans._alignment import SampleIndex, check_column_types
 from certikmeans._atomic import write_atomically
 from certikmeans._estimator_utils import (
+    GivenConstraints,
     Run,
     check_enough_samples,
     checked_weights,
-    collect_constraints,
     in_center_order,
+    labels_within_sizes,
     require_labels,
     resolve_n_jobs,
     seed_from,
+    size_arguments,
+    warn_about_empty_clusters,
     warn_about_gap,
     warn_about_labels,
 )
@@ -51,19 +55,29 @@ class ConstrainedKMeans(
     ClusterMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """K-means under must-link and cannot-link pairs, with a proven lower bound.
+    """K-means under constraints, with a proven lower bound.
 
     Minimises the weighted sum of squared distances to the cluster means over all labellings
-    that respect every pair, and proves a lower bound on the cost of any such labelling.
+    that respect the constraints, and proves a lower bound on the cost of any such labelling.
+    Constraints are must-links and cannot-links, sets of which at most one member may be in a
+    cluster, limits on the sizes of clusters, and soft pairs, whose violation costs a penalty.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters, from 1 to the number of samples. Some may stay empty.
+        Number of clusters, from 1 to the number of samples. Without limits on sizes, some may
+        stay empty.
+    size_min, size_max : int or array-like of shape (n_clusters,), optional
+        Least and largest number of samples in a cluster; one number per cluster holds for the
+        clusters in any order. With ``demand`` in `fit`, limits on the sum of the demands.
+    balanced : bool, default=False
+        Sizes differ by at most one: from ``n_samples // n_clusters``, rounded down, to the same
+        rounded up.
     gap : float, default=1e-3
         Stop when ``(inertia_ - lower_bound_) / inertia_`` is at most this.
     time_limit : float, optional
-        Wall time for `fit`, in seconds; None means no limit.
+        Wall time for `fit`, in seconds. Without it, `fit` ends by itself: the bounds are raised
+        as long as that pays, then a tree is searched for about ten seconds of work.
     bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "spectral"}, default="auto"
         Which lower bound to compute.
     branching : {"auto", "centers", "pairs"}, default="auto"
@@ -114,9 +128,13 @@ class ConstrainedKMeans(
 
     Notes
     -----
-    Pairs name rows of the X passed along with them. Tools that split the samples, such as
-    `cross_validate`, do not renumber pairs; `Constraints.subset` does. Labels and groups of
-    samples are cut with the samples.
+    Pairs name rows of the X passed along with them: by position, or by label where X is a
+    DataFrame with an index of its own. Tools that split the samples, such as `cross_validate`,
+    do not renumber pairs, so `fit` rejects row numbers inside them; `Constraints.subset` selects
+    the pairs of a fold. Labels and groups of samples are cut with the samples.
+
+    Interrupting `fit` (Ctrl-C, or the stop button of a notebook) ends it with the best labelling
+    known so far, its bound, and a warning; a second interrupt raises KeyboardInterrupt.
 
     A fitted model keeps the samples and the course of the run for `plot`, `report` and
     `write_certificate`.
@@ -134,7 +152,10 @@ class ConstrainedKMeans(
     def __init__(
         self,
         n_clusters: int = 8,
+        size_min: Any = None,
+        size_max: Any = None,
         *,
+        balanced: bool = False,
         gap: float = 1e-3,
         time_limit: float | None = None,
         bound: str = "auto",
@@ -147,6 +168,9 @@ class ConstrainedKMeans(
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
+        self.size_min = size_min
+        self.size_max = size_max
+        self.balanced = balanced
         self.gap = gap
         self.time_limit = time_limit
         self.bound = bound
@@ -169,6 +193,10 @@ class ConstrainedKMeans(
         partial_labels: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         constraints: Constraints | None = None,
+        cannot_link_groups: ArrayLike | None = None,
+        demand: ArrayLike | None = None,
+        soft_must_link: Any = None,
+        soft_cannot_link: Any = None,
         start_labels: ArrayLike | None = None,
         initial_centers: ArrayLike | None = None,
         executor: Any = None,
@@ -176,9 +204,10 @@ class ConstrainedKMeans(
         checkpoint: str | os.PathLike[str] | None = None,
         resume: str | os.PathLike[str] | None = None,
     ) -> ConstrainedKMeans:
-        """Find the best labelling that respects the pairs, and bound the optimum from below.
+        """Find the best labelling that respects the constraints, and bound the optimum from below.
 
-        Constraints from all arguments are combined.
+        Constraints from all arguments are combined. Where X is a DataFrame, a Series of labels,
+        groups, demands or weights is aligned with its index, and a dictionary names its rows.
 
         Parameters
         ----------
@@ -189,19 +218,30 @@ class ConstrainedKMeans(
             than -1 and 1) look like labels of which some are unknown and bring a warning: those
             belong into ``partial_labels``.
         must_link, cannot_link : array-like of shape (n_pairs, 2) or Links, optional
-            Pairs of row numbers of X, counted from 0. Order and repetition do not matter.
+            Pairs of row numbers of X, counted from 0, or of labels of its index. Order and
+            repetition do not matter.
         sample_weight : array-like of shape (n_samples,) or float, optional
             Non-negative. A sample of weight 0 counts for nothing and takes the label of its
             must-link group or, without one, of the nearest centre; it may not take part in a
             cannot-link unless its must-link group has weight.
         partial_labels : array-like of shape (n_samples,), optional
             Known classes, numbers or text: equal ones share a cluster, different ones do not.
-            -1, None, NaN and empty text mean unknown.
+            -1, None, NaN and empty text mean unknown. A Series or a dictionary may hold the known
+            rows only.
         groups : array-like of shape (n_samples,), optional
             Samples of a group share a cluster; different groups may, too. -1, None, NaN and
             empty text mean no group.
         constraints : Constraints, optional
-            Pairs that know the number of rows they are about.
+            Constraints that know the number of rows they are about.
+        cannot_link_groups : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+            At most one sample of a group in every cluster; -1, None, NaN and empty text mean no
+            group. Several columns hold several divisions into groups.
+        demand : array-like of shape (n_samples,), optional
+            What a sample counts for in ``size_min`` and ``size_max``, 0 or more, instead of 1:
+            population, or use of a capacity. It has no influence on the cost.
+        soft_must_link, soft_cannot_link : array-like of shape (n_pairs, 3), optional
+            Rows ``(i, j, penalty)``: pairs that may be violated; the cost then rises by the
+            penalty, in units of squared distance.
         start_labels : array-like of shape (n_samples,), optional
             A known labelling that respects every pair: the answer costs no more.
         initial_centers : array-like of shape (n_clusters, n_features), optional
@@ -235,32 +275,50 @@ class ConstrainedKMeans(
         ConvergenceWarning
             The requested gap was not reached; the message says why and what would help.
         """
+        check_column_types(X)
         points = validate_data(self, X, dtype=np.float64, order="C")
         if y is not None and partial_labels is None:
             warn_about_labels(y)
-        weights = checked_weights(sample_weight, len(points))
+        index = SampleIndex(X)
+        weights = checked_weights(index.align("sample_weight", sample_weight), len(points))
         check_enough_samples(self.n_clusters, len(points))
         available = len(points) if weights is None else int(np.count_nonzero(weights))
         check_enough_samples(self.n_clusters, available, "samples of positive weight")
-        pairs = collect_constraints(
-            len(points), must_link, cannot_link, partial_labels, groups, constraints
+        given = GivenConstraints(
+            must_link=must_link,
+            cannot_link=cannot_link,
+            partial_labels=partial_labels,
+            groups=groups,
+            constraints=constraints,
+            cannot_link_groups=cannot_link_groups,
+            soft_must_link=soft_must_link,
+            soft_cannot_link=soft_cannot_link,
+        )
+        sizes = size_arguments(
+            len(points),
+            self.n_clusters,
+            self.size_min,
+            self.size_max,
+            self.balanced,
+            index.align("demand", demand),
         )
         problem = Problem.from_data(
             points,
             self.n_clusters,
-            must_link=pairs.must_link,
-            cannot_link=pairs.cannot_link,
             weights=weights,
+            **given.aligned(index).combined(len(points)),
+            **sizes,
         )
         self._solve(
             problem,
             executor=executor,
-            start_labels=start_labels,
+            start_labels=index.align("start_labels", start_labels),
             initial_centers=initial_centers,
             stop=stop,
             checkpoint=checkpoint,
             resume=resume,
         )
+        warn_about_empty_clusters(self.result_)
         warn_about_gap(self.result_, self._run.options.gap)
         return self
 
@@ -305,9 +363,29 @@ class ConstrainedKMeans(
         self.n_iter_ = result.iterations
         self.result_ = dataclasses.replace(result, labels=labels, centers=centers)
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Index of the nearest centre for each sample, one by one and without pairs."""
-        nearest: NDArray[np.int64] = self._squared_distances(X).argmin(axis=1)
+    def predict(
+        self, X: ArrayLike, *, size_min: Any = None, size_max: Any = None
+    ) -> NDArray[np.int64]:
+        """Index of the nearest centre for each sample, one by one and without constraints.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples, seen before or not.
+        size_min, size_max : int or array-like of shape (n_clusters,), optional
+            Limits on the number of these samples in every cluster: then the labels with the least
+            sum of squared distances to the centres among those within the limits. Limits that
+            were given to the estimator are about the samples of `fit` and do not apply.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Numbers of clusters.
+        """
+        squared = self._squared_distances(X)
+        if size_min is not None or size_max is not None:
+            return labels_within_sizes(squared, size_min, size_max)
+        nearest: NDArray[np.int64] = squared.argmin(axis=1)
         return nearest
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -317,7 +395,7 @@ class ConstrainedKMeans(
     def score(
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | float | None = None
     ) -> float:
-        """Minus the weighted sum of squared distances to the nearest centres, without pairs.
+        """Minus the weighted sum of squared distances to the nearest centres, without constraints.
 
         Parameters
         ----------

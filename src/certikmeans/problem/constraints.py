@@ -1,4 +1,4 @@
-"""Must-links and cannot-links of a table: construction, union, subsets, diagnosis."""
+"""Constraints between the rows of a table: construction, union, subsets, diagnosis."""
 
 from __future__ import annotations
 
@@ -12,9 +12,23 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certikmeans._numbers import count
+from certikmeans.constraint_model.cannot_link_sets import (
+    HINT,
+    sets_of_columns,
+    validate_set_columns,
+)
+from certikmeans.constraint_model.soft_pairs import PricedPairs, validate_priced_pairs
 from certikmeans.errors import InputError
 from certikmeans.problem.arrays import distinct
-from certikmeans.problem.links import as_links, canonical_pairs, links_by_id, rows_by_id
+from certikmeans.problem.links import (
+    Links,
+    as_links,
+    canonical_pairs,
+    links_by_id,
+    priced_rows_by_id,
+    rows_by_id,
+)
 from certikmeans.stop import StopSignal
 
 if TYPE_CHECKING:
@@ -92,10 +106,11 @@ def _normalized_text(value: Any) -> str:
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Constraints:
-    """Must-links and cannot-links between the rows of one table.
+    """Constraints between the rows of one table: pairs, cannot-link sets and soft pairs.
 
     Row numbers refer to one table, so a `Constraints` stores the number of rows where it is known:
     `check` rejects a table of another length, and `subset` selects rows, as in cross-validation.
+    Sizes of clusters are no property of rows; they are settings of the estimator.
 
     Parameters
     ----------
@@ -103,11 +118,20 @@ class Constraints:
         Pairs of row numbers, counted from 0. Order and repetition do not matter.
     n_points : int, optional
         Number of rows. With None it is unknown, but exceeds every index.
+    cannot_link_groups : array-like of shape (n_points,) or (n_points, n_columns), optional
+        A whole number per row: at most one row of a number in every cluster. -1 means none.
+    soft_must_link, soft_cannot_link : array-like of shape (m, 3), optional
+        Rows ``(i, j, penalty)``: pairs that may be violated, for an increase of the cost by the
+        penalty, in units of squared distance. An infinite penalty makes a pair hard.
 
     Attributes
     ----------
     must_link, cannot_link : ndarray of shape (m, 2)
         The distinct pairs with ``i < j``, sorted. Read-only.
+    cannot_link_groups : ndarray of shape (n_columns, n_points)
+        Sets, numbered from 0 in every column; -1 where a row is in none. Read-only.
+    soft_must_link, soft_cannot_link : PricedPairs
+        Arrays ``pairs`` and ``penalties``. Read-only.
 
     Examples
     --------
@@ -116,25 +140,47 @@ class Constraints:
     Constraints(2 must-links, 1 cannot-link, n_points=4)
     >>> pairs.subset([2, 0]).cannot_link  # 0 and 2 stay separated without 1
     array([[0, 1]])
+    >>> Constraints(soft_must_link=[(0, 1, 2.5)], cannot_link_groups=[4, -1, 4])
+    Constraints(0 must-links, 0 cannot-links, 1 cannot-link set, 1 soft pair, n_points=3)
     """
 
     must_link: NDArray[np.int64] = None  # type: ignore[assignment]
     cannot_link: NDArray[np.int64] = None  # type: ignore[assignment]
     n_points: int | None = None
+    cannot_link_groups: NDArray[np.int64] = None  # type: ignore[assignment]
+    soft_must_link: PricedPairs = None  # type: ignore[assignment]
+    soft_cannot_link: PricedPairs = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         if self.n_points is not None:
             put(self, "n_points", _validate_count(self.n_points))
-        put(self, "must_link", _canonical(self.must_link, "must_link", self.n_points))
-        put(self, "cannot_link", _canonical(self.cannot_link, "cannot_link", self.n_points))
+        columns = list_of_columns(self.cannot_link_groups)
+        if columns and self.n_points is None:
+            put(self, "n_points", len(columns[0]))
+        put(self, "cannot_link_groups", validate_set_columns(columns or None, self.n_points or 0))
+        for kind in ("must_link", "cannot_link"):
+            rows = getattr(self, f"soft_{kind}")
+            available = np.iinfo(np.int64).max if self.n_points is None else self.n_points
+            priced, infinite = validate_priced_pairs(rows, f"soft_{kind}", available)
+            put(self, f"soft_{kind}", priced)
+            hard = _canonical(getattr(self, kind), kind, self.n_points)
+            if len(infinite):
+                more = Links(np.concatenate([hard, infinite]), f"soft_{kind}")
+                hard = _canonical(more, kind, self.n_points)
+            put(self, kind, hard)
 
     def __repr__(self) -> str:
-        must, cannot = (
-            f"{len(pairs)} {kind}{'' if len(pairs) == 1 else 's'}"
-            for pairs, kind in ((self.must_link, "must-link"), (self.cannot_link, "cannot-link"))
-        )
-        return f"Constraints({must}, {cannot}, n_points={self.n_points})"
+        parts = [
+            count(len(self.must_link), "must-link"),
+            count(len(self.cannot_link), "cannot-link"),
+        ]
+        if len(self.cannot_link_groups):
+            parts.append(count(len(sets_of_columns(self.cannot_link_groups)), "cannot-link set"))
+        n_soft = len(self.soft_must_link) + len(self.soft_cannot_link)
+        if n_soft:
+            parts.append(count(n_soft, "soft pair"))
+        return f"Constraints({', '.join(parts)}, n_points={self.n_points})"
 
     @classmethod
     def from_pairs(
@@ -143,27 +189,54 @@ class Constraints:
         cannot_link: Any = None,
         n_points: int | None = None,
         *,
+        soft_must_link: Any = None,
+        soft_cannot_link: Any = None,
         index: Iterable[Hashable] | None = None,
     ) -> Constraints:
         """Build from pairs ``(i, j)``, or from the `Links` that the readers return.
 
-        With ``index``, the id of every row (``df.index``, or a column of ids), pairs name samples
-        by ids of any hashable kind: tuples, arrays, or tables with two columns.
+        Soft pairs have a third column: the penalty for violating them. With ``index``, the id of
+        every row (``df.index``, or a column of ids), pairs name samples by ids of any hashable
+        kind: tuples, arrays, or tables with two or three columns.
 
         >>> Constraints.from_pairs([("eve", "bob")], index=["ann", "bob", "eve"]).must_link
         array([[1, 2]])
+        >>> doubtful = Constraints.from_pairs(soft_cannot_link=[(0, 2, 1.5)], n_points=3)
+        >>> doubtful.soft_cannot_link.penalties
+        array([1.5])
         """
         if index is None:
-            return cls(must_link, cannot_link, n_points)  # type: ignore[arg-type]
+            return cls(
+                must_link,  # type: ignore[arg-type]
+                cannot_link,  # type: ignore[arg-type]
+                n_points,
+                soft_must_link=soft_must_link,
+                soft_cannot_link=soft_cannot_link,
+            )
         rows = rows_by_id(index)
         if n_points not in (None, len(rows)):
             raise InputError(
                 f"n_points: {n_points}, but the index has {len(rows)} rows",
                 hint="leave n_points out: it follows from the index",
             )
-        must = links_by_id(must_link, "must_link", rows)
-        cannot = links_by_id(cannot_link, "cannot_link", rows)
-        return cls(must, cannot, len(rows))  # type: ignore[arg-type]
+        return cls(
+            links_by_id(must_link, "must_link", rows),  # type: ignore[arg-type]
+            links_by_id(cannot_link, "cannot_link", rows),  # type: ignore[arg-type]
+            len(rows),
+            soft_must_link=priced_rows_by_id(soft_must_link, "soft_must_link", rows),  # type: ignore[arg-type]
+            soft_cannot_link=priced_rows_by_id(  # type: ignore[arg-type]
+                soft_cannot_link, "soft_cannot_link", rows
+            ),
+        )
+
+    @classmethod
+    def from_cannot_link_groups(cls, groups: Any) -> Constraints:
+        """Build sets of which at most one member may be in a cluster, from a column or several.
+
+        >>> Constraints.from_cannot_link_groups([0, 0, -1, 1, 1])
+        Constraints(0 must-links, 0 cannot-links, 2 cannot-link sets, n_points=5)
+        """
+        return cls(cannot_link_groups=groups)
 
     @classmethod
     def from_groups(
@@ -273,18 +346,34 @@ class Constraints:
             raise InputError("n_clusters: there is at least one cluster", hint="pass K")
         return diagnose(self, count, StopSignal(time_limit))
 
-    def as_fit_params(self, n_points: int) -> dict[str, NDArray[np.int64]]:
+    def as_fit_params(self, n_points: int) -> dict[str, Any]:
         """Keyword arguments for ``ConstrainedKMeans.fit``, after `check` for ``n_points``.
+
+        Pairs are `Links`, which name rows by position whatever the index of a DataFrame. Kinds of
+        constraints beside hard pairs are included where there are some.
 
         >>> pairs = Constraints.from_pairs(must_link=[(0, 1)])
         >>> sorted(pairs.as_fit_params(3))
         ['cannot_link', 'must_link']
         """
         self.check(n_points)
-        return {"must_link": self.must_link, "cannot_link": self.cannot_link}
+        return {
+            "must_link": Links(self.must_link, "must_link"),
+            "cannot_link": Links(self.cannot_link, "cannot_link"),
+            **self._other_kinds(),
+        }
+
+    def _other_kinds(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if len(self.cannot_link_groups):
+            found["cannot_link_groups"] = self.cannot_link_groups.T
+        for name in ("soft_must_link", "soft_cannot_link"):
+            if len(getattr(self, name)):
+                found[name] = getattr(self, name)
+        return found
 
     def __or__(self, other: Constraints) -> Constraints:
-        """Return all pairs of both; they must be about the same number of points."""
+        """Return all constraints of both; they must be about the same number of points."""
         if not isinstance(other, Constraints):
             return NotImplemented
         counts = {c.n_points for c in (self, other) if c.n_points is not None}
@@ -294,10 +383,15 @@ class Constraints:
                 f"{other.n_points}",
                 hint="merge only constraints about the rows of the same table",
             )
+        n_points = counts.pop() if counts else None
+        columns = [c.cannot_link_groups for c in (self, other) if len(c.cannot_link_groups)]
         return Constraints(
             np.concatenate([self.must_link, other.must_link]),
             np.concatenate([self.cannot_link, other.cannot_link]),
-            counts.pop() if counts else None,
+            n_points,
+            np.concatenate(columns).T if columns else None,  # type: ignore[arg-type]
+            _joined(self.soft_must_link, other.soft_must_link),
+            _joined(self.soft_cannot_link, other.soft_cannot_link),
         )
 
     def check(self, n_points: int) -> None:
@@ -307,7 +401,7 @@ class Constraints:
                 f"constraints: they are about {self.n_points} points, but there are {n_points}",
                 hint="if rows were selected by idx, pass constraints.subset(idx)",
             )
-        largest = _max_index(self.must_link, self.cannot_link)
+        largest = self._largest_index()
         if largest >= n_points:
             raise InputError(
                 f"constraints: a pair names point {largest}, but there are {n_points}",
@@ -321,7 +415,8 @@ class Constraints:
         Pairs with both ends in ``idx`` are kept, and so are implied pairs:
         if ``i-j`` and ``j-k`` are must-links and ``j`` is left out, ``i`` and ``k`` are linked
         directly; and two must-link groups stay separated, through members that remain, even when
-        the ends of the cannot-links between them are left out.
+        the ends of the cannot-links between them are left out. Likewise a row that is left out
+        passes its soft pairs and its cannot-link sets on to a row of its must-link group.
 
         Parameters
         ----------
@@ -334,9 +429,9 @@ class Constraints:
             If an index repeats or does not exist, or if a cannot-link contradicts the
             must-links, since no subset can express that.
         """
-        largest = _max_index(self.must_link, self.cannot_link)
+        largest = self._largest_index()
         rows = _validate_rows(idx, self.n_points)
-        n_points = max(largest, int(rows.max(initial=-1))) + 1
+        n_points = max(largest, int(rows.max(initial=-1)), (self.n_points or 0) - 1) + 1
         position = np.full(n_points, -1, dtype=np.int64)
         position[rows] = np.arange(len(rows))
         component = _must_link_components(self.must_link, n_points)
@@ -347,13 +442,25 @@ class Constraints:
                 f"constraints: must-links join points {i} and {j}, a cannot-link separates them",
                 hint="remove one of these pairs",
             )
+        # The row that stands for each row: itself, or one of its group; -1 where none is left.
+        present, first = np.unique(component[rows], return_index=True)
+        of_component = np.full(n_points + 1, -1, dtype=np.int64)
+        of_component[present] = first
+        standin = np.where(position >= 0, position, of_component[component])
         return Constraints(
             _subset_must_links(position[self.must_link], component[rows]),
             _subset_cannot_links(
                 position[self.cannot_link], component[self.cannot_link], component[rows]
             ),
             len(rows),
+            _subset_columns(self.cannot_link_groups, rows, position, standin),  # type: ignore[arg-type]
+            _subset_priced(self.soft_must_link, standin),
+            _subset_priced(self.soft_cannot_link, standin),
         )
+
+    def _largest_index(self) -> int:
+        soft = self.soft_must_link.pairs, self.soft_cannot_link.pairs
+        return _max_index(self.must_link, self.cannot_link, *soft)
 
 
 def chain_pairs(
@@ -460,3 +567,80 @@ def _subset_cannot_links(
     lost_ends = np.stack([lost // width, lost % width], axis=1)
     lost_ends = lost_ends[np.isin(lost_ends, present).all(axis=1)]
     return np.concatenate([links[kept], representatives[np.searchsorted(present, lost_ends)]])
+
+
+def _joined(one: PricedPairs, other: PricedPairs) -> PricedPairs:
+    return PricedPairs(
+        np.concatenate([one.pairs, other.pairs]), np.concatenate([one.penalties, other.penalties])
+    )
+
+
+def list_of_columns(columns: Any) -> list[NDArray[Any]]:
+    """Return one column of sets, or a table with a row per point, as a list of columns.
+
+    Text is numbered; empty text and missing values become -1.
+
+    >>> list_of_columns(np.array([[0, 1], [0, 2], [3, 1]]))
+    [array([0, 0, 3]), array([1, 2, 1])]
+    >>> list_of_columns(["photo1", "", "photo1"])
+    [array([ 0, -1,  0])]
+    """
+    if columns is None:
+        return []
+    if hasattr(columns, "columns"):  # a table of any library
+        return [_numbered(np.asarray(columns[name])) for name in columns.columns]
+    try:
+        table = np.asarray(columns)
+    except ValueError as error:
+        raise InputError("cannot_link_groups: rows have different lengths", hint=HINT) from error
+    if table.ndim != 2:
+        return [_numbered(table)] if table.size else []
+    return [_numbered(column) for column in table.T]
+
+
+def _numbered(column: NDArray[Any]) -> NDArray[Any]:
+    if column.dtype.kind not in "OSU" or column.ndim != 1:
+        return column
+    rows, classes = known_classes(column, unknown=-1)
+    numbers = np.full(len(column), -1, dtype=np.int64)
+    numbers[rows] = classes
+    return numbers
+
+
+def _subset_priced(priced: PricedPairs, standin: NDArray[np.int64]) -> PricedPairs:
+    """Soft pairs between rows that are left; those inside a must-link group are constant."""
+    if not len(priced):
+        return priced
+    ends = standin[priced.pairs]
+    kept = (ends >= 0).all(axis=1) & (ends[:, 0] != ends[:, 1])
+    return PricedPairs(ends[kept], priced.penalties[kept])
+
+
+def _subset_columns(
+    columns: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    position: NDArray[np.int64],
+    standin: NDArray[np.int64],
+) -> NDArray[np.int64] | None:
+    """Columns of set numbers for the rows that are left.
+
+    A member that is left out is replaced by a row of its must-link group. That row may be in
+    another set of the same column, so such sets get columns of their own.
+    """
+    if not len(columns):
+        return None
+    found = [columns[:, rows]]
+    for column in columns:
+        left_out = np.flatnonzero((column >= 0) & (position < 0) & (standin >= 0))
+        for number in distinct(column[left_out]):
+            members = standin[np.flatnonzero(column == number)]
+            members = members[members >= 0]
+            if len(distinct(members)) < len(members):
+                raise InputError(
+                    "constraints: must-links join two points of one cannot-link group",
+                    hint="remove one of these constraints",
+                )
+            own = np.full(len(rows), -1, dtype=np.int64)
+            own[members] = 0
+            found.append(own[None, :])
+    return np.concatenate(found).T

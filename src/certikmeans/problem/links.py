@@ -153,6 +153,7 @@ def canonical_pairs(links: Links, n_points: int) -> NDArray[np.int64]:
 _MAX_IDS_SHOWN = 5  # ids in a message at most
 _MAX_ID_LENGTH = 40  # characters of an id in a message
 _ID_PAIRS_HINT = "give pairs (id, id), or a table with two columns"
+_ID_TRIPLES_HINT = "give rows (id, id, penalty), or a table with three columns"
 
 
 def rows_by_id(index: Iterable[Hashable]) -> dict[Hashable, int]:
@@ -179,10 +180,11 @@ def rows_by_id(index: Iterable[Hashable]) -> dict[Hashable, int]:
     return rows
 
 
-def links_by_id(pairs: Any, name: str, rows: dict[Hashable, int]) -> Links:
+def links_by_id(pairs: Any, name: str, rows: dict[Hashable, int], *, loops: bool = False) -> Links:
     """Return pairs of ids as pairs of row numbers; an error lists unknown ids.
 
-    ``pairs`` is anything that yields pairs, or a table with two columns.
+    ``pairs`` is anything that yields pairs, or a table with two columns. ``loops``: a pair may
+    name one id twice.
 
     >>> links_by_id([("a", "b")], "must_link", {"b": 0, "a": 1}).pairs
     array([[1, 0]])
@@ -191,7 +193,7 @@ def links_by_id(pairs: Any, name: str, rows: dict[Hashable, int]) -> Links:
         raise InputError(
             f"{name}: pairs of a file count rows already", hint="leave index out, or pass ids"
         )
-    id_pairs = _id_pairs(pairs, name)
+    id_pairs = id_rows(pairs, name, 2)
     try:
         unknown = dict.fromkeys(one for id_pair in id_pairs for one in id_pair if one not in rows)
     except TypeError as error:
@@ -202,31 +204,46 @@ def links_by_id(pairs: Any, name: str, rows: dict[Hashable, int]) -> Links:
             hint="ids are compared by value and type: 7 is not '7'",
         )
     found = [[rows[one], rows[other]] for one, other in id_pairs]
-    loops = [id_pair for id_pair, (i, j) in zip(id_pairs, found, strict=True) if i == j]
-    if loops:
+    same = [id_pair for id_pair, (i, j) in zip(id_pairs, found, strict=True) if i == j]
+    if same and not loops:
         raise InputError(
-            f"{name}: a pair links {_format_ids([loops[0][0]])} to itself",
+            f"{name}: a pair links {_format_ids([same[0][0]])} to itself",
             hint="remove the pair, or correct one of its two ids",
         )
     return Links(np.array(found, dtype=np.int64).reshape(-1, 2), name)
 
 
-def _id_pairs(pairs: Any, name: str) -> list[tuple[Hashable, Hashable]]:
-    if pairs is None:
+def priced_rows_by_id(rows: Any, name: str, index: dict[Hashable, int]) -> list[list[float]]:
+    """Return rows ``(id, id, penalty)`` with row numbers in place of ids.
+
+    >>> priced_rows_by_id([("a", "b", 2.5)], "soft_must_link", {"b": 0, "a": 1})
+    [[1, 0, 2.5]]
+    """
+    triples = id_rows(rows, name, 3)
+    ends = links_by_id([row[:2] for row in triples], name, index, loops=True).pairs
+    return [[*pair, row[2]] for pair, row in zip(ends.tolist(), triples, strict=True)]  # type: ignore[list-item]
+
+
+def id_rows(rows: Any, name: str, width: int) -> list[tuple[Hashable, ...]]:
+    """Return rows of ``width`` cells, of a table of any library or any nested iterable."""
+    hint = _ID_PAIRS_HINT if width == 2 else _ID_TRIPLES_HINT
+    if rows is None:
         return []
-    if hasattr(pairs, "columns"):  # a table of any library
-        pairs = zip(*(list(pairs[column]) for column in pairs.columns), strict=True)
-    elif isinstance(pairs, np.ndarray):
-        pairs = pairs.tolist()
+    if hasattr(rows, "columns"):  # a table of any library
+        rows = zip(*(list(rows[column]) for column in rows.columns), strict=True)
+    elif isinstance(rows, np.ndarray):
+        rows = rows.tolist()
+    what = "pairs of ids" if width == 2 else "rows (id, id, penalty)"
     try:
         # A string of two letters is not a pair.
-        id_pairs = [(pair,) if isinstance(pair, str) else tuple(pair) for pair in pairs]
+        found = [(row,) if isinstance(row, str) else tuple(row) for row in rows]
     except TypeError as error:
-        raise InputError(f"{name}: expected pairs of ids", hint=_ID_PAIRS_HINT) from error
-    for row, id_pair in enumerate(id_pairs):
-        if len(id_pair) != 2:
-            raise InputError(f"{name}[{row}]: expected a pair of ids", hint=_ID_PAIRS_HINT)
-    return id_pairs  # type: ignore[return-value]
+        raise InputError(f"{name}: expected {what}", hint=hint) from error
+    for at, row in enumerate(found):
+        if len(row) != width:
+            one = "a pair of ids" if width == 2 else "(id, id, penalty)"
+            raise InputError(f"{name}[{at}]: expected {one}", hint=hint)
+    return found
 
 
 def _format_ids(ids: Iterable[Hashable]) -> str:
