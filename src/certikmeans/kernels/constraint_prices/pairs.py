@@ -1,0 +1,137 @@
+"""Prices of hard and soft pairs."""
+
+import numpy as np
+
+from certikmeans._jit.dispatcher import njit
+
+
+@njit(cache=True, nogil=True)
+def gather_pairs(
+    constraints,  # IN
+    ids,  # IN   (m,) int32, ascending
+    values,  # IN   (m,) float64
+    position,  # IN   (n,) int32: members numbered
+    pairs,  # OUT  PairWorkspace: arcs between active members
+    price,  # OUT  (m,): of the pairs with an end that is not active
+):
+    """Collect the pairs among the members that can be in a best set; price the others.
+
+    A member whose value and positive bonuses add up to 0 at most never pays off: it is charged
+    with all bonuses of its must-links, which leaves it at 0 or below.
+
+    Returns ``(number of arcs, sum of sizes of the charges)``.
+    """
+    indptr, neighbors, bonus = (
+        constraints.pair_indptr,
+        constraints.pair_neighbors,
+        constraints.pair_bonus,
+    )
+    start, head, active = pairs.start, pairs.head, pairs.active
+    for i in range(ids.size):
+        potential = values[i]
+        s = ids[i]
+        for e in range(indptr[s], indptr[s + 1]):
+            if bonus[e] > 0.0 and position[neighbors[e]] >= 0:
+                potential += bonus[e]
+        active[i] = 1 if potential > 0.0 else 0
+    filled = np.int64(0)
+    size = 0.0
+    for i in range(ids.size):
+        s = ids[i]
+        start[i] = filled
+        charged = 0.0
+        for e in range(indptr[s], indptr[s + 1]):
+            j = position[neighbors[e]]
+            if j < 0:
+                continue
+            if active[i] == 1 and active[j] == 1:
+                head[filled] = j
+                pairs.bonus[filled] = bonus[e]
+                pairs.charge[filled] = 0.0
+                filled += 1
+            elif bonus[e] > 0.0 and active[i] == 0 and (active[j] == 1 or i < j):
+                charged -= bonus[e]
+        price[i] = charged
+        size -= charged
+    start[ids.size] = filled
+    cursor, reverse = pairs.cursor, pairs.reverse
+    for i in range(ids.size):
+        cursor[i] = start[i]
+    for i in range(ids.size):  # rows are ascending: earlier members come first in a row
+        for e in range(start[i], start[i + 1]):
+            j = head[e]
+            if j > i:
+                f = cursor[j]
+                cursor[j] += 1
+                reverse[e] = f
+                reverse[f] = e
+    return filled, size
+
+
+@njit(cache=True, nogil=True)
+def charge_pair(
+    i,  # IN   member
+    e,  # IN   arc from it
+    pairs,  # IN/OUT reduced, charge
+):
+    """Choose the best price of one pair given all others; returns its part of the constant."""
+    j, f = pairs.head[e], pairs.reverse[e]
+    reduced, charge, r = pairs.reduced, pairs.charge, pairs.bonus[e]
+    first, second = reduced[i], reduced[j]
+    if r < 0.0:
+        pi = min(max(min(first, second), 0.0), -r)
+        charge[e] = charge[f] = pi
+        reduced[i] = first - pi
+        reduced[j] = second - pi
+        return pi
+    share = min(max(-first, 0.0), r) if first < second else r - min(max(-second, 0.0), r)
+    charge[e] = -share
+    charge[f] = -(r - share)
+    reduced[i] = first + share
+    reduced[j] = second + (r - share)
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def price_pairs(
+    constraints,  # IN
+    ids,  # IN   (m,) int32
+    values,  # IN   (m,)
+    work,  # IN/OUT PriceWorkspace, members numbered
+    price,  # OUT  (m,)
+):
+    """Prices of the pairs at these values.
+
+    Returns ``(constant, sum of the sizes of all terms, largest number of terms of a price)``.
+    """
+    pairs = work.pairs
+    n_arcs, size = gather_pairs(constraints, ids, values, work.position, pairs, price)
+    indptr = constraints.pair_indptr
+    terms = np.int64(0)
+    for i in range(ids.size):
+        terms = max(terms, indptr[ids[i] + 1] - indptr[ids[i]])
+    if n_arcs == 0:
+        return 0.0, size, terms
+    start, head, charge, reduced = pairs.start, pairs.head, pairs.charge, pairs.reduced
+    for i in range(ids.size):
+        reduced[i] = values[i]
+    for i in range(ids.size):
+        for e in range(start[i], start[i + 1]):
+            if head[e] > i:
+                charge_pair(i, e, pairs)
+    work.effort[1] += n_arcs
+    constant, lost = 0.0, 0.0
+    for i in range(ids.size):
+        total = price[i]
+        for e in range(start[i], start[i + 1]):
+            total += charge[e]
+            size += abs(charge[e])
+            if head[e] > i and charge[e] > 0.0:
+                new = constant + charge[e]
+                if constant >= charge[e]:
+                    lost += (constant - new) + charge[e]
+                else:
+                    lost += (charge[e] - new) + constant
+                constant = new
+        price[i] = total
+    return constant + lost, size, terms

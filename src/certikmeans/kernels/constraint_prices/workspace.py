@@ -1,0 +1,111 @@
+"""Workspace of the prices, and the pairs among some groups."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from certikmeans._jit.dispatcher import njit
+
+
+class PairWorkspace(NamedTuple):
+    """Pairs among up to ``m`` members, as compressed rows of directed arcs, and their prices."""
+
+    start: np.ndarray  # (m + 1,) int64: arcs of member i are start[i] .. start[i + 1]
+    cursor: np.ndarray  # (m + 1,) int64
+    head: np.ndarray  # (a,) int32: member at the other end
+    reverse: np.ndarray  # (a,) int32: the same pair at the other end
+    bonus: np.ndarray  # (a,) float64
+    charge: np.ndarray  # (a,) float64: part of the price of the tail due to this pair
+    reduced: np.ndarray  # (m,) float64: values minus prices so far
+    degree: np.ndarray  # (m,) int32: number of open pairs
+    queue: np.ndarray  # (m,) int32
+    active: np.ndarray  # (m,) uint8
+
+
+class PriceWorkspace(NamedTuple):
+    """Workspace of `update_prices` and `select_set`."""
+
+    effort: np.ndarray  # (2,) int64: most arcs scanned by a call; total scanned so far
+    position: np.ndarray  # (n,) int32: index of a group among the members, -1 between calls
+    pairs: PairWorkspace
+    pair_price: np.ndarray  # (m,) float64
+    set_price: np.ndarray  # (m,) float64
+    values: np.ndarray  # (m,) float64
+    best: np.ndarray  # (m,) float64
+    order: np.ndarray  # (m,) int32
+    touched: np.ndarray  # (n_sets,) int32
+    set_mark: np.ndarray  # (n_sets,) int32: 0 between calls
+    set_q: np.ndarray  # (n_sets,) float64
+    counts: np.ndarray  # (m,) int32
+
+
+@njit(cache=True, nogil=True)
+def price_workspace(
+    constraints,  # IN  ConstraintArrays
+    capacity,  # IN  largest number of members
+):
+    """Allocate the workspace of prices over up to ``capacity`` groups."""
+    n_arcs = constraints.pair_neighbors.size
+    n_sets = constraints.set_indptr.size - 1
+    effort = np.zeros(2, dtype=np.int64)
+    effort[0] = np.int64(1) << 40
+    pairs = PairWorkspace(
+        start=np.empty(capacity + 1, dtype=np.int64),
+        cursor=np.empty(capacity + 1, dtype=np.int64),
+        head=np.empty(n_arcs, dtype=np.int32),
+        reverse=np.empty(n_arcs, dtype=np.int32),
+        bonus=np.empty(n_arcs),
+        charge=np.empty(n_arcs),
+        reduced=np.empty(capacity),
+        degree=np.empty(capacity, dtype=np.int32),
+        queue=np.empty(capacity, dtype=np.int32),
+        active=np.empty(capacity, dtype=np.uint8),
+    )
+    return PriceWorkspace(
+        effort=effort,
+        position=np.full(constraints.pair_indptr.size - 1, -1, dtype=np.int32),
+        pairs=pairs,
+        pair_price=np.empty(capacity),
+        set_price=np.empty(capacity),
+        values=np.empty(capacity),
+        best=np.empty(capacity),
+        order=np.empty(capacity, dtype=np.int32),
+        touched=np.empty(n_sets, dtype=np.int32),
+        set_mark=np.zeros(n_sets, dtype=np.int32),
+        set_q=np.empty(n_sets),
+        counts=np.empty(capacity, dtype=np.int32),
+    )
+
+
+@njit(cache=True, nogil=True)
+def mark_members(
+    ids,  # IN   (m,) int32
+    position,  # OUT  (n,) int32
+):
+    """Number the members."""
+    for i in range(ids.size):
+        position[ids[i]] = i
+
+
+@njit(cache=True, nogil=True)
+def unmark_members(
+    ids,  # IN   (m,) int32
+    position,  # OUT  (n,) int32
+):
+    """Undo `mark_members`."""
+    for i in range(ids.size):
+        position[ids[i]] = -1
+
+
+@njit(cache=True, nogil=True)
+def add_compensated(
+    total,  # IN/OUT (2,) float64: sum and the rounding errors of its additions
+    term,  # IN
+):
+    """Add a term to a compensated sum."""
+    new = total[0] + term
+    if abs(total[0]) >= abs(term):
+        total[1] += (total[0] - new) + term
+    else:
+        total[1] += (term - new) + total[0]
+    total[0] = new
