@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from certikmeans import __version__
-from certikmeans._jit.background_compiler import available_cores
+from certikmeans.options import available_cores
 
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "PySCIPOpt", "clarabel")
 _ROOT = Path(__file__).resolve().parents[1]

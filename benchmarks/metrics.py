@@ -20,10 +20,34 @@ def recomputed_cost(problem: Problem, labels: NDArray[np.int64]) -> float:
 
 
 def violated_pairs(problem: Problem, labels: NDArray[np.int64]) -> int:
-    """Number of pairs that ``labels`` does not respect."""
+    """Number of hard constraints that ``labels`` does not respect.
+
+    Pairs, points of a cannot-link set in a cluster that another point of the set is in, and
+    clusters whose size is outside of its limits.
+    """
     must = labels[problem.must_link]
     cannot = labels[problem.cannot_link]
-    return int(np.sum(must[:, 0] != must[:, 1]) + np.sum(cannot[:, 0] == cannot[:, 1]))
+    broken = int(np.sum(must[:, 0] != must[:, 1]) + np.sum(cannot[:, 0] == cannot[:, 1]))
+    for column in problem.cannot_link_groups:
+        inside = column >= 0
+        places = np.stack([column[inside], labels[inside]], axis=1)
+        broken += len(places) - len(np.unique(places, axis=0))
+    return broken + _sizes_outside_limits(problem, labels)
+
+
+def _sizes_outside_limits(problem: Problem, labels: NDArray[np.int64]) -> int:
+    """Clusters outside of their limits, the largest cluster with the largest limits."""
+    if not problem.has_sizes:
+        return 0
+    k = problem.n_clusters
+    demand = np.ones(problem.n_points) if problem.demand is None else problem.demand
+    totals = np.bincount(labels, demand, k)
+    lower = np.zeros(k) if problem.size_min is None else problem.size_min
+    upper = np.full(k, np.inf) if problem.size_max is None else problem.size_max
+    order = np.argsort(lower + np.minimum(upper, demand.sum()), kind="stable")
+    totals, lower, upper = np.sort(totals), lower[order], upper[order]
+    slack = 1e-12 * demand.sum()
+    return int(np.sum((totals < lower - slack) | (totals > upper + slack)))
 
 
 def scores(classes: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, float]:

@@ -81,9 +81,17 @@ def _run_request(
         peak_gigabytes=peak_gigabytes() if peak is None else peak,
         scores=_scores(built, answer.labels),
         trace=answer.trace,
-        details=answer.details,
+        details={**answer.details, **_cost_of_classes(built)},
         about=about(request.seed),
     )
+
+
+def _cost_of_classes(built: BuiltInstance) -> dict[str, float]:
+    """Cost of the true classes, if they are a feasible labelling."""
+    classes = built.classes
+    if classes is None or violated_pairs(built.problem, classes):
+        return {}
+    return {"classes_cost": recomputed_cost(built.problem, classes)}
 
 
 def _scores(built: BuiltInstance, labels: object) -> dict[str, float]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -28,7 +29,26 @@ FROM_ROOT = {
 
 # Tabs of the menu. The listed pages of a folder come first; the others follow by name.
 SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "Guides": ("guides", ("scikit-learn", "command-line", "how-good", "certainty", "noisy-pairs")),
+    "User guide": (
+        "guides",
+        (
+            "pairs",
+            "partial-labels",
+            "at-most-one-per-cluster",
+            "balanced-clusters",
+            "soft-pairs",
+            "choosing-k",
+            "many-features",
+            "executors",
+            "pandas",
+            "scikit-learn",
+            "command-line",
+            "how-good",
+            "certainty",
+            "certificates",
+            "noisy-pairs",
+        ),
+    ),
     "Gallery": ("gallery", ("plot_quickstart", "plot_partial_labels", "plot_choosing_k")),
     "Concepts": ("concepts", ("glossary", "deviations")),
     "Reference": ("reference", ("estimator", "solving", "pairs", "files")),
@@ -37,7 +57,7 @@ SECTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Project": ("project", ("architecture", "contributing", "changelog")),
 }
 ROOT_PAGES = {
-    "Guides": "How to do things.",
+    "User guide": "One page per task.",
     "Concepts": "Why what is claimed is true, and what the words mean.",
     "Benchmarks": "What was measured. Each page names the command that measures it again.",
     "Decisions": "What was chosen, what was rejected, and the figures that decided it.",
@@ -145,11 +165,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = site_links((ROOT / name).read_text(encoding="utf-8"), uri, repository())
         files.append(File.generated(config, uri, content=text))
     uris = [file.src_uri for file in files.documentation_pages()]
-    menu: list[dict[str, Any]] = [{"Start": "index.md"}]
+    menu: list[dict[str, Any]] = [{"Start": "index.md"}, {"Tutorial": "tutorial.md"}]
     for section, (folder, first) in SECTIONS.items():
         inside = ordered(folder, first, uris)
         if folder == "project":
-            inside.append("certificate-format.md")
+            inside += ["certificate-format.md", "cite.md"]
         texts = {uri: _text(files, uri) for uri in inside}
         if f"{folder}/index.md" not in uris:
             content = contents(section, {_relative_uri(u, folder): t for u, t in texts.items()})
@@ -157,6 +177,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         menu.append({section: [f"{folder}/index.md", *inside]})
     config.nav = menu
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Leave decision records out of the search index: they answer no question of a user."""
+    if page.file.src_uri.startswith("decisions/"):
+        page.meta["search"] = {"exclude": True}
+    return markdown
 
 
 def _relative_uri(uri: str, folder: str) -> str:

@@ -45,9 +45,10 @@ class Example:
     blocks: tuple[Block, ...]
 
     @property
-    def summary(self) -> str:
-        """First paragraph of the introduction."""
-        return self.introduction.split("\n\n")[0]
+    def first_sentence(self) -> str:
+        """First sentence of the introduction."""
+        paragraph = " ".join(self.introduction.split("\n\n")[0].split())
+        return re.split(r"(?<=[.:]) ", paragraph)[0].rstrip(":.") + "."
 
 
 def names() -> list[str]:
@@ -114,9 +115,11 @@ def page(example: Example, printed: list[str], drew: list[int]) -> str:
 def index(examples: list[Example]) -> str:
     """Return the index of the gallery."""
     lines = ["# Gallery", "", "Each page is a complete script that runs within seconds.", ""]
+    lines += ['<div class="gallery" markdown>', ""]
     for one in examples:
-        lines += [f"## [{one.title}]({one.name}.md)", "", one.summary, ""]
-        lines += [f"[![{one.title}]({one.name}.png)]({one.name}.md)", ""]
+        picture = f"[![{one.title}]({one.name}.png)]({one.name}.md)"
+        lines += [f"{picture}<br>**[{one.title}]({one.name}.md)**<br>{one.first_sentence}", ""]
+    lines += ["</div>", ""]
     return wrapped("\n".join(lines))
 
 

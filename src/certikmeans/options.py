@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, final
 
-from certikmeans._jit.background_compiler import available_cores
+from certikmeans._jit.background_compiler import available_cores as available_cores
 from certikmeans._numbers import plain_number, whole_number
 from certikmeans.bounds.registry import BOUNDS as REGISTERED
 from certikmeans.errors import Argument, InputError, Message

@@ -164,7 +164,7 @@ def test_smoothed_ascent_improves_and_stays_below_cost():
     for _ in range(60):
         lam = dual_box.multipliers(position)
         known = float(model.class_values(position)[0])
-        found = pricer.price_heuristic(lam, list(pricer.reduced.points[::3]))
+        found = pricer.price_heuristic(lam, list(pricer.reduced.points))
         least = step_rule.min_column_value(known, float(lam.sum()), target)
         added = model.add([column for column in found if column.value > least])
         step_rule.observe_pricing(max(found[0].value - known, 0.0), added)

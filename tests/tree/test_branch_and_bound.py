@@ -202,18 +202,18 @@ def test_same_answer_for_any_number_of_workers(branching, bound):
         assert other.nodes == alone.nodes
 
 
-# A millisecond of work ends nodes before their bound has converged.
+# Little work: nodes end before their bound has converged, and a gap that they do not reach.
 @pytest.mark.parametrize(
     ("bound", "seconds"), [("sample", 2e-2), ("grouped", 1e-3), ("cluster", 1e-3), ("sdp", 1e-3)]
 )
 def test_work_limit_of_the_tree(bound, seconds, monkeypatch):
     monkeypatch.setattr(options_module, "TREE_SECONDS_WITHOUT_LIMIT", seconds)
     problem = entangled()
-    alone = solve(problem, jobs=1, bound=bound, gap=1e-7)
-    threads = solve(problem, jobs=3, bound=bound, gap=1e-7)
+    alone = solve(problem, jobs=1, bound=bound, gap=1e-10)
+    threads = solve(problem, jobs=3, bound=bound, gap=1e-10)
     with ThreadPoolExecutor(2) as executor:
-        given = solve(problem, jobs=1, bound=bound, gap=1e-7, executor=executor)
-    further = solve(problem, bound=bound, gap=1e-7, node_limit=alone.nodes + 4)
+        given = solve(problem, jobs=1, bound=bound, gap=1e-10, executor=executor)
+    further = solve(problem, bound=bound, gap=1e-10, node_limit=alone.nodes + 4)
     assert alone.stop_reason is StopReason.NODE_LIMIT
     assert 3 <= alone.nodes < further.nodes
     for other in (threads, given):
