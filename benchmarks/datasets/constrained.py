@@ -117,7 +117,7 @@ def pccc(name: str, size: str, directory: Path | None) -> BuiltInstance:
     data = np.genfromtxt(
         required_file(directory, f"pccc/hard/{name}_data.csv"), delimiter=",", names=True
     )
-    columns = [data[column] for column in data.dtype.names if column != "class"]
+    columns = [data[column] for column in data.dtype.names or () if column != "class"]
     classes = np.unique(data["class"], return_inverse=True)[1].astype(np.int64)
     path = required_file(directory, f"pccc/hard/{name}_constraints_{size}.json")
     pairs = json.loads(path.read_text())
