@@ -18,6 +18,7 @@ STREAMS = (
     "heuristics.sample",  # the sample of large data
     "heuristics.jitter",  # noise on centres
     "heuristics.template",  # the template
+    "assignment.annealing",  # annealed labels, by trial
     "bounds.cluster.bundle",  # starting points of pricing ascents
     "bounds.partition.anticlusters",  # the order in which groups are distributed
     "bounds.sdp.vectors",  # initial vectors

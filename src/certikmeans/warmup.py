@@ -117,7 +117,7 @@ def compile_rare_paths(bounds: Iterable[str]) -> None:
     from certikmeans.certainty.dual_ascent import compile_aggregation  # slow import
     from certikmeans.presolve.coloring import TabuColoring, subgraph_from_edges
 
-    for problem in (*many_clusters(), *contradictions()):
+    for problem in (*many_clusters(), *contradictions(), *combined_constraints()):
         solve(problem, node_limit=1, gap=0.5)
     solve(easy_problems()[0]).certainty()
     compile_aggregation(presolve_feasible(easy_problems()[0]).reduced)
@@ -212,6 +212,20 @@ def contradictions() -> tuple[Problem, ...]:
         Problem.from_data(points, 3, cannot_link=complete_graph(4)),
         Problem.from_data(points, 3, cannot_link=groetzsch),
     )
+
+
+def combined_constraints() -> tuple[Problem, ...]:
+    """Disjoint cannot-link sets, and a mixture of all kinds."""
+    points, sets = [[float(i % 4), float(i // 4)] for i in range(12)], np.arange(12) // 3
+    mixture = Problem.from_data(
+        points,
+        4,
+        cannot_link=[(0, 5), (2, 7)],
+        cannot_link_groups=sets,
+        size_max=4,
+        soft_must_link=[(0, 1, 1.0), (2, 3, 1.0)],
+    )
+    return Problem.from_data(points, 4, cannot_link_groups=sets), mixture
 
 
 def complete_graph(size: int) -> NDArray[np.int64]:

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from certikmeans.assignment.base import AbstractAssigner, Assignment, LloydRun, StepSums
 from certikmeans.assignment.dense_components import ComponentSolution, solve_dense_component
 from certikmeans.assignment.layout import build_geometry, build_layout
+from certikmeans.assignment.model import ModelAssigner
 from certikmeans.assignment.params import DEFAULT_PARAMS, AssignmentParams
-from certikmeans.constraint_model.model import raise_unsupported
+from certikmeans.constraint_model.model import ConstraintModel, raise_unsupported
 from certikmeans.kernels.assignment import SEARCH, SUM_BLOCK, assign_table
 from certikmeans.kernels.lloyd.iteration import (
     CONTINUE,
@@ -402,7 +403,10 @@ def _proven_lower_bound(
 
 
 # Assigner of every kind of constraints; called with the problem, feasible labels and settings.
-ASSIGNERS: dict[str, Callable[..., AbstractAssigner]] = {CannotLinks.kind: CannotLinkAssigner}
+ASSIGNERS: dict[str, Callable[..., AbstractAssigner]] = {
+    CannotLinks.kind: CannotLinkAssigner,
+    ConstraintModel.kind: ModelAssigner,
+}
 
 
 def make_assigner(

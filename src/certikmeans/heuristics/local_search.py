@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.assignment import AbstractAssigner
+from certikmeans.assignment.label_search import LabelSearch
 from certikmeans.constraint_model.model import raise_unsupported
 from certikmeans.heuristics.base import Centers, HeuristicContext, Labels
 from certikmeans.kernels.assignment import label_greedily
@@ -99,7 +100,7 @@ class LocalSearch:
 
     Lloyd moves all groups at once for fixed centres; a chain move changes the centres with
     the group, so it leaves stable points that Lloyd cannot. With constraints other than
-    cannot-links only Lloyd runs: its labels satisfy any constraint.
+    cannot-links `LabelSearch` makes the moves.
     """
 
     def __init__(
@@ -112,9 +113,12 @@ class LocalSearch:
         self._assigner = assigner
         self._params = params
         self._chains = chain_move_setup(problem, params.chain_passes, params)
+        self._search = None if self._chains is not None else LabelSearch(problem)
 
     def from_centers(self, centers: Centers, ctx: HeuristicContext) -> LocalOptimum:
         """Descend from ``centers``; if stopped early, the labels are feasible."""
+        if self._search is not None:
+            return self._by_label_search(self._search, centers, None, ctx)
         problem = self._problem
         labels = np.full(problem.n_groups, -1, dtype=np.int64)
         clusters = cluster_workspace(problem)
@@ -140,9 +144,39 @@ class LocalSearch:
             centers = _means(clusters.sums, clusters.masses, result.centers)
         return best
 
+    def _by_label_search(
+        self, search: LabelSearch, centers: Centers, labels: Labels | None, ctx: HeuristicContext
+    ) -> LocalOptimum:
+        """Alternate Lloyd and moves of any kind until neither improves."""
+        current = np.full(self._problem.n_groups, -1) if labels is None else labels.copy()
+        best: LocalOptimum | None = None
+        iterations = 0
+        for _ in range(self._params.max_rounds):
+            result = self._assigner.lloyd(
+                centers,
+                current,
+                self._params.lloyd_iterations,
+                executor=ctx.executor,
+                stop=ctx.stop,
+            )
+            iterations += result.iterations
+            moved = search.descend(result.labels, stop=ctx.stop)
+            if best is not None and not moved.cost < best.cost:
+                return best
+            gained = moved.cost < result.cost
+            best = LocalOptimum(moved.labels.copy(), moved.means, moved.cost, iterations)
+            if not gained or ctx.stop.reason() is not None:
+                return best
+            current, centers = moved.labels.copy(), moved.means
+        assert best is not None
+        return best
+
     def from_labels(self, labels: Labels, ctx: HeuristicContext) -> LocalOptimum:
         """Descend from the means of a labelling."""
-        return self.from_centers(means_of(self._problem, labels), ctx)
+        centers = means_of(self._problem, labels)
+        if self._search is not None:
+            return self._by_label_search(self._search, centers, labels, ctx)
+        return self.from_centers(centers, ctx)
 
 
 def means_of(problem: ReducedProblem, labels: Labels) -> Centers:

@@ -8,6 +8,7 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.assignment.label_search import search_feasible_labels
 from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.constraint_model.model import LabelConstraints, forbidden_pairs
 from certikmeans.constraint_model.sizes import SizeLimits
@@ -44,7 +45,8 @@ def find_labels(constraints: LabelConstraints, n_clusters: int, stop: StopSignal
     if free and sizes.unit:
         labels = _fill(sizes)
         return Feasibility("no" if labels is None else "yes", labels)
-    return Feasibility("undecided")
+    labels = search_feasible_labels(constraints, n_clusters, colored.labels, stop)
+    return Feasibility("undecided" if labels is None else "yes", labels)
 
 
 def _color(constraints: LabelConstraints, n_clusters: int, stop: StopSignal) -> Feasibility:

@@ -1,0 +1,1 @@
+"""Local search for labels under any mix of constraints. Compiled."""
