@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from certikmeans._jit.background_compiler import BackgroundCompiler
 from certikmeans.assignment import make_assigner
+from certikmeans.assignment.soft import SoftAssignment, SoftAssignmentParams
 from certikmeans.bounds.base import BoundContext, BoundInput, LowerBound
 from certikmeans.bounds.registry import make_bound
 from certikmeans.certificate import check_certificate
 from certikmeans.certificate.write import certificate_bytes
+from certikmeans.constraint_model.soft_pairs import SoftPairs
 from certikmeans.errors import InputError
 from certikmeans.generate import random_pairs
 from certikmeans.incumbent import Labels, NullIncumbent
@@ -125,6 +127,7 @@ def compile_rare_paths(bounds: Iterable[str]) -> None:
         _interrupted_lloyd(presolve_feasible(problem))
     _dense_component(presolve_feasible(hard_problem()))
     _limited_sizes()
+    _soft_pairs()
     TabuColoring(subgraph_from_edges(4, complete_graph(4)), 3).advance(1)
     inputs = make_bound_input(presolve_feasible(many_clusters()[0]))
     for name in bounds:
@@ -168,6 +171,15 @@ def _dense_component(presolved: PresolvedProblem) -> None:
     )
     core.use_initial_labels()
     core.eliminate()
+
+
+def _soft_pairs() -> None:
+    """Components of soft pairs of every kind."""
+    pairs = np.concatenate([complete_graph(5), 5 + complete_graph(3), [[8, 9]]])
+    soft = SoftPairs.of(10, pairs, np.ones(len(pairs)), float(len(pairs)), 0.0)
+    assert soft is not None
+    prepared = SoftAssignment(10, 2, soft, params=SoftAssignmentParams(max_removed=1))
+    prepared.assign(np.ones((10, 2)), np.zeros(10, dtype=np.int64))
 
 
 # The problems.
