@@ -3,6 +3,8 @@
 import numpy as np
 
 from certikmeans._jit.dispatcher import njit
+from certikmeans.kernels.constraint_prices.flow import maximize_flow
+from certikmeans.kernels.constraint_prices.reduction import CORE, OUT, reduce_pairs
 
 
 @njit(cache=True, nogil=True)
@@ -26,14 +28,14 @@ def gather_pairs(
         constraints.pair_neighbors,
         constraints.pair_bonus,
     )
-    start, head, active = pairs.start, pairs.head, pairs.active
+    start, head, state = pairs.start, pairs.head, pairs.state
     for i in range(ids.size):
         potential = values[i]
         s = ids[i]
         for e in range(indptr[s], indptr[s + 1]):
             if bonus[e] > 0.0 and position[neighbors[e]] >= 0:
                 potential += bonus[e]
-        active[i] = 1 if potential > 0.0 else 0
+        state[i] = CORE if potential > 0.0 else OUT
     filled = np.int64(0)
     size = 0.0
     for i in range(ids.size):
@@ -44,12 +46,12 @@ def gather_pairs(
             j = position[neighbors[e]]
             if j < 0:
                 continue
-            if active[i] == 1 and active[j] == 1:
+            if state[i] == CORE and state[j] == CORE:
                 head[filled] = j
                 pairs.bonus[filled] = bonus[e]
                 pairs.charge[filled] = 0.0
                 filled += 1
-            elif bonus[e] > 0.0 and active[i] == 0 and (active[j] == 1 or i < j):
+            elif bonus[e] > 0.0 and state[i] == OUT and (state[j] == CORE or i < j):
                 charged -= bonus[e]
         price[i] = charged
         size -= charged
@@ -66,30 +68,6 @@ def gather_pairs(
                 reverse[e] = f
                 reverse[f] = e
     return filled, size
-
-
-@njit(cache=True, nogil=True)
-def charge_pair(
-    i,  # IN   member
-    e,  # IN   arc from it
-    pairs,  # IN/OUT reduced, charge
-):
-    """Choose the best price of one pair given all others; returns its part of the constant."""
-    j, f = pairs.head[e], pairs.reverse[e]
-    reduced, charge, r = pairs.reduced, pairs.charge, pairs.bonus[e]
-    first, second = reduced[i], reduced[j]
-    if r < 0.0:
-        pi = min(max(min(first, second), 0.0), -r)
-        charge[e] = charge[f] = pi
-        reduced[i] = first - pi
-        reduced[j] = second - pi
-        return pi
-    share = min(max(-first, 0.0), r) if first < second else r - min(max(-second, 0.0), r)
-    charge[e] = -share
-    charge[f] = -(r - share)
-    reduced[i] = first + share
-    reduced[j] = second + (r - share)
-    return 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -112,14 +90,15 @@ def price_pairs(
         terms = max(terms, indptr[ids[i] + 1] - indptr[ids[i]])
     if n_arcs == 0:
         return 0.0, size, terms
-    start, head, charge, reduced = pairs.start, pairs.head, pairs.charge, pairs.reduced
-    for i in range(ids.size):
-        reduced[i] = values[i]
-    for i in range(ids.size):
-        for e in range(start[i], start[i + 1]):
-            if head[e] > i:
-                charge_pair(i, e, pairs)
-    work.effort[1] += n_arcs
+    m = ids.size
+    start, head, charge = pairs.start, pairs.head, pairs.charge
+    for i in range(m):
+        pairs.reduced[i] = values[i]
+    _, left, scanned = reduce_pairs(m, pairs)
+    if left > 0:
+        _, more = maximize_flow(m, n_arcs, pairs, work.flow, work.effort[0] - scanned)
+        scanned += more
+    work.effort[1] += scanned
     constant, lost = 0.0, 0.0
     for i in range(ids.size):
         total = price[i]

@@ -19,7 +19,22 @@ class PairWorkspace(NamedTuple):
     reduced: np.ndarray  # (m,) float64: values minus prices so far
     degree: np.ndarray  # (m,) int32: number of open pairs
     queue: np.ndarray  # (m,) int32
-    active: np.ndarray  # (m,) uint8
+    state: np.ndarray  # (m,) uint8: see `reduction`
+    queued: np.ndarray  # (m,) uint8
+    bonuses: np.ndarray  # (m,) float64: sum of the bonuses of the open must-links
+    order: np.ndarray  # (m,) int32: leaves in the order of their elimination
+    anchor: np.ndarray  # (m,) int64: arc of an eliminated leaf
+
+
+class FlowWorkspace(NamedTuple):
+    """Network of the pairs that no reduction solves; node ``i`` and its copy ``m + i``."""
+
+    residual: np.ndarray  # (2 a,) float64: capacity left of an arc from a member, from its copy
+    terminal: np.ndarray  # (2 m,) float64: capacity left from the source, or minus that to the sink
+    level: np.ndarray  # (2 m,) int32: distance from the sources, -1 if not reached
+    current: np.ndarray  # (2 m,) int64: next arc to try
+    queue: np.ndarray  # (2 m,) int32
+    path: np.ndarray  # (2 m,) int64: arcs of the current path
 
 
 class PriceWorkspace(NamedTuple):
@@ -28,6 +43,7 @@ class PriceWorkspace(NamedTuple):
     effort: np.ndarray  # (2,) int64: most arcs scanned by a call; total scanned so far
     position: np.ndarray  # (n,) int32: index of a group among the members, -1 between calls
     pairs: PairWorkspace
+    flow: FlowWorkspace
     pair_price: np.ndarray  # (m,) float64
     set_price: np.ndarray  # (m,) float64
     values: np.ndarray  # (m,) float64
@@ -59,12 +75,25 @@ def price_workspace(
         reduced=np.empty(capacity),
         degree=np.empty(capacity, dtype=np.int32),
         queue=np.empty(capacity, dtype=np.int32),
-        active=np.empty(capacity, dtype=np.uint8),
+        state=np.empty(capacity, dtype=np.uint8),
+        queued=np.empty(capacity, dtype=np.uint8),
+        bonuses=np.empty(capacity),
+        order=np.empty(capacity, dtype=np.int32),
+        anchor=np.empty(capacity, dtype=np.int64),
+    )
+    flow = FlowWorkspace(
+        residual=np.empty(2 * n_arcs),
+        terminal=np.empty(2 * capacity),
+        level=np.empty(2 * capacity, dtype=np.int32),
+        current=np.empty(2 * capacity, dtype=np.int64),
+        queue=np.empty(2 * capacity, dtype=np.int32),
+        path=np.empty(2 * capacity, dtype=np.int64),
     )
     return PriceWorkspace(
         effort=effort,
         position=np.full(constraints.pair_indptr.size - 1, -1, dtype=np.int32),
         pairs=pairs,
+        flow=flow,
         pair_price=np.empty(capacity),
         set_price=np.empty(capacity),
         values=np.empty(capacity),
