@@ -15,13 +15,14 @@ def linear_program(model, ids, values):
     position = {int(s): i for i, s in enumerate(ids)}
     m, rows, sides = len(ids), [], []
     costs, entries = list(-values), []
-    for u, v in model.graph.edges().tolist():
+    hard = set(map(tuple, model.graph.edges().tolist()))
+    for u, v in hard:
         if u in position and v in position:
             entries.append({position[u]: 1.0, position[v]: 1.0})
             sides.append(1.0)
     if model.soft is not None:
         for (u, v), r in zip(model.soft.pairs.tolist(), model.soft.bonus, strict=True):
-            if u not in position or v not in position:
+            if u not in position or v not in position or (u, v) in hard:
                 continue
             together = len(costs)
             costs.append(-r)

@@ -5,14 +5,12 @@ to its node and from its copy to the sink; one of value ``w < 0`` has capacity `
 to the sink and from the source to its copy. A cannot-link of penalty ``P`` (infinite: hard) leads
 from each node to the copy of the other with capacity ``P``. A must-link of bonus ``r`` gives
 ``r / 2`` to either value, and leads from node to node and from copy to copy with capacity
-``r / 2``, in both directions. The mean of the flow through both images of a pair is its price: **any
-flow gives valid prices**, a maximum flow the best ones. From a minimum cut follows a solution of
-the linear program in 0, 1/2 and 1 (roof duality).
+``r / 2``, in both directions. The mean of the flow through both images of a pair is its price:
+**any flow gives valid prices**, a maximum flow the best ones. From a minimum cut follows a solution
+of the linear program in 0, 1/2 and 1 (roof duality).
 
 Dinic's algorithm: a blocking flow along shortest paths, again and again.
 """
-
-import numpy as np
 
 from certikmeans._jit.dispatcher import njit
 from certikmeans.kernels.constraint_prices.reduction import CORE
