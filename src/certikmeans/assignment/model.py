@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from certikmeans.assignment.base import AbstractAssigner, Assignment, LloydRun, StepSums
 from certikmeans.assignment.label_search import LabelSearch, LabelSearchParams
 from certikmeans.assignment.params import DEFAULT_PARAMS, AssignmentParams
+from certikmeans.assignment.soft import SoftAssignment
 from certikmeans.kernels.label_search.matching import match_sets
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import squared_distances
@@ -30,8 +31,9 @@ class ModelAssigner(AbstractAssigner):
     """Cheap feasible labels of a problem with any mix of constraints.
 
     Labels of least cost are taken where they are feasible. Disjoint cannot-link sets alone are
-    solved exactly, set by set. A mixture is solved by `LabelSearch`, from the labels of the
-    previous step where they are feasible, so that a step never raises the cost.
+    solved exactly, set by set; soft pairs and cannot-links by `SoftAssignment`. A mixture is solved
+    by `LabelSearch`, from the labels of the previous step where they are feasible, so that a step
+    never raises the cost.
 
     Parameters
     ----------
@@ -41,8 +43,8 @@ class ModelAssigner(AbstractAssigner):
 
     Notes
     -----
-    ``lower_bound`` is the sum of the least costs, or the dual value of the matchings, less a term
-    for the rounding of the sums; penalties are not negative.
+    ``lower_bound`` is the sum of the least costs, the dual value of the matchings, or the optimum
+    of a forest of soft pairs, less a term for the rounding of the sums; penalties are not negative.
 
     Examples
     --------
@@ -76,14 +78,23 @@ class ModelAssigner(AbstractAssigner):
             not linked and sets is not None and sets.disjoint
             and constraints.sizes is None and constraints.soft is None
         )  # fmt: skip
-        n_kinds = sum(one is not None for one in (sets, constraints.sizes, constraints.soft))
-        self._mixed = n_kinds + linked > 1 or (sets is not None and not sets.disjoint)
+        soft = constraints.soft
+        self._soft: SoftAssignment | None = None
+        if soft is not None and sets is None and constraints.sizes is None:
+            shape = problem.n_groups, problem.n_clusters
+            self._soft = SoftAssignment(*shape, soft, constraints.cannot_links)
+        n_kinds = sum(one is not None for one in (sets, constraints.sizes, soft))
+        self._mixed = self._soft is None and (
+            n_kinds + linked > 1 or (sets is not None and not sets.disjoint)
+        )
 
     @property
     def step_work(self) -> float:
         """Estimated multiplications of a step: for repeatable budgets."""
         problem = self._problem
         entries = float(problem.n_groups * problem.n_clusters)
+        if self._soft is not None:
+            return entries * problem.n_dims + self._soft.step_work
         return entries * (problem.n_dims + (10.0 * SEARCH_PARAMS.n_sweeps if self._mixed else 10.0))
 
     @property
@@ -186,10 +197,17 @@ class ModelAssigner(AbstractAssigner):
             assert sets is not None
             raised, terms = match_sets(finite, sets.indptr, sets.members, labels)
             lower, size = lower + float(raised), size + float(terms)
+        elif self._soft is not None:
+            start = before if before is not None and self._usable(before) else self._feasible
+            labels, exact = self._soft.assign(finite, start)
+            if exact:
+                # Messages are sums and minima of nonnegative terms, each of which passes through
+                # fewer additions than the error below allows for.
+                lower = size = self._soft.objective(finite, labels)
         elif self._constraints.soft is not None or not self._constraints.satisfied_by(labels):
             labels, exact = self._searched(finite, before, stop), False
         cost = float(table[rows, labels].sum()) + self._constraints.penalty(labels)
-        error = (2.0 * sum(table.shape) + 64.0) * EPS * size
+        error = (8.0 * sum(table.shape) + 64.0) * EPS * size
         impossible = bool(np.isinf(table).all(axis=1).any())
         bound = np.inf if impossible else max(0.0, lower - error)
         return Assignment(labels, cost, bound, (exact and np.isfinite(cost)) or impossible)
@@ -202,7 +220,7 @@ class ModelAssigner(AbstractAssigner):
     ) -> IntArray:
         """Labels of a local search from several starts; feasible."""
         starts = [self._feasible]
-        if before is not None and self._in_range(before) and self._feasible_as_numbered(before):
+        if before is not None and self._usable(before):
             starts = [before.copy()]
         centers = np.zeros((table.shape[1], self._problem.n_dims))
         annealed = self._search.anneal(None, centers, 0, costs=table, stop=stop)
@@ -211,8 +229,10 @@ class ModelAssigner(AbstractAssigner):
         found = [self._search.descend(one, costs=table, stop=stop) for one in starts]
         return min(found, key=lambda one: one.cost).labels
 
-    def _in_range(self, labels: IntArray) -> bool:
-        return bool(labels.min() >= 0 and labels.max() < self._problem.n_clusters)
+    def _usable(self, labels: IntArray) -> bool:
+        """Whether labels are in range and feasible, each cluster within its own limits."""
+        in_range = labels.min() >= 0 and labels.max() < self._problem.n_clusters
+        return bool(in_range) and self._feasible_as_numbered(labels)
 
     def _feasible_as_numbered(self, labels: IntArray) -> bool:
         """Whether labels are feasible, each cluster within its own limits."""

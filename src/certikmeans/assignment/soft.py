@@ -88,9 +88,9 @@ class SoftAssignment:
         return 8.0 * self._n_clusters * (len(layout.trees.order) + combinations + in_sweeps)
 
     def objective(self, costs: FloatArray, labels: IntArray) -> float:
-        """Cost of the labels minus the bonuses of pairs that share a cluster.
+        """Cost of the labels and penalties of violated pairs; infinite with a broken cannot-link.
 
-        With ``SoftPairs.constant`` added, costs plus penalty. Infinite if a cannot-link is broken.
+        A sum of nonnegative terms, in double precision.
         """
         return float(soft_objective(self.graph, costs, labels))
 

@@ -11,7 +11,7 @@ Parallel pairs add up, and merging groups adds the bonuses between them: both ar
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -116,6 +116,8 @@ class SoftPairs(ConstraintKind):
     bonus: Floats  # (m,), not 0; rounding to nearest of the exact sums
     constant: float  # penalty of a labelling in which no pair shares a cluster
     error: float  # at least the rounding error of the sums of bonuses and of the constant
+    # Whether the penalty is exactly the sum of |bonus| over violated pairs, see `split_fixed`.
+    normalized: bool = False
 
     @classmethod
     def of(
@@ -150,7 +152,12 @@ class SoftPairs(ConstraintKind):
     def penalty(self, labels: Ints) -> float:
         """Price of the labels, rounded up."""
         first, second = self.pairs.T
-        paid = -self.bonus[labels[first] == labels[second]]
+        together = labels[first] == labels[second]
+        if self.normalized:
+            violated = np.abs(self.bonus[together == (self.bonus < 0.0)])
+            value = math.fsum(violated.tolist())
+            return math.nextafter(value, math.inf) if value > 0.0 else 0.0
+        paid = -self.bonus[together]
         value = math.fsum([self.constant, *paid.tolist()])
         return max(0.0, math.nextafter(value + self.error, math.inf))
 
@@ -181,7 +188,8 @@ class SoftPairs(ConstraintKind):
             return None, fixed
         constant = math.fsum(gains)
         pairs = self.pairs[~separated]
-        return SoftPairs(self.n_groups, pairs, bonus, constant, 2.0**-52 * constant), fixed
+        error = 2.0**-52 * constant
+        return SoftPairs(self.n_groups, pairs, bonus, constant, error, normalized=True), fixed
 
     def subset(self, rows: Ints) -> SoftPairs | None:
         """Pairs among the groups ``rows``."""
@@ -190,8 +198,9 @@ class SoftPairs(ConstraintKind):
         ends = position[self.pairs]
         inside = (ends >= 0).all(axis=1)
         bonus = self.bonus[inside]
-        constant = float(np.maximum(bonus, 0.0).sum())
-        return SoftPairs.of(len(rows), ends[inside], bonus, constant, 0.0)
+        constant = math.fsum(bonus[bonus > 0.0].tolist())
+        soft = SoftPairs.of(len(rows), ends[inside], bonus, constant, 2.0**-52 * constant)
+        return None if soft is None else replace(soft, normalized=True)
 
     def merged(self, group_of: Ints, n_groups: int) -> SoftPairs | None:
         """Bonuses between the merged groups."""

@@ -1,12 +1,13 @@
 """Cheapest labels for a table of costs and bonuses of pairs that share a label. Compiled.
 
-The objective is the sum of ``costs[v, labels[v]]`` minus the bonuses of the pairs whose ends have
-the same label; a cannot-link is a bonus of minus infinity. On a forest, messages from the leaves to
-the roots solve it: the message of a child with minima ``D`` is, for every label of the parent,
+The objective is the sum of ``costs[v, labels[v]]`` and of ``|bonus|`` over violated pairs: those of
+positive bonus with different labels and those of negative bonus with the same. A cannot-link has a
+bonus of minus infinity. On a forest, messages from the leaves to the roots solve it: the message of
+a child with minima ``D`` is, for every label of the parent,
 
-    min(least of the other labels, D[label] - bonus),
+    min(least of the other labels + max(bonus, 0), D[label] + max(-bonus, 0)),
 
-which takes O(K) with the two least entries of ``D``.
+which takes O(K) with the two least entries of ``D``. No term is negative, so nothing cancels.
 """
 
 from typing import NamedTuple
@@ -100,19 +101,20 @@ def _solve_forest(
         if parent[position] < 0:
             value += least
             continue
-        r, above = bonus[position], table[parent[position]]
+        above = table[parent[position]]
+        apart, together = max(bonus[position], 0.0), max(-bonus[position], 0.0)
         for k in range(len(row)):
             other = second if k == at else least
-            above[k] += min(other, row[k] - r)
+            above[k] += min(other + apart, row[k] + together)
     for position in range(first, last):
         row, p = table[order[position]], parent[position]
         at, least, second = _two_least(row)
         if p >= 0:
             k = labels[p]
-            together = row[k] - bonus[position]
+            apart, together = max(bonus[position], 0.0), max(-bonus[position], 0.0)
             if k != at:
-                at = k if together < least else at
-            elif together > second:
+                at = k if row[k] + together < least + apart else at
+            elif row[k] + together > second + apart:
                 at = _least_except(row, at)
         labels[order[position]] = at
     return value
@@ -142,11 +144,16 @@ def _solve_conditioned(layout, number, costs, table, is_removed, labels):
         k = labels[v]
         value += costs[v, k]
         for e in range(graph.indptr[v], graph.indptr[v + 1]):
-            u = graph.neighbors[e]
-            if not is_removed[u]:
-                table[u, k] -= graph.bonus[e]
-            elif u < v and labels[u] == k:
-                value -= graph.bonus[e]
+            u, r = graph.neighbors[e], graph.bonus[e]
+            if is_removed[u]:
+                if u < v and (labels[u] == k) == (r < 0.0):
+                    value += abs(r)
+            elif r < 0.0:
+                table[u, k] -= r
+            else:
+                for label in range(costs.shape[1]):
+                    if label != k:
+                        table[u, label] += r
     if not value < np.inf:
         return np.inf
     return value + _solve_forest(rest.order, rest.parent, rest.bonus, first, last, table, labels)
@@ -192,9 +199,9 @@ def _objective(graph, members, costs, labels):
     for v in members:
         value += costs[v, labels[v]]
         for e in range(graph.indptr[v], graph.indptr[v + 1]):
-            u = graph.neighbors[e]
-            if u < v and labels[u] == labels[v]:
-                value -= graph.bonus[e]
+            u, r = graph.neighbors[e], graph.bonus[e]
+            if u < v and (labels[u] == labels[v]) == (r < 0.0):
+                value += abs(r)
     return value
 
 
@@ -347,7 +354,7 @@ def soft_objective(
     costs,  # IN
     labels,  # IN
 ):
-    """Costs of the labels minus the bonuses of pairs with the same label."""
+    """Costs of the labels and penalties of violated pairs."""
     return _objective(graph, np.arange(len(labels)), costs, labels)
 
 
