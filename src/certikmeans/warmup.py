@@ -145,14 +145,13 @@ def _interrupted_lloyd(presolved: PresolvedProblem) -> None:
 
 
 def _limited_sizes() -> None:
-    """Assignment with limits on cluster sizes, of points and of groups."""
-    from certikmeans.assignment.transportation import assign_sizes
-    from certikmeans.constraint_model.sizes import SizeLimits
-
-    costs = np.arange(12.0).reshape(6, 2) % 5.0
-    for demand in (np.ones(6), np.arange(1.0, 7.0)):
-        limits = SizeLimits(demand, np.full(2, 0.3 * demand.sum()), np.full(2, 0.7 * demand.sum()))
-        assign_sizes(costs, limits)
+    """Lloyd runs with limits on cluster sizes."""
+    points = np.arange(24.0).reshape(12, 2) % 5.0
+    for demand in (None, np.arange(1.0, 13.0)):
+        presolved = presolve_feasible(
+            Problem.from_data(points, 2, size_min=3, size_max=60, demand=demand)
+        )
+        _interrupted_lloyd(presolved)
 
 
 def _dense_component(presolved: PresolvedProblem) -> None:

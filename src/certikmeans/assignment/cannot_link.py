@@ -15,6 +15,7 @@ from certikmeans.assignment.dense_components import ComponentSolution, solve_den
 from certikmeans.assignment.layout import build_geometry, build_layout
 from certikmeans.assignment.model import ModelAssigner
 from certikmeans.assignment.params import DEFAULT_PARAMS, AssignmentParams
+from certikmeans.assignment.sizes import SizeAssigner, has_sizes_alone
 from certikmeans.constraint_model.model import ConstraintModel, raise_unsupported
 from certikmeans.kernels.assignment import SEARCH, SUM_BLOCK, assign_table
 from certikmeans.kernels.lloyd.iteration import (
@@ -417,6 +418,8 @@ def make_assigner(
     ``feasible_labels`` is any feasible labelling; ``settings`` are those of the assigner.
     """
     make = ASSIGNERS.get(problem.label_constraints.kind)
+    if has_sizes_alone(problem.label_constraints):
+        make = SizeAssigner
     if make is None:
         raise_unsupported(problem.label_constraints, "the assignment of groups to clusters")
     return make(problem, feasible_labels, **settings)

@@ -10,13 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certikmeans.constraint_model.sizes import SizeLimits
-from certikmeans.kernels.transportation.groups import improve_totals, repair_totals
-from certikmeans.kernels.transportation.prices import (
-    nearest_at_prices,
-    raise_dual_by_coordinates,
-    total_violation,
-)
-from certikmeans.kernels.transportation.units import transport_units
+from certikmeans.kernels.transportation.descent import AssignmentLimits, assign_with_limits
+from certikmeans.kernels.transportation.prices import nearest_at_prices
 from certikmeans.rounding import UNIT
 
 Floats = NDArray[np.float64]
@@ -36,7 +31,6 @@ class TransportationParams:
     # Groups of different demands.
     max_repair_steps: int = 200
     max_swap_candidates: int = 200
-    improvement_passes: int = 10
     exact_tolerance: float = 1e-9  # relative gap at which labels count as optimal
 
     def __post_init__(self) -> None:
@@ -91,23 +85,74 @@ def assign_sizes(
     >>> found.labels, found.exact
     (array([0, 1, 1, 0]), True)
     """
-    table = _writable(costs)
+    table = writable(costs)
     n_clusters = table.shape[1]
     start = np.zeros(n_clusters) if prices is None else np.array(prices, dtype=np.float64)
     if n_clusters == 1:
         return SizedAssignment(np.zeros(len(table), dtype=np.int64), np.zeros(1), True)
     start[~np.isfinite(start)] = 0.0
-    positive = size_limits.demand > 0.0
-    unit = _common_demand(size_limits.demand[positive])
-    if unit is not None:
-        found = _assign_units(table, size_limits, positive, unit, start, params)
+    scaled = scale_sizes(size_limits, params)
+    if scaled is None:
+        status, labels = -1, np.empty(0, dtype=np.int64)
     else:
-        found = _assign_groups(table, size_limits, start, start_labels, params)
-    if found is None:
+        start *= scaled.unit
+        labels = np.empty(len(table), dtype=np.int64)
+        status = assign_with_limits(table, scaled.demand, scaled.limits, start, labels)
+        start /= scaled.unit
+    if status < 0:
         if start_labels is None:
             raise ValueError("no labels within the limits were found, and no start labels given")
         return SizedAssignment(np.array(start_labels, dtype=np.int64), start, False)
-    return found
+    exact = status == 1
+    if not exact:
+        cost = float(table[np.arange(len(table)), labels].sum())
+        gap = cost - transportation_bound(table, size_limits, start)
+        exact = gap <= params.exact_tolerance * abs(cost)
+    return SizedAssignment(labels, start, exact)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ScaledSizes:
+    """Demands and limits for kernels: in units of the common demand, if there is one."""
+
+    demand: Floats  # (n_groups,)
+    limits: AssignmentLimits
+    unit: float
+
+
+def scale_sizes(
+    size_limits: SizeLimits, params: TransportationParams = DEFAULT_PARAMS
+) -> ScaledSizes | None:
+    """Prepare limits for kernels; None if numbers show that no labels are within them."""
+    demand = writable(size_limits.demand)
+    active = np.flatnonzero(demand > 0.0)
+    n_clusters, n = len(size_limits.lower), len(active)
+    unit = _common_demand(demand[active])
+    whole = np.empty((0, n_clusters), dtype=np.int64)
+    if unit is not None:
+        demand = demand / unit
+        whole = np.stack(_whole_limits(size_limits, unit, n))
+        totals = whole.astype(np.float64)
+        if (whole[0] > whole[1]).any() or not whole[0].sum() <= n <= whole[1].sum():
+            return None
+    else:
+        totals = np.stack([size_limits.lower, size_limits.upper]).astype(np.float64)
+        if size_limits.tolerance == 0.0:  # whole demands
+            totals = np.stack([np.ceil(totals[0]), np.floor(totals[1])])
+        totals[1] = np.minimum(totals[1], 2.0 * demand.sum())
+    limits = AssignmentLimits(
+        whole,
+        totals,
+        active.astype(np.int64),
+        size_limits.tolerance if unit is None else 0.0,
+        params.path_fraction,
+        params.max_sweeps,
+        params.max_paths_per_group * max(n, n_clusters),
+        params.max_repair_steps,
+        params.max_swap_candidates,
+    )
+    return ScaledSizes(demand, limits, 1.0 if unit is None else unit)
 
 
 def transportation_bound(costs: ArrayLike, size_limits: SizeLimits, prices: ArrayLike) -> float:
@@ -122,10 +167,10 @@ def transportation_bound(costs: ArrayLike, size_limits: SizeLimits, prices: Arra
     >>> 4.99 < transportation_bound([[0.0, 5.0], [0.0, 7.0]], limits, [5.0, 0.0]) <= 5.0
     True
     """
-    table, price = _writable(costs), _writable(prices)
+    table, price = writable(costs), writable(prices)
     n, n_clusters = table.shape
     labels, totals = np.empty(n, dtype=np.int64), np.empty(n_clusters)
-    demand = _writable(size_limits.demand)
+    demand = writable(size_limits.demand)
     value, magnitude = nearest_at_prices(table, demand, price, labels, totals)
     slack = size_limits.tolerance
     # A limit of 0 demand needs no tolerance; a wider limit is a relaxation.
@@ -139,7 +184,7 @@ def transportation_bound(costs: ArrayLike, size_limits: SizeLimits, prices: Arra
     return bound if np.isfinite(bound) else -math.inf
 
 
-def _writable(values: ArrayLike) -> Floats:
+def writable(values: ArrayLike) -> Floats:
     """Return a writable array, a copy if necessary: kernels are compiled for one array type."""
     array = np.ascontiguousarray(values, dtype=np.float64)
     return array if array.flags.writeable else array.copy()
@@ -158,66 +203,3 @@ def _whole_limits(size_limits: SizeLimits, unit: float, n: int) -> tuple[Labels,
     lower = np.ceil(np.maximum(size_limits.lower - slack, 0.0) / unit * (1.0 - 4.0 * UNIT))
     upper = np.floor((size_limits.upper + slack) / unit * (1.0 + 4.0 * UNIT))
     return np.minimum(lower, n + 1).astype(np.int64), np.minimum(upper, n).astype(np.int64)
-
-
-def _assign_units(
-    table: Floats,
-    size_limits: SizeLimits,
-    positive: NDArray[np.bool_],
-    unit: float,
-    prices: Floats,
-    params: TransportationParams,
-) -> SizedAssignment | None:
-    """Solve the transportation problem of groups of equal demand; others take the nearest."""
-    everything = bool(positive.all())
-    inside = table if everything else np.ascontiguousarray(table[positive])
-    n, n_clusters = inside.shape
-    lower, upper = _whole_limits(size_limits, unit, n)
-    if (lower > upper).any() or not lower.sum() <= n <= upper.sum():
-        return None
-    per_group = prices * unit
-    ones, least, most = np.ones(n), lower.astype(np.float64), upper.astype(np.float64)
-    labels, totals = np.empty(n, dtype=np.int64), np.empty(n_clusters)
-    nearest_at_prices(inside, ones, per_group, labels, totals)
-    enough = params.path_fraction * n
-    if total_violation(totals, least, most) > enough or not per_group.any():
-        raise_dual_by_coordinates(inside, ones, least, most, params.max_sweeps, enough, per_group)
-    steps = transport_units(inside, lower, upper, params.max_paths_per_group * n, per_group, labels)
-    if steps < 0:
-        return None
-    if not everything:
-        found, labels = labels, np.argmin(table, axis=1).astype(np.int64)
-        labels[positive] = found
-    return SizedAssignment(labels, per_group / unit, True)
-
-
-def _assign_groups(
-    table: Floats,
-    size_limits: SizeLimits,
-    prices: Floats,
-    start_labels: ArrayLike | None,
-    params: TransportationParams,
-) -> SizedAssignment | None:
-    """Labels at good prices, repaired and improved."""
-    n, n_clusters = table.shape
-    demand = _writable(size_limits.demand)
-    lower, upper = _writable(size_limits.lower), _writable(size_limits.upper)
-    raise_dual_by_coordinates(table, demand, lower, upper, params.max_sweeps, 0.0, prices)
-    labels, totals = np.empty(n, dtype=np.int64), np.empty(n_clusters)
-    nearest_at_prices(table, demand, prices, labels, totals)
-    limits, slack = np.stack([lower, upper]), size_limits.tolerance
-    if not repair_totals(table, demand, limits, slack, params.max_repair_steps, labels):
-        if start_labels is None:
-            return None
-        labels = np.array(start_labels, dtype=np.int64)
-    at_price = table + demand[:, None] * prices
-    at_price.partition(1, axis=1)
-    regret = at_price[:, 1] - at_price[:, 0]
-    candidates = np.argsort(regret, kind="stable")[: params.max_swap_candidates]
-    improve_totals(
-        table, demand, limits, np.ascontiguousarray(candidates), params.improvement_passes, labels
-    )
-    bound = transportation_bound(table, size_limits, prices)
-    cost = float(table[np.arange(n), labels].sum())
-    exact = cost - bound <= params.exact_tolerance * abs(cost)
-    return SizedAssignment(labels, prices, exact)

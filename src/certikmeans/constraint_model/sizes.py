@@ -155,10 +155,18 @@ class SizeLimits(ConstraintKind):
         return 4.0 * len(self.demand) * 2.0**-53 * float(self.demand.sum())
 
     def subset(self, rows: Ints) -> SizeLimits | None:
-        """Limits scaled to the demand of the groups ``rows``."""
+        """Limits scaled to the demand of the groups ``rows``.
+
+        They are rounded away from the mean, by a group where demands differ, so that there are
+        labels within them.
+        """
         demand = self.demand[rows]
-        share = float(demand.sum()) / max(float(self.demand.sum()), 1e-300)
-        return SizeLimits(demand, np.floor(self.lower * share), np.ceil(self.upper * share))
+        share = float(demand.sum()) / max(float(self.demand.sum()), 1e-290)
+        lower, upper = self.lower * share, self.upper * share
+        if self.unit:
+            return SizeLimits(demand, np.floor(lower), np.ceil(upper))
+        largest = float(demand.max(initial=0.0))
+        return SizeLimits(demand, np.maximum(lower - largest, 0.0), upper + largest)
 
     def merged(self, group_of: Ints, n_groups: int) -> SizeLimits:
         """Demands added up."""

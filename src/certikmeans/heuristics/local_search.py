@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from certikmeans.assignment import AbstractAssigner
 from certikmeans.assignment.label_search import LabelSearch
+from certikmeans.assignment.sizes import SizeAssigner
 from certikmeans.constraint_model.model import raise_unsupported
 from certikmeans.heuristics.base import Centers, HeuristicContext, Labels
 from certikmeans.kernels.assignment import label_greedily
@@ -113,7 +114,9 @@ class LocalSearch:
         self._assigner = assigner
         self._params = params
         self._chains = chain_move_setup(problem, params.chain_passes, params)
-        self._search = None if self._chains is not None else LabelSearch(problem)
+        moves_inside = isinstance(assigner, SizeAssigner)  # its Lloyd runs move and swap groups
+        general = self._chains is None and not moves_inside
+        self._search = LabelSearch(problem) if general else None
 
     def from_centers(self, centers: Centers, ctx: HeuristicContext) -> LocalOptimum:
         """Descend from ``centers``; if stopped early, the labels are feasible."""

@@ -4,6 +4,8 @@ import numpy as np
 
 from certikmeans._jit.dispatcher import njit
 
+MAX_PASSES = 10  # of the improvement
+
 
 @njit(cache=True, nogil=True)
 def _outside(total, lower, upper):
@@ -106,7 +108,6 @@ def improve_totals(
     demand,  # IN   (n,) float64
     limits,  # IN   (2, n_clusters) float64 lower and upper
     candidates,  # IN   (m,) int64 groups that may swap
-    max_passes,  # IN
     labels,  # INOUT (n,) int64 within the limits
 ):
     """Move groups, and swap candidates, while that lowers the cost and keeps the limits.
@@ -118,7 +119,7 @@ def improve_totals(
     for s in range(n):
         totals[labels[s]] += demand[s]
     changes = 0
-    for _ in range(max_passes):
+    for _ in range(MAX_PASSES):
         before = changes
         for s in range(n):
             i, a = labels[s], demand[s]

@@ -28,12 +28,12 @@ class Heaps(NamedTuple):
 
 
 class Network(NamedTuple):
-    """Flow and prices at the nodes: the clusters, then the slack node."""
+    """Flow and prices at the nodes: the clusters, then the slack node. Flows of units are int64."""
 
-    lower: np.ndarray  # (n_clusters,) int64
-    upper: np.ndarray  # (n_clusters,) int64
-    flow: np.ndarray  # (n_clusters,) int64 units passed on to the sink
-    excess: np.ndarray  # (n_clusters + 1,) int64
+    lower: np.ndarray  # (n_clusters,)
+    upper: np.ndarray  # (n_clusters,)
+    flow: np.ndarray  # (n_clusters,) what is passed on to the sink
+    excess: np.ndarray  # (n_clusters + 1,)
     prices: np.ndarray  # (n_clusters + 1,) float64
     distance: np.ndarray  # (n_clusters + 1,) float64 from the nodes with excess
     previous: np.ndarray  # (n_clusters + 1,) int64 on the shortest path
@@ -41,7 +41,7 @@ class Network(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _sift_down(keys, units, base, size, position):
+def sift_down(keys, units, base, size, position):
     """Move the entry at ``position`` down to its place."""
     key, unit = keys[base + position], units[base + position]
     while True:
@@ -59,7 +59,7 @@ def _sift_down(keys, units, base, size, position):
 
 
 @njit(cache=True, nogil=True)
-def _push(keys, units, base, size, key, unit):
+def push(keys, units, base, size, key, unit):
     """Insert an entry into a heap of ``size`` entries."""
     position = size
     while position > 0:
@@ -73,7 +73,7 @@ def _push(keys, units, base, size, key, unit):
 
 
 @njit(cache=True, nogil=True)
-def _pop(heaps, i, j):
+def pop(heaps, i, j):
     """Remove the top of the heap of ``(i, j)``."""
     base = heaps.start[i] + j * heaps.capacity[i]
     size = heaps.size[i, j] - 1
@@ -81,7 +81,7 @@ def _pop(heaps, i, j):
     if size > 0:
         heaps.keys[base] = heaps.keys[base + size]
         heaps.units[base] = heaps.units[base + size]
-        _sift_down(heaps.keys, heaps.units, base, size, 0)
+        sift_down(heaps.keys, heaps.units, base, size, 0)
 
 
 @njit(cache=True, nogil=True)
@@ -110,7 +110,7 @@ def _fill(costs, labels, heaps, only):
             if j != i:
                 base = heaps.start[i] + j * heaps.capacity[i]
                 for position in range(size // 2 - 1, -1, -1):
-                    _sift_down(heaps.keys, heaps.units, base, size, position)
+                    sift_down(heaps.keys, heaps.units, base, size, position)
                 heaps.size[i, j] = size
 
 
@@ -141,7 +141,7 @@ def _clean_top(labels, heaps, i, j):
     """Remove units that have left cluster ``i``; returns whether there is a top."""
     base = heaps.start[i] + j * heaps.capacity[i]
     while heaps.size[i, j] > 0 and labels[heaps.units[base]] != i:
-        _pop(heaps, i, j)
+        pop(heaps, i, j)
     return heaps.size[i, j] > 0
 
 
@@ -193,7 +193,7 @@ def _move_top(costs, labels, heaps, sizes, u, v):
     """Move the cheapest unit of ``u`` to ``v``; returns whether its heaps had room for it."""
     n_clusters = costs.shape[1]
     s = heaps.units[heaps.start[u] + v * heaps.capacity[u]]
-    _pop(heaps, u, v)
+    pop(heaps, u, v)
     labels[s] = v
     sizes[u] -= 1
     sizes[v] += 1
@@ -203,7 +203,7 @@ def _move_top(costs, labels, heaps, sizes, u, v):
     for j in range(n_clusters):
         if j != v:
             base = heaps.start[v] + j * heaps.capacity[v]
-            _push(heaps.keys, heaps.units, base, heaps.size[v, j], costs[s, j] - costs[s, v], s)
+            push(heaps.keys, heaps.units, base, heaps.size[v, j], costs[s, j] - costs[s, v], s)
             heaps.size[v, j] += 1
     return True
 
@@ -232,7 +232,7 @@ def _augment(costs, labels, heaps, sizes, network, end):
 
 
 @njit(cache=True, nogil=True)
-def _initial_flow(sizes, prices, network):
+def initial_flow(sizes, prices, network):
     """Set flow and excess to what the prices ask for; returns whether nothing is left over."""
     flow, excess, n_clusters = network.flow, network.excess, sizes.size
     balanced = True
@@ -283,7 +283,7 @@ def transport_units(
         np.empty(n_clusters + 1, dtype=np.int64),
         np.empty(n_clusters + 1, dtype=np.bool_),
     )
-    if _initial_flow(sizes, prices, network):
+    if initial_flow(sizes, prices, network):
         return 0
     heaps = _build(costs, labels, sizes)
     steps = 0

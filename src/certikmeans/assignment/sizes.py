@@ -1,0 +1,302 @@
+"""Cheapest labels with limits on cluster sizes for fixed centres, Lloyd runs, and exchanges."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certikmeans.assignment.base import AbstractAssigner, Assignment, LloydRun, StepSums
+from certikmeans.assignment.transportation import (
+    ScaledSizes,
+    assign_sizes,
+    scale_sizes,
+    transportation_bound,
+    writable,
+)
+from certikmeans.constraint_model.model import LabelConstraints
+from certikmeans.constraint_model.sizes import SizeLimits, validate_demand, validate_limit
+from certikmeans.errors import InputError
+from certikmeans.kernels.transportation.descent import descend_with_limits
+from certikmeans.kernels.transportation.exchanges import ClusterState, SizedPoints
+from certikmeans.problem import ReducedProblem
+from certikmeans.problem.arrays import squared_distances
+from certikmeans.stop import StopSignal
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SizeSearchParams:
+    """Settings of Lloyd runs with limits on sizes."""
+
+    # Candidates per pair of clusters for swaps, for all pairs together and for one.
+    swap_candidates: int = 400
+    min_swap_width: int = 4
+    max_swap_width: int = 40
+    # Multiplications of the iterations between two looks at the deadline.
+    work_per_call: float = 2e7
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_swap_width <= self.max_swap_width:
+            raise ValueError("the least swap width must lie between 1 and the largest")
+
+    def swap_width(self, n_clusters: int) -> int:
+        """Candidates per ordered pair of clusters."""
+        width = self.swap_candidates // max(1, n_clusters * (n_clusters - 1))
+        return int(np.clip(width, self.min_swap_width, self.max_swap_width))
+
+
+DEFAULT_PARAMS = SizeSearchParams()
+
+
+def has_sizes_alone(constraints: LabelConstraints) -> bool:
+    """Whether the sizes of clusters are the only constraints."""
+    return (
+        constraints.sizes is not None
+        and constraints.sets is None
+        and constraints.soft is None
+        and constraints.cannot_links.n_linked == 0
+    )
+
+
+@final
+class SizeAssigner(AbstractAssigner):
+    """Cheapest labels of a problem with limits on cluster sizes only.
+
+    With equal demands an assignment is a transportation problem, solved exactly. Groups of
+    different demands are assigned by its linear relaxation, rounded and repaired. `lloyd` also
+    moves and swaps groups while the centres move with them.
+
+    Parameters
+    ----------
+    problem : ReducedProblem
+    feasible_labels : array-like of shape (n_groups,)
+        Any feasible labelling.
+
+    Notes
+    -----
+    ``lower_bound`` is the dual value at the prices of the clusters, less its rounding error.
+
+    Examples
+    --------
+    >>> from certikmeans import Problem
+    >>> from certikmeans.presolve.pipeline import presolve
+    >>> done = presolve(
+    ...     Problem.from_data([[0.0], [1.0], [2.0], [9.0]], 2, size_min=2), StopSignal()
+    ... )
+    >>> assigner = SizeAssigner(done.reduced, done.feasible_labels)
+    >>> assigner.assign_costs([[0, 9], [0, 8], [0, 7], [9, 0]]).labels
+    array([0, 0, 1, 1])
+    """
+
+    def __init__(
+        self,
+        problem: ReducedProblem,
+        feasible_labels: ArrayLike,
+        *,
+        exact_time_limit: float = 2.0,
+        params: SizeSearchParams = DEFAULT_PARAMS,
+    ) -> None:
+        sizes = problem.label_constraints.sizes
+        assert sizes is not None
+        self._problem, self._params, self._sizes = problem, params, sizes
+        labels = np.asarray(feasible_labels, dtype=np.int64)
+        self._feasible: IntArray = sizes.aligned(labels)
+        scaled = scale_sizes(sizes)
+        assert scaled is not None
+        self._scaled: ScaledSizes = scaled
+        self._data = SizedPoints(
+            writable(problem.points), writable(problem.weights), scaled.demand, scaled.limits.totals
+        )
+
+    @property
+    def step_work(self) -> float:
+        """Estimated multiplications of a step: for repeatable budgets."""
+        problem = self._problem
+        return float(problem.n_groups * problem.n_clusters * (problem.n_dims + 10))
+
+    @property
+    def needs_search(self) -> bool:
+        """Always False: a step takes polynomial time."""
+        return False
+
+    def with_exact_time_limit(self, exact_time_limit: float) -> SizeAssigner:
+        """Return itself: nothing is limited by time."""
+        return self
+
+    def assign(
+        self,
+        centers: ArrayLike,
+        *,
+        executor: Executor | None = None,
+        stop: StopSignal | None = None,
+    ) -> Assignment:
+        """Cheapest feasible labels for ``centers``, of shape (n_clusters, n_dims)."""
+        return self.assign_costs(self._costs(centers), stop=stop)
+
+    def assign_costs(self, costs: ArrayLike, *, stop: StopSignal | None = None) -> Assignment:
+        """Cheapest feasible labels for any costs >= 0 of shape (n_groups, n_clusters)."""
+        table = np.array(costs, dtype=np.float64, order="C")
+        expected = (self._problem.n_groups, self._problem.n_clusters)
+        if table.shape != expected:
+            raise ValueError(f"costs: expected shape {expected}, got {table.shape}")
+        finite = without_infinities(table)
+        found = assign_sizes(finite, self._sizes, self._feasible)
+        cost = float(table[np.arange(len(table)), found.labels].sum())
+        # A forbidden label costs more in the table than in the finite one.
+        bound = max(0.0, transportation_bound(finite, self._sizes, found.prices))
+        if np.isinf(table).all(axis=1).any():
+            return Assignment(found.labels, cost, np.inf, True)
+        return Assignment(found.labels, cost, bound, found.exact and np.isfinite(cost))
+
+    def step(
+        self,
+        centers: ArrayLike,
+        labels_out: IntArray,
+        *,
+        executor: Executor | None = None,
+        stop: StopSignal | None = None,
+    ) -> StepSums:
+        """Write cheapest feasible labels into ``labels_out`` and sum the clusters."""
+        found = self.assign(centers, stop=stop)
+        changed = int((labels_out != found.labels).sum())
+        labels_out[:] = found.labels
+        sums, masses = self._problem.cluster_sums(found.labels)
+        return StepSums(sums, masses, found.cost, found.lower_bound, found.exact, changed)
+
+    def lloyd(
+        self,
+        centers: ArrayLike,
+        labels_out: IntArray,
+        max_iterations: int = 300,
+        *,
+        tolerance: float = 0.0,
+        executor: Executor | None = None,
+        stop: StopSignal | None = None,
+    ) -> LloydRun:
+        """Alternate cheapest labels and means, then moves and swaps, until neither improves."""
+        params, problem = self._params, self._problem
+        n_clusters = problem.n_clusters
+        means: FloatArray = np.array(centers, dtype=np.float64, order="C")
+        if means.shape != (n_clusters, problem.n_dims):
+            raise ValueError(
+                f"centers: expected shape {(n_clusters, problem.n_dims)}, got {means.shape}"
+            )
+        state = ClusterState(
+            np.full(problem.n_groups, -1), means, np.zeros(n_clusters), np.zeros(n_clusters)
+        )
+        prices, best, iterations, done = np.zeros(n_clusters), np.inf, 0, False
+        per_call = max(1, int(params.work_per_call / self.step_work))
+        labels_out[:] = self._feasible
+        best_means = problem_means(problem, self._feasible)
+        while not done and iterations < max_iterations:
+            cost, steps, done = descend_with_limits(
+                self._data, self._scaled.limits, min(per_call, max_iterations - iterations),
+                tolerance, params.swap_width(n_clusters), prices, state,
+            )  # fmt: skip
+            iterations += steps
+            if not cost < best:
+                break
+            best, best_means = cost, state.means.copy()
+            labels_out[:] = state.labels
+            if stop is not None and stop.reason() is not None:
+                break
+        if best == np.inf:
+            best = self._cost_of(self._feasible, best_means)
+        return LloydRun(labels_out, best_means, float(best), iterations, done)
+
+    def _cost_of(self, labels: IntArray, means: FloatArray) -> float:
+        problem = self._problem
+        away = ((problem.points - means[labels]) ** 2).sum(axis=1)
+        return float(problem.weights @ away)
+
+    def _costs(self, centers: ArrayLike) -> FloatArray:
+        distances = squared_distances(self._problem.points, np.asarray(centers, dtype=np.float64))
+        return np.ascontiguousarray(self._problem.weights[:, None] * distances)
+
+
+def problem_means(problem: ReducedProblem, labels: IntArray) -> FloatArray:
+    """Means of the clusters; that of an empty one is the origin."""
+    sums, masses = problem.cluster_sums(labels)
+    means = np.zeros_like(sums)
+    means[masses > 0.0] = sums[masses > 0.0] / masses[masses > 0.0, None]
+    return means
+
+
+def without_infinities(table: FloatArray) -> FloatArray:
+    """Return the table with forbidden labels at a price that no other labels reach."""
+    forbidden = np.isinf(table)
+    if not forbidden.any():
+        return table
+    largest = np.where(forbidden, 0.0, table).max(axis=1)
+    return np.where(forbidden, 2.0 * float(largest.sum()) + 1.0, table)
+
+
+def labels_for_centers(
+    points: FloatArray,
+    centers: FloatArray,
+    *,
+    size_min: Any = None,
+    size_max: Any = None,
+    demand: Any = None,
+    weights: FloatArray | None = None,
+) -> IntArray:
+    """Cheapest labels of new points for given centres, with limits on the sizes of clusters.
+
+    For ``predict``. The limits are those of the new points, and belong to the centres in their
+    order; with different demands the labels need not be optimal.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+    centers : ndarray of shape (n_clusters, n_features)
+    size_min, size_max : float or array-like of shape (n_clusters,), optional
+    demand : array-like of shape (n_points,), optional
+        What a point counts towards the size of its cluster, 1 by default.
+    weights : ndarray of shape (n_points,), optional
+        Factors of the squared distances.
+
+    Raises
+    ------
+    InputError
+        If the limits are invalid, or no labels within them were found.
+
+    Examples
+    --------
+    >>> labels_for_centers(np.array([[0.0], [1.0], [2.0], [9.0]]), np.array([[0.0], [9.0]]),
+    ...                    size_max=2)
+    array([0, 0, 1, 1])
+    """
+    n, n_clusters = len(points), len(centers)
+    counts = validate_demand(demand, n)
+    limits = {}
+    for name, value in (("size_min", size_min), ("size_max", size_max)):
+        limits[name] = validate_limit(value, name, n_clusters, n, counted=counts is None)
+    counts = np.ones(n) if counts is None else counts
+    lower, upper = limits["size_min"], limits["size_max"]
+    sizes = SizeLimits(
+        counts,
+        np.zeros(n_clusters) if lower is None else lower,
+        np.full(n_clusters, float(counts.sum())) if upper is None else upper,
+    )
+    if n == 0:
+        return np.empty(0, dtype=np.int64)
+    costs = squared_distances(points, centers)
+    if weights is not None:
+        costs *= weights[:, None]
+    try:
+        return assign_sizes(costs, sizes).labels
+    except ValueError:
+        least, most = float(sizes.lower.sum()), float(sizes.upper.sum())
+        total = float(counts.sum())
+        raise InputError(
+            f"size_min, size_max: no labels of {n} points with a total demand of {total:g} were "
+            f"found, the limits allow {least:g} to {most:g} in all",
+            hint="give limits for these points: those of fit belong to other numbers of points",
+        ) from None
