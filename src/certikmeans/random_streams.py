@@ -21,6 +21,7 @@ STREAMS = (
     "assignment.annealing",  # annealed labels, by trial
     "bounds.cluster.bundle",  # starting points of pricing ascents
     "bounds.partition.anticlusters",  # the order in which groups are distributed
+    "bounds.sdp.size_cuts",  # sets of groups that may violate a size cut
     "bounds.sdp.vectors",  # initial vectors
     "presolve.colours",  # initial vectors and seeds of spectral colorings
 )

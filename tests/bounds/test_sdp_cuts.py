@@ -20,7 +20,7 @@ from certikmeans.bounds.sdp.model import (
     find_violated_cuts,
 )
 from certikmeans.bounds.sdp.primal_rounding import fractional_clusters, round_to_centers
-from certikmeans.kernels.sdp import project_on_cuts, violated_cuts
+from certikmeans.kernels.sdp import EntryLimits, project_on_cuts, violated_cuts
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.stop import StopSignal
 from certikmeans.testing.oracle import exact_cost
@@ -114,7 +114,7 @@ def test_projection_optimality(seed):
     curvatures = np.einsum("cj,cj->c", table.factors, table.symmetric_factors)
     project_on_cuts(
         entries,
-        zero_mask.ravel(),
+        EntryLimits(np.zeros(n), np.where(zero_mask, 0.0, np.inf).ravel()),
         table.entry_indices,
         table.factors,
         table.symmetric_factors,

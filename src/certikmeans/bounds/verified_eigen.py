@@ -14,6 +14,14 @@ eigensolver returns for A, ``|Q^T Q - I|_F <= delta`` and ``|A - Q diag(lam) Q^T
 and, for ``-A``, the same with the m smallest ``lam`` and their signs changed. If A is only known
 up to a matrix E with ``|E|_F <= perturbation``, ``perturbation sqrt(m)`` is added.
 
+**Least sums of projections of rank at least r.** Q is square, so ``|Q Q^T - I|`` is at most delta,
+too, and the trace of H is ``<T, Q Q^T> >= (1 - delta) r`` if T has a trace of at least r. Then
+``H / (1 + delta)`` has eigenvalues in [0, 1] and a trace of at least ``(1 - 2 delta) r``, and
+
+    <A, T> >= (1 + delta) (sum of the negative ones among the m smallest lam)
+              + (sum of the positive ones among the r smallest lam)
+              - 2 delta r max(0, r-th smallest lam) - rho sqrt(m).
+
 A product of matrices of order r, in any order of summation, errs entrywise by ``(r + 2) u`` of
 the product of absolute values (``EPS = 2 u``). For ``Q^T Q`` the norm of that is at most
 ``|Q|_F^2``, and for ``Q diag(lam) Q^T`` at most
@@ -68,6 +76,17 @@ class VerifiedEigenvalues:
         """
         largest = np.sort(sign * self.values)[::-1][:rank]
         return (1.0 + self.orthogonality_error) * math.fsum(np.maximum(largest, 0.0).tolist())
+
+    def positive_least_sum(self, rank: int) -> float:
+        """Sum of the positive ones among the ``rank`` smallest values, less its error by delta.
+
+        For projections of at least this rank. Rounded down; at least 0, as what it bounds.
+        """
+        least = np.maximum(np.sort(self.values)[:rank], 0.0)
+        if rank == 0 or least[-1] == 0.0:
+            return 0.0
+        loss = 2.0 * self.orthogonality_error * rank * float(least[-1])
+        return max(0.0, math.fsum(least.tolist()) * (1.0 - 4.0 * EPS) - loss * (1.0 + 8.0 * EPS))
 
 
 def verified_eigenvalues(matrix: Matrix) -> VerifiedEigenvalues | None:

@@ -1,5 +1,7 @@
 """Kernels of the clustering SDP: distances, entrywise ADMM step, cuts and projection."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from certikmeans._jit.dispatcher import njit
@@ -75,10 +77,17 @@ def violated_cuts(
     return count
 
 
+class EntryLimits(NamedTuple):
+    """Limits of the entries: 0 is the lower one off the diagonal."""
+
+    lowest: Any  # (n,) float64 >= 0: of the diagonal
+    highest: Any  # (n * n,) float64: 0 where entries are 0, infinite where there is no limit
+
+
 @njit(cache=True, nogil=True)
 def project_on_cuts(
     entries,  # IN OUT (n * n,) float64: the matrix before clipping, only the upper triangle
-    zero_mask,  # IN   (n * n,) bool: entries that are 0
+    limits,  # IN   EntryLimits
     entry_indices,  # IN   (m, 4) int64: entries of a cut, upper triangle
     factors,  # IN   (m, 4) float64: cut is sum factor * entry <= 0
     steps,  # IN   (m, 4) float64: decrease of the entry per unit of the multiplier
@@ -89,20 +98,95 @@ def project_on_cuts(
     """Project on the cuts and the non-negative matrices by coordinate ascent (Hildreth).
 
     On entry the terms of ``multipliers`` are already subtracted from ``entries``. The projection
-    is the positive part of ``entries``, 0 in the mask; it is exact in the limit of many sweeps.
+    is ``entries`` clipped to their limits; it is exact in the limit of many sweeps. The third entry
+    of a cut is on the diagonal.
     """
+    lowest, highest = limits.lowest, limits.highest
+    n = len(lowest)
     for _ in range(sweeps):
         for c in range(entry_indices.shape[0]):
             excess = 0.0
             for j in range(4):
                 e = entry_indices[c, j]
-                if entries[e] > 0.0 and not zero_mask[e]:
-                    excess += factors[c, j] * entries[e]
+                value = min(max(entries[e], 0.0), highest[e])
+                if j == 2:
+                    value = max(value, lowest[e // n])
+                excess += factors[c, j] * value
             change = max(-multipliers[c], excess / curvatures[c])
             if change != 0.0:
                 multipliers[c] += change
                 for j in range(4):
                     entries[entry_indices[c, j]] -= change * steps[c, j]
+
+
+@njit(cache=True, nogil=True)
+def project_on_size_cuts(
+    entries,  # IN OUT (n, n) float64: the matrix before clipping, only the upper triangle
+    limits,  # IN   EntryLimits
+    members,  # IN   (c, n) int64: groups of every set, ascending, then -1
+    factors,  # IN   (n,) float64: cut is sum factor_i factor_j entry_ij <= right side
+    right_sides,  # IN   (c,) float64
+    multipliers,  # IN OUT (c,) float64, >= 0
+    sweeps,  # IN   int64
+):
+    """Project on the size cuts by coordinate ascent with Newton steps, as `project_on_cuts`.
+
+    On entry the terms of ``multipliers`` are already subtracted from ``entries``.
+    """
+    lowest, highest = limits.lowest, limits.highest
+    n = len(lowest)
+    for _ in range(sweeps):
+        for c in range(members.shape[0]):
+            excess, curvature = -right_sides[c], 0.0
+            for p in range(n):
+                i = members[c, p]
+                if i < 0:
+                    break
+                for q in range(p, n):
+                    j = members[c, q]
+                    if j < 0:
+                        break
+                    factor = factors[i] * factors[j]
+                    share = factor if i == j else 2.0 * factor
+                    low = lowest[i] if i == j else 0.0
+                    value, high = entries[i, j], highest[i * n + j]
+                    if low < value < high:
+                        curvature += share * factor
+                    excess += share * min(max(value, low), high)
+            if curvature <= 0.0:
+                continue
+            change = max(-multipliers[c], excess / curvature)
+            if change == 0.0:
+                continue
+            multipliers[c] += change
+            for p in range(n):
+                i = members[c, p]
+                if i < 0:
+                    break
+                for q in range(p, n):
+                    j = members[c, q]
+                    if j < 0:
+                        break
+                    entries[i, j] -= change * factors[i] * factors[j]
+
+
+@njit(cache=True, nogil=True)
+def leading_sums(
+    matrix,  # IN   (n, n) float64, symmetric
+    orderings,  # IN   (m, n) int64: permutations
+    sums,  # OUT  (m, n) float64: sum over the first t + 1 rows and columns
+):
+    """Sums over leading blocks of a matrix in several orders."""
+    m, n = orderings.shape
+    for k in range(m):
+        total = 0.0
+        for p in range(n):
+            row = matrix[orderings[k, p]]
+            before = 0.0
+            for q in range(p):
+                before += row[orderings[k, q]]
+            total += 2.0 * before + row[orderings[k, p]]
+            sums[k, p] = total
 
 
 @njit(cache=True, nogil=True)
@@ -128,12 +212,13 @@ def shift_entries(
 def clip_entries(
     spectral,  # IN   (n, n) float64
     unclipped,  # IN   (n, n) float64, upper triangle
-    zero_mask,  # IN   (n, n) bool: entries that are 0
+    limits,  # IN   EntryLimits
     entrywise,  # IN OUT (n, n) float64, symmetric
     dual,  # IN OUT (n, n) float64: shifted (upper triangle) on entry, symmetric on exit
     cut_sum,  # OUT  (n, n) float64, upper triangle
 ):
     """Clip; return squared norms of primal residual, change, entries and dual."""
+    lowest, highest = limits.lowest, limits.highest
     n = spectral.shape[0]
     difference = change = size = weight = 0.0
     for i in range(n):
@@ -141,7 +226,9 @@ def clip_entries(
             shifted = dual[i, j]
             raw = unclipped[i, j]
             cut_sum[i, j] = shifted - raw
-            y = 0.0 if zero_mask[i, j] or raw < 0.0 else raw
+            y = min(max(raw, 0.0), highest[i * n + j])
+            if i == j:
+                y = max(y, lowest[i])
             factor = 1.0 if i == j else 2.0
             d = spectral[i, j] - y
             c = y - entrywise[i, j]

@@ -4,8 +4,8 @@ The feasible set is the intersection of two sets that are easy to project on:
 
 * spectral: ``M v = v``, eigenvalues in [0, 1], trace at most K. With v split off, the projection
   is part of an eigendecomposition and a projection of the eigenvalues on a capped simplex;
-* entrywise: ``M >= 0``, zeros at cannot-links, cuts. Without cuts it is a clipping; with cuts,
-  coordinate ascent on their multipliers, warm-started from the last iteration.
+* entrywise: ``M >= 0``, zeros at cannot-links, limits by cluster sizes, cuts. Without cuts it is a
+  clipping; with cuts, coordinate ascent on their multipliers, warm-started from the last iteration.
 
 With two blocks ADMM converges for every penalty; an iteration costs a few products of a matrix of
 order n with a tall one (`SpectralProjector`). Accuracy is low, but the bound of `dual_bound` is
@@ -31,7 +31,20 @@ from certikmeans.bounds.sdp.model import (
     cut_table,
     find_violated_cuts,
 )
-from certikmeans.kernels.sdp import clip_entries, project_on_cuts, shift_entries
+from certikmeans.bounds.sdp.size_cuts import (
+    DEFAULT_SIZE_CUT_PARAMS,
+    SizeCutParams,
+    candidate_orderings,
+    find_size_cuts,
+    right_sides,
+)
+from certikmeans.kernels.sdp import (
+    EntryLimits,
+    clip_entries,
+    project_on_cuts,
+    project_on_size_cuts,
+    shift_entries,
+)
 from certikmeans.random_streams import generator
 from certikmeans.stop import StopSignal
 
@@ -77,7 +90,9 @@ class AdmmParams:
     cuts_per_group: int = 25  # in one round; with 10, up to a third more iterations
     min_violation: float = 1e-4
     double_precision_residual: float = 1e-4  # below it, products are in double precision
+    size_cut_interval: int = 20  # iterations
     projector: SpectralProjectorParams = SpectralProjectorParams()
+    size_cuts: SizeCutParams = DEFAULT_SIZE_CUT_PARAMS
 
     def __post_init__(self) -> None:
         if not 0.0 < self.over_relaxation < 2.0:
@@ -96,6 +111,8 @@ STATE_FIELDS = (
     "entrywise",
     "iterations",
     "n_cuts_added",
+    "size_sets",
+    "_size_multipliers",
     "_cut_multipliers",
     "_cut_sum",
     "_dual",
@@ -151,6 +168,9 @@ class Admm:
         n = model.n_groups
         self.cuts = NO_CUTS
         self._cut_multipliers: Vector = np.empty(0)
+        self.size_sets = np.zeros((0, n), dtype=np.bool_)
+        self._size_multipliers: Vector = np.empty(0)
+        self._limits = _entry_limits(model)
         self._cut_sum = np.zeros((n, n))  # upper triangle
         self._dual = np.zeros((n, n))
         self.entrywise = self._scale * (1.0 / model.mass if start is None else start.z)
@@ -182,7 +202,11 @@ class Admm:
         sums = self._sum_cuts()
         entries = unit * self._scale * (sums + np.triu(sums, 1).T - self._dual)
         return MatrixMultipliers(
-            entries, self.cuts, unit * self._model.mass * self._cut_multipliers
+            entries,
+            self.cuts,
+            unit * self._model.mass * self._cut_multipliers,
+            self.size_sets,
+            unit * self._size_multipliers,
         )
 
     @property
@@ -193,7 +217,8 @@ class Admm:
     @property
     def objective(self) -> float:
         """Cost of the entrywise iterate: near the optimum of the relaxation, but not a bound."""
-        return float(np.vdot(self._costs, self.entrywise)) * self._model.total
+        value = float(np.vdot(self._costs, self.entrywise)) * self._model.total
+        return value + self._model.constant
 
     @property
     def z(self) -> Matrix:
@@ -228,6 +253,8 @@ class Admm:
             if cuts and stop.reason() is None:
                 max_cuts = params.cuts_per_group * self._model.n_groups
                 self.n_cuts_added += self.add_cuts(params.min_violation, max_cuts)
+                if self.iterations % params.size_cut_interval == 0:
+                    self.n_cuts_added += self.add_size_cuts()
         return residual
 
     def add_cuts(self, min_violation: float, count: int) -> int:
@@ -240,6 +267,25 @@ class Admm:
         )
         self._scale_cuts()
         return len(self.cuts) - before
+
+    def add_size_cuts(self) -> int:
+        """Drop inactive size cuts and add violated ones; return the number added."""
+        rule, params = self._model.size_rule, self._params.size_cuts
+        if rule is None:
+            return 0
+        used = self._size_multipliers > 0.0
+        sets, multipliers = self.size_sets[used], self._size_multipliers[used]
+        problem, v = self._model.problem, self._model.sqrt_weights
+        scaled_z = self._scale * self.entrywise
+        vectors = self._projector.vectors(self._model.n_clusters - 1) / v[:, None]
+        rng = generator(self.iterations, "bounds.sdp.size_cuts")
+        orderings = candidate_orderings(scaled_z, vectors, problem.points, rng, params.n_directions)
+        found = find_size_cuts(rule, problem.weights, scaled_z, orderings, sets, params)
+        found = found[: max(0, params.max_cuts - len(sets))]
+        self.size_sets = np.concatenate([sets, found])
+        self._size_multipliers = np.concatenate([multipliers, np.zeros(len(found))])
+        self._scale_cuts()
+        return len(found)
 
     def _step(self) -> Vector:
         target, spectral = self._buffer, self._buffer
@@ -261,7 +307,7 @@ class Admm:
         if len(self.cuts):
             project_on_cuts(
                 self._unclipped.ravel(),
-                self._model.zero_mask.ravel(),
+                self._limits,
                 self._entry_indices,
                 self._factors,
                 self._steps,
@@ -269,10 +315,20 @@ class Admm:
                 self._cut_multipliers,
                 self._params.projection_sweeps,
             )
+        if len(self.size_sets):
+            project_on_size_cuts(
+                self._unclipped,
+                self._limits,
+                self._size_members,
+                self._model.sqrt_weights,
+                self._size_right_sides,
+                self._size_multipliers,
+                self._params.projection_sweeps,
+            )
         squares: Vector = clip_entries(
             spectral,
             self._unclipped,
-            self._model.zero_mask,
+            self._limits,
             self.entrywise,
             self._dual,
             self._cut_sum,
@@ -290,6 +346,7 @@ class Admm:
         self._penalty *= factor
         self._dual /= factor
         self._cut_multipliers = self._cut_multipliers / factor
+        self._size_multipliers = self._size_multipliers / factor
         self._cut_sum /= factor
 
     def _scale_cuts(self) -> None:
@@ -300,23 +357,48 @@ class Admm:
         self._factors = table.factors * scales
         self._steps = table.symmetric_factors * scales
         self._curvatures = np.einsum("cj,cj->c", self._factors, self._steps)
+        self._size_members = np.full(self.size_sets.shape, -1, dtype=np.int64)
+        for members, inside in zip(self._size_members, self.size_sets, strict=True):
+            members[: int(inside.sum())] = np.flatnonzero(inside)
+        rule = self._model.size_rule
+        if rule is not None:
+            weights = self._model.problem.weights
+            self._size_right_sides = right_sides(rule, weights, self.size_sets)
         self._cut_sum = self._sum_cuts()
 
     def _sum_cuts(self) -> Matrix:
         """Sum of the cut matrices with their multipliers, upper triangle."""
-        n = self._model.n_groups
+        n, v = self._model.n_groups, self._model.sqrt_weights
         terms = (self._cut_multipliers[:, None] * self._steps).ravel()
-        return (
-            np.bincount(self._entry_indices.ravel(), terms, n * n).astype(np.float64).reshape(n, n)
-        )
+        sums = np.bincount(self._entry_indices.ravel(), terms, n * n).astype(np.float64)
+        sums = sums.reshape(n, n)
+        for inside, multiplier in zip(self.size_sets, self._size_multipliers, strict=True):
+            a = np.where(inside, v, 0.0)
+            sums += np.triu(multiplier * np.outer(a, a))
+        return sums
 
     def _load_multipliers(self, start: MatrixMultipliers) -> None:
         unit = self._penalty * self._model.total
         self.cuts = start.cuts
         self._cut_multipliers = start.cut_multipliers / (unit * self._model.mass)
+        if self._model.size_rule is not None:
+            self.size_sets, size_multipliers = start.size_cuts
+            self._size_multipliers = np.maximum(size_multipliers, 0.0) / unit
         self._scale_cuts()
         sums = self._cut_sum
         self._dual = sums + np.triu(sums, 1).T - start.entries / self._scale / unit
+
+
+def _entry_limits(model: SdpModel) -> EntryLimits:
+    """Limits of the entries of M."""
+    weights, n = model.problem.weights, model.n_groups
+    lowest, highest = np.zeros(n), np.full((n, n), np.inf)
+    if model.limits is not None:
+        low, high = model.limits.diagonal(weights)
+        lowest = low * weights
+        highest = np.minimum.outer(high, high) * np.outer(model.sqrt_weights, model.sqrt_weights)
+    highest[model.zero_mask] = 0.0
+    return EntryLimits(lowest, np.maximum(highest, 0.0).ravel())
 
 
 SINGLE: Any = np.float32
@@ -348,11 +430,19 @@ class SpectralProjector:
         self._count = n_clusters - 1
         self._rng = generator(0, "bounds.sdp.vectors")
         self._basis: NDArray[Any] | None = None
+        self._leading: NDArray[Any] | None = None
         self._lowest_vector: NDArray[Any] | None = None
         self._edges = (-1.0, 0.0)  # of the unused part of the spectrum
         self._largest = 1.0
         self._steps = 0
         self.rank = 0
+
+    def vectors(self, count: int) -> Matrix:
+        """Leading eigenvectors of the last projection, at most ``count``."""
+        n = len(self._direction)
+        if self._leading is None:
+            return np.empty((n, 0))
+        return self._leading[:, :count].astype(np.float64)
 
     def project(self, target: Matrix, *, single: bool) -> NDArray[Any]:
         """Projection without its component along v, as ``factor`` of ``factor factor^T``."""
@@ -381,6 +471,7 @@ class SpectralProjector:
         threshold = float(values[rank]) if rank < len(values) else float(values[-1])
         self._edges = (self._edges[0], max(threshold, 0.0))
         self._basis = self._resize_basis(vectors, rank)
+        self._leading = vectors[:, : max(rank, 1)]
         factor: NDArray[Any] = vectors[:, :rank] * np.sqrt(weights[:rank]).astype(vectors.dtype)
         return factor
 

@@ -22,6 +22,7 @@ from certikmeans.bounds.sdp.model import (
 )
 from certikmeans.bounds.sdp.primal_rounding import fractional_clusters, round_to_centers
 from certikmeans.errors import InputError
+from certikmeans.kernels.sdp import EntryLimits, leading_sums, project_on_size_cuts
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
@@ -136,6 +137,13 @@ class SdpBound(LowerBound[SdpModel]):
     def min_work(self, problem: ReducedProblem) -> float:
         """Return the work of a few checks."""
         return MIN_CHECKS * check_work(problem.n_groups)
+
+    def rehearse(self, inputs: BoundInput) -> None:
+        """Compile the kernels of size cuts."""
+        limits = EntryLimits(np.zeros(2), np.full(4, np.inf))
+        members, numbers = np.array([[0, -1]]), np.zeros((2, 1))
+        project_on_size_cuts(np.eye(2), limits, members, np.ones(2), numbers[0], numbers[1], 1)
+        leading_sums(np.eye(2), np.array([[0, 1]]), np.empty((1, 2)))
 
     def setup(self, inputs: BoundInput) -> SdpModel:
         """Build the matrices."""

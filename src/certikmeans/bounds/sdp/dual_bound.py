@@ -16,13 +16,31 @@ total weight and N a projection of rank at most ``m = K - 1`` with ``N v = 0``. 
 The multipliers of ``Z w = 1`` and of the trace are eliminated: y only removes v from T, and the
 best choice is known in closed form. Status and objective of a solver are not used.
 
+**Limits on sizes.** If ``1 / W`` is known to be in ``[l_s, h_s]`` for the cluster of every group s
+(`SdpModel.limits`), then ``l_s <= Z_ss <= h_s`` and ``0 <= Z_st <= min(h_s, h_t)``, and L may have
+any sign everywhere, at the price
+
+    <L, Z> >= sum_s min(L_ss l_s, L_ss h_s) + sum over s != t of min(L_st, 0) min(h_s, h_t).
+
+If at least k clusters cannot be empty, N has a rank of at least ``r = k - 1``, and
+
+    <T', N> >= sum of the m smallest eigenvalues of T', where negative,
+               + sum of the r smallest ones, where positive.
+
+Any y is valid; with ``y - tau v / (2 W)`` the matrix is ``T' + tau v v^T / W``, so v, whose
+eigenvalue is 0 otherwise, is not among them. Size cuts ``<a a^T, Z> <= b`` (`size_cuts`) add
+``beta a a^T`` to S and ``- beta b`` to the value. Soft pairs are a part of C, up to a constant
+(`penalties`).
+
 **Rounding.** ``EPS = 2 u``; d, n, and k for the numbers of axes, groups, and cuts in one entry.
 
-* ``C`` errs by ``(d + 5) u`` of itself, the sums of multipliers by ``k u``, and four more
-  operations lead to S: entrywise, S errs by ``g B``, ``g = (d + k + 16) EPS``,
-  ``B = C + |L| + sum_c mu_c |A_c|``.
+* ``C`` errs by ``(d + 5) u`` of itself, penalties by as many u as an entry has terms, the sums of
+  multipliers by ``k u``, where a size cut counts three times, and four more operations lead to S:
+  entrywise, S errs by ``g B``, ``g = (d + k + 16) EPS``,
+  ``B = C + |L| + sum_c mu_c |A_c| + sum beta a a^T``, penalties in C with absolute values.
 * ``sum S / W``: rows of n terms, then one sum rounded once; W errs by ``n u`` of itself. In all by
   ``(g + (n + 8) EPS) sum B / W``.
+* Prices of limits: products rounded once, rows of n terms: ``(n + 8) EPS`` of absolute values.
 * ``T'``: with v rounded, S divided by two of its entries, and the outer products, at most
   ``h F`` entrywise, ``h = g + 8 EPS``, ``F = D^(-1/2) B D^(-1/2) + |y| v^T + v |y|^T``.
   ``|N|_F <= sqrt(m)``, so ``<T', N>`` moves by at most ``sqrt(m) h |F|_F``.
@@ -36,6 +54,8 @@ their own rounding. Underflow: entries of matrices lose less than ``TINY`` in al
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 
@@ -73,9 +93,10 @@ def safe_bound(model: SdpModel, multipliers: MatrixMultipliers) -> float:
     >>> 0.0 <= safe_bound(model, MatrixMultipliers.zeros(3)) <= 2.0  # the optimum is {0, 2}, {9}
     True
     """
-    if not (
-        np.isfinite(multipliers.entries).all() and np.isfinite(multipliers.cut_multipliers).all()
-    ):
+    finite = np.isfinite(multipliers.entries).all()
+    if not (finite and np.isfinite(multipliers.cut_multipliers).all()):
+        return 0.0
+    if not np.isfinite(multipliers.size_cuts[1]).all():
         return 0.0
     # Overflow makes the error infinite or the value NaN: the bound is 0 then.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -84,34 +105,63 @@ def safe_bound(model: SdpModel, multipliers: MatrixMultipliers) -> float:
 
 
 def _value(model: SdpModel, multipliers: MatrixMultipliers) -> float:
-    dual_matrix, magnitude, cuts_per_entry = _dual_matrix(model, multipliers)
     n = model.n_groups
-    g = (model.problem.n_dims + cuts_per_entry + 16) * EPS
-    if not float(magnitude.max()) < MAX_ENTRY:
+    dual = _dual_matrix(model, multipliers)
+    g = (model.problem.n_dims + dual.n_terms + 16) * EPS
+    if not float(dual.magnitude.max()) < MAX_ENTRY:
         return 0.0
-    rank_one_term = math.fsum(dual_matrix.sum(axis=1).tolist()) / model.mass
-    rank_one_error = (g + (n + 8) * EPS) * NORM_SAFETY * float(magnitude.sum()) / model.mass
+    rank_one_term = math.fsum(dual.matrix.sum(axis=1).tolist()) / model.mass
+    rank_one_error = (g + (n + 8) * EPS) * NORM_SAFETY * float(dual.magnitude.sum()) / model.mass
     rank = min(model.n_clusters, n) - 1
     eigenvalue_term, eigenvalue_error = (
-        (0.0, 0.0) if rank == 0 else _eigenvalue_term(model, dual_matrix, magnitude, g, rank)
+        (0.0, 0.0) if rank == 0 else _eigenvalue_term(model, dual.matrix, dual.magnitude, g, rank)
     )
-    value = (
-        rank_one_term - eigenvalue_term - (rank_one_error + eigenvalue_error) * NORM_SAFETY - TINY
-    )
-    return value - 4.0 * EPS * (abs(rank_one_term) + eigenvalue_term)
+    error = rank_one_error + eigenvalue_error + dual.price_error
+    terms = [rank_one_term, -eigenvalue_term, dual.price, model.constant]
+    value = math.fsum(terms) - error * NORM_SAFETY - TINY
+    return value - 4.0 * EPS * math.fsum(map(abs, terms))
 
 
-def _dual_matrix(model: SdpModel, multipliers: MatrixMultipliers) -> tuple[Matrix, Matrix, int]:
-    """``S``, ``B``, and the largest number of cuts in an entry."""
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _DualMatrix:
+    matrix: Matrix  # S
+    magnitude: Matrix  # B
+    n_terms: int  # largest number of rounded terms in an entry beyond those of a plain problem
+    price: float  # of limits and of the right sides of size cuts
+    price_error: float
+
+
+def _dual_matrix(model: SdpModel, multipliers: MatrixMultipliers) -> _DualMatrix:
+    """``S``, ``B``, and what does not depend on ``Z``."""
     n = model.n_groups
     upper = np.triu(multipliers.entries)
-    upper = np.where(model.zero_mask, upper, np.maximum(upper, 0.0))
+    if model.limits is None:
+        upper = np.where(model.zero_mask, upper, np.maximum(upper, 0.0))
     entries = upper + np.triu(upper, 1).T
     dual_matrix = model.costs - entries
-    magnitude = model.costs + np.abs(entries)
+    magnitude = np.abs(model.costs) + np.abs(entries)
+    price, price_error = _price_of_limits(model, entries)
+    right_sides: list[float] = []
+    n_terms = 0
+    if model.penalties is not None:
+        magnitude += 2.0 * model.penalties.magnitude
+        n_terms += model.penalties.n_terms
+    if model.size_rule is not None:
+        sets, betas = multipliers.size_cuts
+        for inside, beta in zip(sets, betas.tolist(), strict=True):
+            if beta <= 0.0:
+                continue
+            a = np.where(inside, model.problem.weights, 0.0)
+            term = beta * np.outer(a, a)
+            dual_matrix, magnitude = dual_matrix + term, magnitude + term
+            n_terms += 3
+            right_sides.append(beta * model.size_rule.right_side(int(a.sum())))
+    price = math.fsum([price, *(-right for right in right_sides)])
+    price_error += 4.0 * EPS * (abs(price) + math.fsum(right_sides))
     cut_multipliers = np.maximum(multipliers.cut_multipliers, 0.0)
     if not cut_multipliers.any():
-        return dual_matrix, magnitude, 0
+        return _DualMatrix(dual_matrix, magnitude, n_terms, price, price_error)
     table = cut_table(multipliers.cuts, n)
     negative_sum, negative_count = _sum_cut_matrices(
         table, cut_multipliers, np.maximum(-table.symmetric_factors, 0.0), n
@@ -119,11 +169,27 @@ def _dual_matrix(model: SdpModel, multipliers: MatrixMultipliers) -> tuple[Matri
     positive_sum, positive_count = _sum_cut_matrices(
         table, cut_multipliers, np.maximum(table.symmetric_factors, 0.0), n
     )
-    return (
+    return _DualMatrix(
         dual_matrix + (positive_sum - negative_sum),
         magnitude + (positive_sum + negative_sum),
-        negative_count + positive_count,
+        n_terms + negative_count + positive_count,
+        price,
+        price_error,
     )
+
+
+def _price_of_limits(model: SdpModel, entries: Matrix) -> tuple[float, float]:
+    """Lower bound on ``<L, Z>`` by the limits of the entries, and an upper bound on its error."""
+    if model.limits is None:
+        return 0.0, 0.0
+    n = model.n_groups
+    low, high = model.limits.diagonal(model.problem.weights)
+    prices = np.minimum(entries, 0.0) * np.minimum.outer(high, high)
+    prices[model.zero_mask] = 0.0
+    diagonal = np.diagonal(entries)
+    np.fill_diagonal(prices, np.minimum(diagonal * low, diagonal * high))
+    error = (n + 8) * EPS * NORM_SAFETY * float(np.abs(prices).sum())
+    return math.fsum(prices.sum(axis=1).tolist()), error
 
 
 def _sum_cut_matrices(
@@ -140,7 +206,7 @@ def _sum_cut_matrices(
 def _eigenvalue_term(
     model: SdpModel, dual_matrix: Matrix, magnitude: Matrix, g: float, rank: int
 ) -> tuple[float, float]:
-    """Minus the sum of the smallest eigenvalues of ``T'``, and an upper bound on its error."""
+    """Minus the lower bound on ``<T', N>``, and an upper bound on its error."""
     v, mass = model.sqrt_weights, model.mass
     scale = np.outer(v, v)
     t = dual_matrix / scale
@@ -150,12 +216,18 @@ def _eigenvalue_term(
     a = t - (outer + outer.T)
     if not np.isfinite(a).all():
         return math.inf, 0.0
+    min_rank = 0 if model.limits is None else min(rank, model.limits.min_clusters - 1)
+    if min_rank:
+        y = y - (0.5 * float(np.linalg.norm(a)) / mass) * v
+        outer = np.outer(y, v)
+        a = t - (outer + outer.T)
     outer = np.abs(outer)
     error_terms = magnitude / scale + (outer + outer.T)
     perturbation = (g + 8.0 * EPS) * NORM_SAFETY * frobenius_norm(error_terms)
     eigen = verified_eigenvalues(a)
     if eigen is None:
         return math.inf, 0.0
-    eigenvalue_term = eigen.positive_sum(rank, sign=-1.0)
+    negative = eigen.positive_sum(rank, sign=-1.0)
+    positive = eigen.positive_least_sum(min_rank)
     error = math.sqrt(rank) * (perturbation + eigen.residual)
-    return eigenvalue_term, error + 4.0 * EPS * eigenvalue_term
+    return negative - positive, error + 4.0 * EPS * (negative + abs(positive))

@@ -8,6 +8,9 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.bounds.sdp.limits import WeightLimits, weight_limits
+from certikmeans.bounds.sdp.penalties import PenaltyTerms, penalty_terms
+from certikmeans.bounds.sdp.size_cuts import SizeRule
 from certikmeans.constraint_model.model import forbidden_pairs
 from certikmeans.kernels.sdp import all_squared_distances, violated_cuts
 from certikmeans.problem import ReducedProblem
@@ -30,14 +33,20 @@ class SdpModel:
     and ``M = D^(1/2) Z D^(1/2)``, ``D = diag(w)``, is an orthogonal projection of rank at most K
     with ``M v = v``, ``v = sqrt(w)``. Dropping "projection" for "positive semidefinite" is the
     relaxation. Solvers work with M, proofs with Z, in which every coefficient is rational.
+
+    Sizes and sets limit the diagonal and with it all entries (`limits`), and sums over sets of
+    groups (`size_cuts`); penalties of soft pairs are a part of the costs (`penalties`).
     """
 
     problem: ReducedProblem
     sqrt_weights: Vector  # (n,) v, rounded
-    costs: Matrix  # (n, n) C, rounded
+    costs: Matrix  # (n, n) C, rounded, with penalties
     zero_mask: NDArray[np.bool_]  # (n, n) cannot-links
     mass: float  # sum of the weights
     total: float  # sum of squares about the mean: cost of one cluster; > 0 unless all coincide
+    limits: WeightLimits | None = None
+    penalties: PenaltyTerms | None = None
+    size_rule: SizeRule | None = None  # None: no size cuts
 
     @property
     def n_groups(self) -> int:
@@ -49,10 +58,28 @@ class SdpModel:
         """Number of clusters allowed."""
         return self.problem.n_clusters
 
+    @property
+    def constant(self) -> float:
+        """Part of the cost that is not a function of ``Z``, rounded down."""
+        return 0.0 if self.penalties is None else self.penalties.constant
+
     @classmethod
-    def of(cls, problem: ReducedProblem) -> SdpModel:
+    def of(
+        cls, problem: ReducedProblem, *, plain: bool = False, min_weight: float = 0.0
+    ) -> SdpModel:
         """Build the matrices.
 
+        Parameters
+        ----------
+        problem : ReducedProblem
+        plain : bool
+            Whether to ignore sizes and soft pairs, which is a relaxation.
+        min_weight : float
+            Weight of every cluster that the caller assumes: the bound is one for the labellings
+            without lighter or empty clusters.
+
+        Examples
+        --------
         >>> from certikmeans.presolve.pipeline import presolve
         >>> from certikmeans.problem import Problem
         >>> from certikmeans.stop import StopSignal
@@ -69,7 +96,16 @@ class SdpModel:
         zero_mask[tails, heads] = zero_mask[heads, tails] = True
         mass = float(weights.sum())
         total = float(costs.sum()) / mass
-        return cls(problem, np.sqrt(weights), costs, zero_mask, mass, total)
+        if plain:
+            return cls(problem, np.sqrt(weights), costs, zero_mask, mass, total)
+        limits = weight_limits(problem, min_weight)
+        soft, penalties = problem.label_constraints.soft, None
+        if soft is not None:
+            penalties = penalty_terms(soft, weights, 0.0 if limits is None else limits.low)
+            costs += penalties.matrix
+        rule = SizeRule.of(problem.n_clusters, mass, limits)
+        sqrt_weights = np.sqrt(weights)
+        return cls(problem, sqrt_weights, costs, zero_mask, mass, total, limits, penalties, rule)
 
 
 # Pair and triangle cuts. In a labelling, ``Z_st`` is ``1 / W`` for two groups of one cluster of
@@ -189,12 +225,21 @@ class MatrixMultipliers(AbstractEvidence):
     entries: NDArray[np.float64]  # (n, n) symmetric; >= 0, of any sign on cannot-links
     cuts: NDArray[np.int64]  # (m, 3): s, t, u; u = -1 for a pair cut
     cut_multipliers: NDArray[np.float64]  # (m,) >= 0
+    size_sets: NDArray[np.bool_] | None = None  # (c, n) sets of groups of size cuts
+    size_multipliers: NDArray[np.float64] | None = None  # (c,) >= 0
 
     @classmethod
     def zeros(cls, n_groups: int) -> MatrixMultipliers:
         """All zero."""
         no_cuts = np.empty((0, 3), dtype=np.int64)
         return cls(np.zeros((n_groups, n_groups)), no_cuts, np.empty(0))
+
+    @property
+    def size_cuts(self) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Sets of the size cuts and their multipliers."""
+        if self.size_sets is None or self.size_multipliers is None:
+            return np.empty((0, len(self.entries)), dtype=np.bool_), np.empty(0)
+        return self.size_sets, self.size_multipliers
 
     def renumbered(self, order: NDArray[np.int64]) -> MatrixMultipliers:
         """Multipliers with group ``order[i]`` as group i."""
@@ -217,7 +262,18 @@ class MatrixMultipliers(AbstractEvidence):
         entries = np.zeros((n_groups, n_groups))
         np.add.at(entries, group_of, halfway.T)
         cuts, cut_multipliers = aggregate_cuts(self.cuts, self.cut_multipliers, group_of, n_groups)
-        return MatrixMultipliers(0.5 * (entries + entries.T), cuts, cut_multipliers)
+        sets, size_multipliers = self.size_cuts
+        # A merged group is in a set if most of its members are; any set is valid.
+        members = np.bincount(group_of, minlength=n_groups)
+        merged = np.zeros((len(sets), n_groups))
+        np.add.at(merged.T, group_of, sets.T.astype(np.float64))
+        return MatrixMultipliers(
+            0.5 * (entries + entries.T),
+            cuts,
+            cut_multipliers,
+            2.0 * merged > members,
+            size_multipliers,
+        )
 
     def row(self) -> NDArray[np.float64]:
         """Upper triangle, then every cut with a positive multiplier."""

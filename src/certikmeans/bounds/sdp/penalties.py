@@ -1,0 +1,70 @@
+"""Soft pairs in the costs of the semidefinite relaxation.
+
+``Z_ij = together_ij / W`` for the weight W of the common cluster, and ``Z_ii = 1 / W``. If the
+clusters of groups i and j weigh at least ``m_i`` and ``m_j``, and a common one ``m_ij``, then
+
+    together_ij >= m_ij Z_ij                              (both 0, or 1 >= m_ij / W),
+    apart_ij    >= m ((Z_ii + Z_jj) / 2 - Z_ij),          m = min(m_i, m_j)
+                                                          (both 0, or 1 >= m (1/W + 1/W') / 2).
+
+So a penalty is at least a linear function of ``Z``: it changes the costs and needs no variables.
+A cluster weighs at least as much as its members, and as the limits on sizes say: the closer that
+is to its weight, the more of the penalty is seen. With bonuses r (`constraint_model.soft_pairs`),
+
+    penalty = (constant - sum of r > 0) + sum over r > 0 of r apart + sum over r < 0 of -r together.
+
+**Rounding.** Coefficients are rounded down, and those of one pair agree exactly: ``c / 2`` on the
+diagonal twice and ``-c / 2`` off it twice. Only sums on the diagonal are rounded, which
+``n_terms`` counts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.constraint_model.soft_pairs import SoftPairs
+from certikmeans.rounding import EPS
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PenaltyTerms:
+    """``penalty(labels) >= <matrix, Z> + constant`` for the matrix of every feasible labelling."""
+
+    matrix: Matrix  # (n, n) symmetric
+    magnitude: Matrix  # (n, n): sums of absolute values
+    n_terms: int  # largest number of terms in an entry
+    constant: float  # rounded down
+
+
+def penalty_terms(soft: SoftPairs, weights: Vector, low: float) -> PenaltyTerms:
+    """Linear function of ``Z`` below the penalty; clusters weigh at least ``low``."""
+    n = len(weights)
+    first, second = soft.pairs.T
+    together = soft.bonus < 0.0
+    least = np.maximum(weights, low)
+    pair_weight = (weights[first] + weights[second]) * (1.0 - 2.0 * EPS)
+    factor = np.where(
+        together, np.maximum(pair_weight, low), np.minimum(least[first], least[second])
+    )
+    half = np.nextafter(0.5 * np.abs(soft.bonus) * factor * (1.0 - 4.0 * EPS), 0.0)
+    matrix, magnitude = np.zeros((n, n)), np.zeros((n, n))
+    off_diagonal = np.where(together, half, -half)
+    matrix[first, second] = matrix[second, first] = off_diagonal
+    magnitude[first, second] = magnitude[second, first] = half
+    ends = np.concatenate([first[~together], second[~together]])
+    diagonal = np.bincount(ends, np.tile(half[~together], 2), n)
+    matrix[np.arange(n), np.arange(n)] = magnitude[np.arange(n), np.arange(n)] = diagonal
+    gains = soft.bonus[~together]
+    constant = math.fsum([soft.constant, *(-gains).tolist()]) - soft.error
+    constant -= 4.0 * EPS * (abs(soft.constant) + float(np.abs(gains).sum()))
+    n_terms = int(np.bincount(ends, minlength=1).max()) + 1
+    return PenaltyTerms(matrix, magnitude, n_terms, constant)
