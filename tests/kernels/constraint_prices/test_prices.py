@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from certikmeans.kernels.constraint_prices.compose import update_prices
-from certikmeans.kernels.constraint_prices.select import select_set
+from certikmeans.kernels.constraint_prices.select import fractional_set, select_set
 from certikmeans.kernels.constraint_prices.workspace import price_workspace
 from tests.kernels.constraint_prices.oracle import (
     KINDS,
@@ -53,17 +53,69 @@ def test_prices_valid_for_every_set(kind, block):
                 assert bound >= float(exact.best) - 1e-12 * (1.0 + abs(float(exact.best)))
 
 
+def is_exact(model, ids):
+    """Whether bound and selection are claimed to be exact."""
+    pairs = [] if model.soft is None else model.soft.pairs.tolist()
+    n_sets = 0 if model.sets is None else model.sets.n_sets
+    kinds = (bool(pairs or len(model.graph.neighbors)), n_sets > 0, model.sizes is not None)
+    if kinds == (True, False, False):
+        edges = {tuple(pair) for pair in pairs} | {tuple(e) for e in model.graph.edges().tolist()}
+        return is_forest(edges, ids)
+    if kinds == (False, True, False):
+        return model.sets.disjoint
+    return kinds == (False, False, True) and model.sizes.unit
+
+
+def is_forest(edges, ids):
+    root = {int(s): int(s) for s in ids}
+    for u, v in edges:
+        if u in root and v in root:
+            while root[u] != u:
+                u = root[u]
+            while root[v] != v:
+                v = root[v]
+            if u == v:
+                return False
+            root[u] = v
+    return True
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("block", range(5))
-def test_selected_set_is_admissible(kind, block):
+def test_selected_set(kind, block):
     for seed in range(20 * block, 20 * block + 20):
         model, ids, values = instance(seed, kind)
         exact, arrays = Admissible(model, ids, values), arrays_of(model)
         work = price_workspace(arrays, len(arrays.pair_indptr) - 1)
         chosen = np.full(len(ids), 9, dtype=np.uint8)
         value = select_set(arrays, ids, values, work, chosen)
+        _, _, bound = priced(arrays, ids, values)
         assert (work.position == -1).all()
         assert (work.set_mark == 0).all()
+        assert (work.zeros == 0.0).all()
         if value > -np.inf:
             number = sum(1 << int(i) for i in np.flatnonzero(chosen))
             assert value == pytest.approx(float(exact.worth[number]), rel=1e-12, abs=1e-12)
+        if is_exact(model, ids) and exact.best is not None:
+            assert value == pytest.approx(float(exact.best), rel=1e-12, abs=1e-12)
+            assert bound == pytest.approx(float(exact.best), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["hard", "soft", "mixed"])
+@pytest.mark.parametrize("block", range(5))
+def test_solution_in_halves(kind, block):
+    for seed in range(20 * block, 20 * block + 20):
+        model, ids, values = instance(seed, kind)
+        arrays = arrays_of(model)
+        work = price_workspace(arrays, len(arrays.pair_indptr) - 1)
+        x = np.full(len(ids), np.nan)
+        value = fractional_set(arrays, ids, values, work, x)
+        assert set(x) <= {0.0, 0.5, 1.0}
+        position = {int(s): i for i, s in enumerate(ids)}
+        for u, v in model.graph.edges().tolist():
+            if u in position and v in position:
+                assert x[position[u]] + x[position[v]] <= 1.0
+        _, _, bound = priced(arrays, ids, values)
+        assert value == pytest.approx(bound, rel=1e-9, abs=1e-9)
+        work.effort[0] = 2
+        assert fractional_set(arrays, ids, values, work, x) <= bound + 1e-9 * (1.0 + abs(bound))

@@ -3,8 +3,8 @@
 import numpy as np
 
 from certikmeans._jit.dispatcher import njit
-from certikmeans.kernels.constraint_prices.flow import maximize_flow
-from certikmeans.kernels.constraint_prices.reduction import CORE, OUT, reduce_pairs
+from certikmeans.kernels.constraint_prices.flow import maximize_flow, read_solution
+from certikmeans.kernels.constraint_prices.reduction import CORE, OUT, extend_solution, reduce_pairs
 
 
 @njit(cache=True, nogil=True)
@@ -78,7 +78,7 @@ def price_pairs(
     work,  # IN/OUT PriceWorkspace, members numbered
     price,  # OUT  (m,)
 ):
-    """Prices of the pairs at these values.
+    """Prices of the pairs at these values; ``work.x`` is a solution of the linear program.
 
     Returns ``(constant, sum of the sizes of all terms, largest number of terms of a price)``.
     """
@@ -88,16 +88,16 @@ def price_pairs(
     terms = np.int64(0)
     for i in range(ids.size):
         terms = max(terms, indptr[ids[i] + 1] - indptr[ids[i]])
-    if n_arcs == 0:
-        return 0.0, size, terms
     m = ids.size
     start, head, charge = pairs.start, pairs.head, pairs.charge
     for i in range(m):
         pairs.reduced[i] = values[i]
-    _, left, scanned = reduce_pairs(m, pairs)
+    leaves, left, scanned = reduce_pairs(m, pairs)
     if left > 0:
-        _, more = maximize_flow(m, n_arcs, pairs, work.flow, work.effort[0] - scanned)
+        optimal, more = maximize_flow(m, n_arcs, pairs, work.flow, work.effort[0] - scanned)
         scanned += more
+        read_solution(m, pairs, work.flow, optimal, work.x)
+    extend_solution(m, leaves, pairs, work.x)
     work.effort[1] += scanned
     constant, lost = 0.0, 0.0
     for i in range(ids.size):

@@ -48,11 +48,15 @@ class PriceWorkspace(NamedTuple):
     set_price: np.ndarray  # (m,) float64
     values: np.ndarray  # (m,) float64
     best: np.ndarray  # (m,) float64
+    zeros: np.ndarray  # (m,) float64
     order: np.ndarray  # (m,) int32
     touched: np.ndarray  # (n_sets,) int32
     set_mark: np.ndarray  # (n_sets,) int32: 0 between calls
     set_q: np.ndarray  # (n_sets,) float64
     counts: np.ndarray  # (m,) int32
+    demand: np.ndarray  # (m,) float64: of the members
+    size: np.ndarray  # (1,) float64
+    x: np.ndarray  # (m,) float64: solution of the linear program of the pairs, in halves
 
 
 @njit(cache=True, nogil=True)
@@ -98,11 +102,15 @@ def price_workspace(
         set_price=np.empty(capacity),
         values=np.empty(capacity),
         best=np.empty(capacity),
+        zeros=np.zeros(capacity),
         order=np.empty(capacity, dtype=np.int32),
         touched=np.empty(n_sets, dtype=np.int32),
         set_mark=np.zeros(n_sets, dtype=np.int32),
         set_q=np.empty(n_sets),
         counts=np.empty(capacity, dtype=np.int32),
+        demand=np.empty(capacity),
+        size=np.zeros(1),
+        x=np.empty(capacity),
     )
 
 
