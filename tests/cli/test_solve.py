@@ -11,6 +11,11 @@ from certikmeans.generate import gaussian_clusters, random_pairs, write_instance
 from tests.cli.process import run
 
 KEYS = {
+    "n_soft_cannot_link",
+    "n_soft_must_link",
+    "penalty",
+    "sum_of_squares",
+    "violated_soft_pairs",
     "advice",
     "bounds",
     "status",
@@ -143,7 +148,7 @@ def test_infeasible(instance):
             "0.001 requests",
         ),
         (["small.csv", "-k", 2, "--time-limit", 0], "--time-limit: 0.0", "leave it out"),
-        (["small.csv", "-k", 2, "--jobs", 0], "--jobs: 0 is not", "whole number"),
+        (["small.csv", "-k", 2, "--jobs", 0], "--jobs: '0' is not", "-1 for one per core"),
         (["small.csv", "-k", 2, "--bound", "best"], "--bound: 'best' is unknown", "auto"),
         (
             ["small.csv", "-k", 2, "--certificate", "c.cert", "--bound", "grouped"],
@@ -175,9 +180,11 @@ def test_infeasible(instance):
             "'13 2' could be the first of 13 points, or the sizes: 13 points of 2 features",
             "pass --header none",
         ),
-        (["-", "-k", 2], "-: standard input is not read", "/dev/stdin"),
-        (["small.csv", "-k", 2, "--weights", "-"], "-: standard input is not read", "name a file"),
-        (["small.csv", "-k", 2, "--plot", "-"], "only --output can go to", "name a file"),
+        (["-", "-k", 2], "standard input: holds no data", "one point per line"),
+        (["-", "-k", 2, "--weights", "-"], "-: standard input is named twice", "name a file"),
+        (["small.csv", "-k", 2, "--weights", "-"], "standard input: holds 0 weights", "one number"),
+        (["small.csv", "-k", 2, "--plot", "-"], "only --output and --labels can", "name a file"),
+        (["small.csv", "-k", 2, "--labels", "-"], "is named twice as an output", "name a file"),
         (["small.csv", "-k", 2, "--header", "no"], "header: 'no' is not known", "auto, none"),
         (["small.csv", "-k", 2, "--output", "no/out.json"], "does not exist", "create it"),
         (["small.csv", "-k", 2, "--output", "small.csv"], "is an input", "another name"),

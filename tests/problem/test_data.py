@@ -19,7 +19,7 @@ BAD = {
     "no columns": ({"points": np.empty((2, 0))}, "empty", "one feature"),
     "nan": ({"points": [[0.0, 1.0], [np.nan, 2.0]]}, "row 1, column 0 is nan", "fill in"),
     "infinite": ({"points": [[0.0, np.inf], [1.0, 2.0]]}, "row 0, column 1 is inf", "infinite"),
-    "huge": ({"points": [[1e61], [0.0]], "n_clusters": 1}, "overflows", "rescale"),
+    "huge": ({"points": [[1e61], [0.0]], "n_clusters": 1}, "too large", "rescale"),
     "tiny": ({"points": [[1e-61], [0.0]], "n_clusters": 1}, "underflow", "rescale"),
     "complex": ({"points": [[1j], [0.0]], "n_clusters": 1}, "not a table of numbers", "shape"),
     "K zero": ({"n_clusters": 0}, "0 is not between 1 and the number of points, 3", "range"),

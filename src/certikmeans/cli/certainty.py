@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from certikmeans._numbers import whole_number
-from certikmeans.cli.inputs import InputOptions, load, reject_standard_input
+from certikmeans.cli.inputs import InputOptions, load
 from certikmeans.cli.outputs import show_infeasible
 from certikmeans.cli.parameters import (
     DEFAULT_SLACK,
@@ -117,7 +117,6 @@ def _load_and_solve(
 
     Without a labelling, print why.
     """
-    reject_standard_input(inputs.paths())
     loaded = load(inputs)
     if not quiet:
         to_stderr(f"{loaded.describe()}\n")

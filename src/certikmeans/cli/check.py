@@ -15,11 +15,15 @@ import typer
 
 from certikmeans._numbers import count, percent_in_full
 from certikmeans.cli.inputs import (
+    STANDARD_STREAM,
     Inputs,
+    PairFiles,
     format_notes,
-    read_pairs,
+    joined_pairs,
+    read_link_files,
+    read_numbers,
     read_table,
-    reject_standard_input,
+    with_standard_input,
 )
 from certikmeans.cli.parameters import (
     INPUT,
@@ -87,36 +91,35 @@ def check_command(
     the verdict is about the pairs in the certificate; with them, these must be the same.
     """
     seconds = parse_seconds(time_limit)
-    reject_standard_input([certificate, *inputs.paths()])
+    if certificate == STANDARD_STREAM:
+        certificate = Path("/dev/stdin")
     content = _read(certificate, time.monotonic() + seconds)
+
+    import numpy as np
 
     from certikmeans.certificate import Limits, check_certificate
 
+    inputs = with_standard_input(inputs)
     table = read_table(inputs)
     to_stderr(format_notes(table.notes))
     points = table.points
-    named = [*inputs.must_link, *inputs.cannot_link, *inputs.constraints, inputs.partial_labels]
-    pairs = read_pairs(inputs, len(points)) if any(named) else None
+    pairs = None
+    if PairFiles.paths(inputs):
+        files = read_link_files(inputs, table.ids)
+        pairs = joined_pairs(inputs, files, len(points), table.ids)
+    weights = read_numbers(inputs.weights, table)
     verdict = check_certificate(
         points,
         content,
         n_clusters=inputs.n_clusters,
-        weights=_read_weights(inputs.weights, len(points)),
+        # Without a file all are 1: the certificate does not choose them.
+        weights=np.ones(len(points)) if weights is None else weights,
         limits=Limits(deadline=time.monotonic() + seconds),
         must_link=None if pairs is None else pairs.must_link,
         cannot_link=None if pairs is None else pairs.cannot_link,
     )
     to_stdout(_document(verdict) if as_json else describe(verdict))
     return ExitCode.GAP_REACHED if verdict.accepted else ExitCode.REFUSED
-
-
-def _read_weights(path: Path | None, n_points: int) -> Any:
-    """Read the weights; without a file all are 1: the certificate does not choose them."""
-    import numpy as np
-
-    from certikmeans.problem.io import read_weights
-
-    return np.ones(n_points) if path is None else read_weights(path, n_points=n_points)
 
 
 def _read(path: Path, deadline: float) -> bytes:

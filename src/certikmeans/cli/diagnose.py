@@ -13,7 +13,14 @@ import typer
 
 from certikmeans._atomic import write_atomically
 from certikmeans._numbers import count
-from certikmeans.cli.inputs import Inputs, PairFiles, PairOptions, read_table, reject_standard_input
+from certikmeans.cli.inputs import (
+    Inputs,
+    PairFiles,
+    PairOptions,
+    read_table,
+    reject_standard_input,
+    with_standard_input,
+)
 from certikmeans.cli.outputs import check_outputs
 from certikmeans.cli.parameters import (
     INPUT,
@@ -102,6 +109,7 @@ def diagnose_command(
     between all of them; with two clusters, odd cycles. Nothing is clustered.
     """
     seconds = parse_seconds(time_limit)
+    files = with_standard_input(files)
     inputs = files.paths() + ([] if data is None else [data])
     reject_standard_input(inputs)
     if not files.paths():

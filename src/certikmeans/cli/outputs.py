@@ -6,7 +6,9 @@ writing follow from it.
 
 from __future__ import annotations
 
+import csv
 import inspect
+import io
 import json
 import os
 import shlex
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from certikmeans.certainty import Certainty
     from certikmeans.options import Options
     from certikmeans.problem import Problem
+    from certikmeans.problem.io.point_names import PointIds
     from certikmeans.report.trace import Trace
     from certikmeans.result import Result
 
@@ -43,6 +46,8 @@ class OutputOptions:
         Paths of the files to write, by the names of their writers.
     json_to_stdout : bool
         Print the result as JSON instead of a summary.
+    labels_to_stdout : bool
+        Print the labels; then the summary goes to standard error.
     quiet : bool
         Print neither progress nor summary.
     base : int
@@ -57,6 +62,7 @@ class OutputOptions:
 
     files: Mapping[str, Path] = field(default_factory=dict)
     json_to_stdout: bool = False
+    labels_to_stdout: bool = False
     quiet: bool = False
     base: int = 0
     title: str = "certikmeans"
@@ -78,6 +84,8 @@ class CompletedRun:
     certainty: Certainty | None = None
     agreement: float | None = None  # adjusted Rand index with known classes
     saved: list[str] = field(default_factory=list)  # names of the writers that are done
+    ids: PointIds | None = None  # names of the points
+    penalty_unit: float | None = None  # penalty of a soft pair of confidence 1
 
     def document(self) -> str:
         """Return the result as JSON."""
@@ -88,9 +96,29 @@ class CompletedRun:
         }
         if self.agreement is not None:
             document["adjusted_rand_index"] = self.agreement
+        if self.problem.has_other_kinds:
+            document["constraints"] = self._other_kinds()
+        if self.ids is not None:
+            document["ids"] = list(self.ids.ids)
         if self.certainty is not None:
             document["certainty"] = self.certainty.to_dict()
         return json.dumps(document, allow_nan=False) + "\n"
+
+    def _other_kinds(self) -> dict[str, Any]:
+        """Describe the constraints beside hard pairs."""
+        from certikmeans.constraint_model.cannot_link_sets import sets_of_columns
+
+        problem = self.problem
+        limits = (problem.size_min, problem.size_max)
+        return {
+            "cannot_link_sets": len(sets_of_columns(problem.cannot_link_groups)),
+            "size_min": None if limits[0] is None else limits[0].tolist(),
+            "size_max": None if limits[1] is None else limits[1].tolist(),
+            "total_demand": None if problem.demand is None else float(problem.demand.sum()),
+            "soft_must_links": len(problem.soft_must_link),
+            "soft_cannot_links": len(problem.soft_cannot_link),
+            "penalty_unit": self.penalty_unit,
+        }
 
     def summary(self) -> str:
         """Return the text for standard output."""
@@ -103,6 +131,8 @@ class CompletedRun:
             requested_gap=self.options.gap,
             agreement=self.agreement,
         )
+        if self.penalty_unit is not None:
+            text += f"\nPenalty       {self.penalty_unit:.10g} for a soft pair of confidence 1"
         if self.certainty is not None:
             from certikmeans.report.certainty import certainty_lines
 
@@ -112,9 +142,22 @@ class CompletedRun:
 
 
 def _render_labels(run: CompletedRun, path: Path) -> bytes | None:
+    text = labels_text(run)
+    return None if text is None else text.encode()
+
+
+def labels_text(run: CompletedRun) -> str | None:
+    """Return a line per point: the label, or the id and the label below a header."""
     if run.result.labels is None:
         return None
-    return "".join(f"{label}\n" for label in run.result.labels.tolist()).encode()
+    labels = run.result.labels.tolist()
+    if run.ids is None:
+        return "".join(f"{label}\n" for label in labels)
+    content = io.StringIO()
+    rows = csv.writer(content, lineterminator="\n")
+    rows.writerow([run.ids.name, "label"])
+    rows.writerows(zip(run.ids.ids, labels, strict=True))
+    return content.getvalue()
 
 
 def _render_certificate(run: CompletedRun, path: Path) -> bytes:
@@ -192,7 +235,8 @@ WRITERS = {
     ),
     "labels": Writer(
         "F",
-        "Write the labels to this file, one per line, as --start-labels reads them.",
+        "Write the labels to this file, one per line, behind the ids of points that have some; - "
+        "prints them. --start-labels reads them.",
         _render_labels,
     ),
     "certificate": Writer(
@@ -254,6 +298,10 @@ def write_outputs(run: CompletedRun) -> bool:
     json_is_lost = "output" in outputs.files and "output" not in run.saved
     if outputs.json_to_stdout or json_is_lost:
         to_stdout(run.document())
+    elif outputs.labels_to_stdout:
+        if not outputs.quiet:
+            to_stderr(run.summary())
+        to_stdout(labels_text(run) or "")
     elif not outputs.quiet:
         to_stdout(run.summary())
     if unexpected_error is not None:
@@ -295,7 +343,7 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = ()) -> None:
     used = {os.path.realpath(path): f"{path}: is an input of this run" for path in inputs}
     for path in outputs:
         if path == STANDARD_STREAM:
-            raise InputError("-: only --output can go to standard output", hint="name a file")
+            raise InputError("-: this output cannot go to standard output", hint="name a file")
         identity = os.path.realpath(path)
         if identity in used:
             raise InputError(used[identity], hint="choose another name for the output")

@@ -22,8 +22,9 @@ from certikmeans.options import Options
 T = TypeVar("T")
 
 # Options are listed under these titles, in this order.
-INPUT, PAIRS, PROOF, LIMITS, OUTPUT = "Input", "Pairs", "Proof", "Limits", "Output"
-PANELS = (INPUT, PAIRS, PROOF, LIMITS, OUTPUT)
+INPUT, PAIRS, SIZES = "Input", "Pairs", "Sets and sizes"
+PROOF, LIMITS, OUTPUT = "Proof", "Limits", "Output"
+PANELS = (INPUT, PAIRS, SIZES, PROOF, LIMITS, OUTPUT)
 
 AsJson = Annotated[
     bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print the result as JSON.")
@@ -115,7 +116,22 @@ def _typer_info(one: dataclasses.Field[Any], description: str) -> Any:
     shared: dict[str, Any] = {"help": text, "metavar": known.get("metavar")}
     if known.get("argument"):
         return typer.Argument(**shared, show_default=False)
+    if "choices" in known:
+        shared["autocompletion"] = completion_of(known["choices"])
     return typer.Option(*known.get("flags", ()), **shared, rich_help_panel=known.get("panel"))
+
+
+def completion_of(choices: Sequence[str]) -> Callable[[str], list[str]]:
+    """Return the function by which shells complete the value of an option.
+
+    >>> completion_of(("auto", "sdp", "spectral"))("s")
+    ['sdp', 'spectral']
+    """
+
+    def complete(incomplete: str) -> list[str]:
+        return [one for one in choices if one.startswith(incomplete)]
+
+    return complete
 
 
 def parameter_descriptions(documented: Any) -> dict[str, str]:
@@ -209,12 +225,34 @@ def parse_slack(text: str) -> float:
     return validate_slack(parse_fraction(text, "slack"))
 
 
-def _parse_jobs(text: str) -> Any:
-    """Parse a number of threads; the range is checked by `Options`."""
+def _parse_jobs(text: str) -> int | None:
+    """Parse a number of threads; -1 stands for the default."""
     try:
-        return None if int(text) == -1 else int(text)
+        number = int(text)
     except ValueError:
-        return text
+        number = 0
+    if number < 1 and number != -1:
+        raise InputError(
+            Message(Argument("jobs"), f": {text!r} is not a number of threads"),
+            hint="give 1 or more, or -1 for one per core",
+        )
+    return None if number == -1 else number
+
+
+def parse_numbers(text: str, name: str) -> float | tuple[float, ...]:
+    """Parse a number, or several ones separated by commas.
+
+    >>> parse_numbers("3", "size_min"), parse_numbers("3, 4", "size_min")
+    (3.0, (3.0, 4.0))
+    """
+    try:
+        numbers = tuple(float(word) for word in text.split(","))
+    except ValueError as error:
+        raise InputError(
+            Message(Argument(name), f": {text!r} is not a number"),
+            hint="give a number, or one per cluster, separated by commas: 10,10,20",
+        ) from error
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 _PARSERS: dict[str, Callable[[str], Any]] = {"gap": parse_fraction, "jobs": _parse_jobs}

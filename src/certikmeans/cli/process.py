@@ -126,10 +126,20 @@ def without_controls(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
+_SHOWN_PATHS: dict[str, str] = {}
+
+
+def show_path_as(path: str, name: str) -> None:
+    """Let messages name a temporary file by what it holds."""
+    _SHOWN_PATHS[path] = name
+
+
 def to_stderr(text: str) -> None:
     """Write to stderr; a closed stream is no error."""
     if sys.stderr is None:
         return
+    for path, name in _SHOWN_PATHS.items():
+        text = text.replace(path, name)
     try:
         sys.stderr.write(without_controls(text))
         sys.stderr.flush()
@@ -196,7 +206,8 @@ def _redirect_to_devnull(descriptor: int) -> None:
 
 _KIND_OPTIONS = {"'must'": "--must-link", "'cannot'": "--cannot-link", "None": "--constraints"}
 _ARGUMENTS = {field.name for field in dataclasses.fields(Options)} | {
-    *("one_based", "header", "columns", "drop", "start_labels", "slack")
+    *("one_based", "header", "columns", "drop", "start_labels", "slack", "id_column"),
+    *("penalty", "size_min", "size_max", "balanced", "demand"),
 }
 
 

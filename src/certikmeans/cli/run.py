@@ -162,6 +162,8 @@ def solve_and_write(
             loaded.feature_names,
             certainty,
             _agreement(result, loaded.classes),
+            ids=loaded.ids,
+            penalty_unit=loaded.penalty_unit,
         )
         written = write_outputs(run)
     return exit_code_for(result.status) if written else ExitCode.BAD_INPUT

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from certikmeans.cli.inputs import STANDARD_STREAM, InputOptions, load, reject_standard_input
+from certikmeans.cli.inputs import STANDARD_STREAM, InputOptions, load
 from certikmeans.cli.outputs import WRITERS, OutputFiles, OutputOptions, check_outputs
 from certikmeans.cli.parameters import (
     DEFAULT_SLACK,
@@ -44,20 +44,31 @@ def solve_command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> ExitCode:
-    """Cluster DATA under must-link and cannot-link constraints, with a proven lower bound.
+    """Cluster DATA under constraints, with a proven lower bound.
 
-    Results go to standard output, everything else to standard error. Ctrl-C returns the best
-    labelling so far and its bound.
+    Results go to standard output, everything else to standard error. Without --time-limit the
+    run ends by itself: bounds are raised as long as that pays, then a tree is searched for about
+    ten seconds of work. Ctrl-C returns the best labelling so far and its bound.
     """
     if "certificate" in files:
         options = options.changed(keep_proof=True)
         _reject_uncertifiable_bound(options.bound)
-    to_stdout = files.get("output") == STANDARD_STREAM
-    if to_stdout:
-        del files["output"]
+    streamed = [name for name, path in files.items() if path == STANDARD_STREAM]
+    for name in streamed:
+        if name not in ("output", "labels"):
+            raise InputError(
+                f"--{name} -: only --output and --labels can go to standard output",
+                hint="name a file",
+            )
+        del files[name]
+    if len(streamed) + as_json > 1:
+        raise InputError(
+            "standard output is named twice as an output", hint="name a file for one of them"
+        )
     outputs = OutputOptions(
         files=files,
-        json_to_stdout=as_json or to_stdout,
+        json_to_stdout=as_json or "output" in streamed,
+        labels_to_stdout="labels" in streamed,
         quiet=quiet,
         base=inputs.base,
         title=f"certikmeans: {inputs.data.name}",
@@ -65,7 +76,6 @@ def solve_command(
         slack=parse_slack(slack) if certainty else None,
     )
     # Reject outputs that cannot be written before any time is spent on them.
-    reject_standard_input(inputs.paths())
     checkpointing.check()
     check_outputs([*files.values(), *checkpointing.paths()], inputs.paths())
     for name, path in files.items():

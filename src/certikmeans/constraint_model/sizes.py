@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.constraint_model.base import ConstraintKind, Floats, Ints
-from certikmeans.errors import InputError
+from certikmeans.errors import Argument, InputError, Message
 
 MAX_DEMAND = 1e12
 
@@ -62,18 +62,19 @@ def validate_limit(
         array = np.array(value, dtype=np.float64, copy=True)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{name}: not a number ({error})", hint="give a number, or one number per cluster"
+            Message(Argument(name), f": not a number ({error})"),
+            hint="give a number, or one number per cluster",
         ) from error
     if array.ndim > 1 or (array.ndim == 1 and len(array) != n_clusters):
         raise InputError(
-            f"{name}: {array.size} numbers for {n_clusters} clusters",
+            Message(Argument(name), f": {array.size} numbers for {n_clusters} clusters"),
             hint="give one number for all clusters, or one per cluster",
         )
     array = np.broadcast_to(array, (n_clusters,)).copy()
     if not (np.isfinite(array).all() and (array >= 0.0).all()):
         k = int(np.flatnonzero(~(np.isfinite(array) & (array >= 0.0)))[0])
         raise InputError(
-            f"{name}: {array[k]} of cluster {k} is not a size",
+            Message(Argument(name), f": {array[k]:g} of cluster {k} is not a size"),
             hint="sizes are finite numbers, 0 or more; leave the argument out for no limit",
         )
     if counted and (array != np.floor(array)).any():
@@ -82,7 +83,9 @@ def validate_limit(
         if array[k] < 1.0:
             meant = math.floor(array[k] * total)
             hint += f"; for a fraction of the points multiply by n, for example {meant}"
-        raise InputError(f"{name}: {array[k]} is not a number of points", hint=hint)
+        raise InputError(
+            Message(Argument(name), f": {array[k]:g} is not a number of points"), hint=hint
+        )
     array.flags.writeable = False
     return array
 

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# Between this and its inverse, weighted squared distances and even their squares stay normal
+# numbers, which is what the rounding analyses of presolve and bounds assume.
+MAX_COORDINATE = 1e60
 # Approximate number of entries in a block.
 BLOCK = 1 << 18
 # The same where every entry is used many times: several blocks fit into the cache.

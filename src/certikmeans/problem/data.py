@@ -22,7 +22,7 @@ from certikmeans.constraint_model.soft_pairs import (
     validate_priced_pairs,
 )
 from certikmeans.errors import Argument, InputError, Message
-from certikmeans.problem.arrays import column_ranges
+from certikmeans.problem.arrays import MAX_COORDINATE, column_ranges, exact_sum
 from certikmeans.problem.links import Links, as_links, canonical_pairs
 
 
@@ -60,11 +60,12 @@ def _validate_points(points: Any) -> NDArray[np.float64]:
             f"points: row {row}, column {column} is {array[row, column]}",
             hint="remove or fill in missing and infinite values before clustering",
         )
-    if max(-low.min(), high.max()) > _MAX_COORDINATE:
-        row, column = (int(v) for v in np.argwhere(np.abs(array) > _MAX_COORDINATE)[0])
+    if max(-low.min(), high.max()) > MAX_COORDINATE:
+        row, column = (int(v) for v in np.argwhere(np.abs(array) > MAX_COORDINATE)[0])
         raise InputError(
-            f"points: row {row}, column {column} is {array[row, column]}: its square overflows",
-            hint="rescale the feature",
+            f"points: row {row}, column {column} is {array[row, column]}, which is too large "
+            "for this arithmetic",
+            hint=f"values may have a size of up to {MAX_COORDINATE:g}: rescale the feature",
         )
     spread = float((high - low).max())
     if 0.0 < spread < _MIN_SPREAD:
@@ -76,10 +77,7 @@ def _validate_points(points: Any) -> NDArray[np.float64]:
     return array
 
 
-# Between these, weighted squared distances and even their squares stay normal numbers, which
-# is what the rounding analyses of presolve and bounds assume.
-_MAX_COORDINATE = 1e60
-_MIN_SPREAD = 1e-60
+_MIN_SPREAD = 1 / MAX_COORDINATE
 _MIN_WEIGHT = 1e-12
 _MAX_WEIGHT = 1e12
 
@@ -508,6 +506,23 @@ def size_limits(problem: Problem) -> SizeLimits:
     lower = np.zeros(k) if problem.size_min is None else problem.size_min
     upper = np.full(k, total) if problem.size_max is None else problem.size_max
     return SizeLimits(demand, lower, upper)
+
+
+def mean_squared_distance(
+    points: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+) -> float:
+    """Total sum of squares divided by the number of points: a usual penalty of a soft pair.
+
+    >>> mean_squared_distance(np.array([[0.0], [2.0], [4.0], [6.0]]))
+    5.0
+    """
+    mass = np.ones(len(points)) if weights is None else weights
+    total = exact_sum(mass)
+    scatter = 0.0
+    for column in points.T:
+        mean = exact_sum(mass * column) / total
+        scatter += exact_sum(mass * (column - mean) ** 2)
+    return scatter / len(points)
 
 
 def validate_start_centers(problem: Problem, centers: Any) -> NDArray[np.float64] | None:

@@ -117,20 +117,8 @@ def canonical_pairs(links: Links, n_points: int) -> NDArray[np.int64]:
     array([[0, 1],
            [0, 2]])
     """
+    check_rows(links, n_points)
     pairs = links.pairs
-    if len(pairs) and (pairs.min() < 0 or pairs.max() >= n_points):
-        outside = ((pairs < 0) | (pairs >= n_points)).any(axis=1)
-        row = int(np.flatnonzero(outside)[0])
-        first, last = links.base, n_points - 1 + links.base
-        count_from: tuple[str | Argument, ...] = ()
-        if not links.base and links.from_file:
-            count_from = ("; if the file counts from 1, pass ", Argument("one_based", "True"))
-        elif not links.base:
-            count_from = ("; if the pairs count from 1, subtract 1",)
-        raise InputError(
-            f"{links.where(row)}: pair {links.shown(row)} names a point that does not exist",
-            hint=Message(f"the {n_points} points are numbered {first} to {last}", *count_from),
-        )
     loops = pairs[:, 0] == pairs[:, 1]
     if loops.any():
         row = int(np.flatnonzero(loops)[0])
@@ -146,6 +134,24 @@ def canonical_pairs(links: Links, n_points: int) -> NDArray[np.int64]:
     distinct = np.stack(np.divmod(keys, np.int64(n_points)), axis=1)
     distinct.flags.writeable = False
     return distinct
+
+
+def check_rows(links: Links, n_points: int) -> None:
+    """Raise an error that names the first pair of a point that does not exist."""
+    pairs = links.pairs
+    if len(pairs) and (pairs.min() < 0 or pairs.max() >= n_points):
+        outside = ((pairs < 0) | (pairs >= n_points)).any(axis=1)
+        row = int(np.flatnonzero(outside)[0])
+        first, last = links.base, n_points - 1 + links.base
+        count_from: tuple[str | Argument, ...] = ()
+        if not links.base and links.from_file:
+            count_from = ("; if the file counts from 1, pass ", Argument("one_based", "True"))
+        elif not links.base:
+            count_from = ("; if the pairs count from 1, subtract 1",)
+        raise InputError(
+            f"{links.where(row)}: pair {links.shown(row)} names a point that does not exist",
+            hint=Message(f"the {n_points} points are numbered {first} to {last}", *count_from),
+        )
 
 
 # Pairs that name samples by ids of any hashable kind, turned into row numbers.

@@ -7,8 +7,10 @@ import textwrap
 import numpy as np
 
 from certikmeans._numbers import count, duration, percent, rounded_down, rounded_up
+from certikmeans.constraint_model.cannot_link_sets import sets_of_columns
 from certikmeans.events import PresolveDone
 from certikmeans.problem import Problem
+from certikmeans.problem.data import size_limits
 from certikmeans.result import Result
 from certikmeans.status import Status
 from certikmeans.tolerances import relative_gap
@@ -174,6 +176,65 @@ def _pairs(result: Result, problem: Problem | None) -> str:
     if broken:
         return f"BROKEN: {' and '.join(broken)}. This is a bug in certikmeans: please report it."
     return f"{' and '.join(kept)}, all respected"
+
+
+def _other_kinds(result: Result, problem: Problem | None) -> list[tuple[str, str]]:
+    """Describe cannot-link sets and limits on sizes, checked against the labels."""
+    if problem is None or result.labels is None:
+        return []
+    rows = []
+    sets = sets_of_columns(problem.cannot_link_groups)
+    if sets:
+        broken = sum(len(np.unique(result.labels[one])) < len(one) for one in sets)
+        kept = "all respected" if not broken else f"BROKEN: {broken:,}. This is a bug: report it"
+        rows.append(("Sets", f"{count(len(sets), 'cannot-link set')}, {kept}"))
+    if problem.has_sizes:
+        limits = size_limits(problem)
+        totals = ", ".join(f"{total:g}" for total in limits.totals(result.labels)[:_SIZES_SHOWN])
+        more = ", ..." if problem.n_clusters > _SIZES_SHOWN else ""
+        kept = "respected" if limits.satisfied_by(result.labels) else "BROKEN, a bug: report it"
+        sums = "sums of demands" if problem.demand is not None else "sizes"
+        rows.append(("Sizes", f"{_limits(problem)}, {kept}; {sums} {totals}{more}"))
+    return rows
+
+
+def _limits(problem: Problem) -> str:
+    """Describe the limits on sizes.
+
+    >>> _limits(Problem.from_data([[0.0], [1.0], [2.0]], 2, size_max=2))
+    'at most 2'
+    """
+    parts = []
+    for words, limit in (("at least", problem.size_min), ("at most", problem.size_max)):
+        if limit is not None:
+            distinct = [f"{value:g}" for value in limit[:_SIZES_SHOWN]]
+            shown = distinct[0] if len(set(distinct)) == 1 else ", ".join(distinct)
+            parts.append(f"{words} {shown}")
+    return " and ".join(parts)
+
+
+def constraint_phrases(problem: Problem) -> str:
+    """List the constraints of a problem.
+
+    >>> constraint_phrases(Problem.from_data([[0.0], [1.0], [2.0]], 2, must_link=[(0, 1)]))
+    '1 must-link and 0 cannot-links'
+    """
+    phrases = [
+        f"{count(len(problem.must_link), 'must-link')} and "
+        f"{count(len(problem.cannot_link), 'cannot-link')}"
+    ]
+    n_sets = len(sets_of_columns(problem.cannot_link_groups))
+    if n_sets:
+        phrases.append(count(n_sets, "cannot-link set"))
+    if problem.has_soft_pairs:
+        phrases.append(
+            f"{count(len(problem.soft_must_link), 'soft must-link')} and "
+            f"{count(len(problem.soft_cannot_link), 'soft cannot-link')}"
+        )
+    if problem.has_sizes:
+        sums = "sums of demands" if problem.demand is not None else "sizes"
+        phrases.append(f"{sums} {_limits(problem)}")
+    return ", ".join(phrases)
 
 
 def _sizes(result: Result, presolve: PresolveDone | None) -> str:

@@ -192,7 +192,7 @@ def test_column_name_precedes_number(write):
     assert table.labels.tolist() == [3]
 
 
-finite = st.floats(allow_nan=False, allow_infinity=False)
+finite = st.floats(-1e60, 1e60, allow_nan=False)
 
 
 @settings(deadline=None)  # a busy machine is no failure
@@ -255,7 +255,7 @@ MALFORMED = [
     (b"\x93NUMPY\x01\x00", ["NumPy array", ".npy"]),
     (b"PK\x03\x04xx", ["zip archive", ".npz"]),
     (b"PAR1xx", ["parquet"]),
-    (b"\x1f\x8b\x08", ["compressed", "decompress"]),
+    (b"\x1f\x8b\x08", ["damaged gzip", "again"]),
     ("1,2\n".encode("utf-16"), ["UTF-16", "UTF-8"]),
     (b"1,2\n\x00\x01\x02", ["binary"]),
     (b"1,2\nl\xe4nge,4\n", ["line 2", "0xe4", "UTF-8"]),

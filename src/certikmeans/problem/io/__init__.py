@@ -2,10 +2,12 @@
 
 from certikmeans.problem.io.pairs import LinkFile, read_links
 from certikmeans.problem.io.points import PointTable, read_partial_labels, read_points, read_weights
+from certikmeans.problem.io.values import read_cannot_link_groups
 
 __all__ = [
     "LinkFile",
     "PointTable",
+    "read_cannot_link_groups",
     "read_links",
     "read_partial_labels",
     "read_points",

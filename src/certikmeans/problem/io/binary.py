@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.errors import InputError, MissingExtraError
+from certikmeans.problem.io.point_names import PointIds
 from certikmeans.problem.io.table import (
     ALL_COLUMNS,
     ColumnChoice,
@@ -92,6 +93,14 @@ def read_npz(
     """Read ``X`` (or the only table) and labels: ``y``, another array, or a column of ``X``."""
     with _open_archive(path) as archive:
         names: list[str] = list(archive.files)
+        if choice.id_column is not None and choice.id_column in names:
+            ids = _archive_member(archive, str(choice.id_column), path)
+            rest = replace(
+                choice,
+                id_column=None,
+                drop=tuple(one for one in choice.drop if one != choice.id_column),
+            )
+            return _with_ids(read_npz(path, label_column, rest), ids, str(choice.id_column))
         if label_column is None:
             label_name = "y" if "y" in names else None
         elif label_column in names:
@@ -115,6 +124,17 @@ def read_npz(
             hint="give one label per point",
         )
     return replace(table, labels=normalize_labels(labels, f"{path}: {label_name}"))
+
+
+def _with_ids(table: PointTable, ids: NDArray[Any], name: str) -> PointTable:
+    if ids.shape != (len(table.points),):
+        raise InputError(
+            f"{table.path}: ids {name!r} have shape {ids.shape}, but there are "
+            f"{len(table.points)} points",
+            hint="give one id per point",
+        )
+    every = map(str, normalize_labels(ids, table.path).tolist())
+    return replace(table, ids=PointIds.of(every, name, table.path))
 
 
 def _archive_member(archive: Any, name: str, path: Path) -> NDArray[Any]:
@@ -151,11 +171,16 @@ def _point_table(
     if array.ndim != 2:
         return PointTable(validate_points(array, where), None, None, path)
     columns = choice.select(None, array.shape[1], label_column, where)
+    id_number = choice.id_number(None, array.shape[1], where)
     every = len(columns.features) == array.shape[1]
     points = validate_points(array if every else array[:, columns.features], where)
     label = columns.label
     labels = None if label is None else normalize_labels(array[:, label], where)
-    return columns.table(points, labels, path, where=where)
+    table = columns.table(points, labels, path, where=where)
+    if id_number is None:
+        return table
+    ids = normalize_labels(array[:, id_number], where).tolist()
+    return replace(table, ids=PointIds.of(map(str, ids), "id", where))
 
 
 def read_parquet(
@@ -179,7 +204,8 @@ def read_parquet(
         for number in columns.features:
             _check_numeric(schema.field(number), f"{path}: {describe_column(number, names)}")
         points = np.empty((file.metadata.num_rows, len(columns.features)))
-        label_values = []
+        id_number = choice.id_number(names, len(names), name)
+        label_values, id_values = [], []
         first = 0
         # In batches, so that only the numbers themselves are in memory as a whole.
         for batch in file.iter_batches(BATCH):
@@ -189,6 +215,8 @@ def read_parquet(
                 points[first : first + len(batch), at] = column.to_numpy(zero_copy_only=False)
             if columns.label is not None:
                 label_values += batch.column(columns.label).to_pylist()
+            if id_number is not None:
+                id_values += batch.column(id_number).to_pylist()
             first += len(batch)
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(
@@ -199,7 +227,11 @@ def read_parquet(
     labels = None
     if columns.label is not None:
         labels = _parquet_labels(label_values, f"{path}: {names[columns.label]}")
-    return columns.table(points, labels, name)
+    table = columns.table(points, labels, name)
+    if id_number is None:
+        return table
+    ids = ("" if one is None else str(one) for one in id_values)
+    return replace(table, ids=PointIds.of(ids, names[id_number], name))
 
 
 def _check_numeric(field: Any, where: str) -> None:

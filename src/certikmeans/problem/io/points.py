@@ -43,6 +43,7 @@ def read_points(
     header: Header = "auto",
     columns: Any = None,
     drop: Any = None,
+    id_column: str | int | None = None,
 ) -> PointTable:
     """Read a table of points.
 
@@ -50,8 +51,8 @@ def read_points(
     ----------
     path : str or path-like
         ``.npy``, ``.npz`` (array ``X``, labels ``y``), ``.parquet``; every other file is read
-        as text: CSV, tabs, semicolons or white space, with or without header, or PC-SOS-SDP's
-        ``n d k`` format. ``#`` starts a comment.
+        as text, compressed by gzip or not: CSV, tabs, semicolons or white space, with or without
+        header, or PC-SOS-SDP's ``n d k`` format. ``#`` starts a comment.
     label_column : str or int, optional
         The column that holds labels and is not a feature: its name, or its number, counted
         from 0 (from the end if negative). In a ``.npz`` it may also name an array.
@@ -62,6 +63,9 @@ def read_points(
     columns, drop : str, int or iterable of them, optional
         The columns that are features, or those that are not: names, or numbers counted from 0.
         Other columns may hold anything.
+    id_column : str or int, optional
+        The column that names the points, each differently. It is not a feature. In a ``.npz`` it
+        may also name an array.
 
     Returns
     -------
@@ -85,7 +89,7 @@ def read_points(
     >>> folder.cleanup()
     """
     found = existing_file(path)
-    choice = ColumnChoice.of(columns, drop)
+    choice = ColumnChoice.of(columns, drop, id_column)
     reader = _READERS.get(found.suffix.lower())
     if header not in HEADERS:
         raise InputError(

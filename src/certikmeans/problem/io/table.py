@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from certikmeans._numbers import count
 from certikmeans.errors import Argument, InputError, Message
-from certikmeans.problem.arrays import column_ranges
+from certikmeans.problem.arrays import MAX_COORDINATE, column_ranges
+from certikmeans.problem.io.point_names import PointIds
 from certikmeans.problem.io.text import did_you_mean, format_list, quote
 
 Names = tuple[str, ...] | None
@@ -36,6 +37,7 @@ class PointTable:
     path: str
     n_clusters_hint: int | None = None  # K, where the format states it
     notes: tuple[str, ...] = ()  # how the file was read where it was ambiguous
+    ids: PointIds | None = None  # names of the points, if a column holds them
 
     def __repr__(self) -> str:
         n_points, n_features = self.points.shape
@@ -163,7 +165,18 @@ def validate_points(array: NDArray[Any], where: str, names: Names = None) -> NDA
             f"{points[row, column]}",
             hint="remove the row or fill in the value",
         )
+    low, high = column_ranges(points)
+    if max(-low.min(), high.max()) > MAX_COORDINATE:
+        row, column = (int(v) for v in np.argwhere(np.abs(points) > MAX_COORDINATE)[0])
+        raise InputError(
+            f"{where}: row {row} (counted from 0), {describe_column(column, names)} is "
+            f"{points[row, column]}, which is too large for this arithmetic",
+            hint=RANGE_HINT,
+        )
     return points
+
+
+RANGE_HINT = f"values may have a size of up to {MAX_COORDINATE:g}: rescale the feature"
 
 
 _ROW_NAMES = {"#", "id", "idx", "index", "key", "no", "nr", "row", "rowid", "rownames", "sample"}
@@ -200,15 +213,25 @@ class ColumnChoice:
 
     columns: tuple[str | int, ...] = ()  # if any, these alone are features
     drop: tuple[str | int, ...] = ()
+    id_column: str | int | None = None
+
+    def id_number(self, names: Names, n_columns: int, path: str) -> int | None:
+        """Return the number of the column of ids, which is no feature."""
+        if self.id_column is None:
+            return None
+        return find_column(self.id_column, names, n_columns, path, "column of ids")
 
     @classmethod
-    def of(cls, columns: Any, drop: Any) -> ColumnChoice:
+    def of(cls, columns: Any, drop: Any, id_column: str | int | None = None) -> ColumnChoice:
         """From arguments: a name, a number, an iterable of them, or None.
 
         >>> ColumnChoice.of("x", [0, "y"])
-        ColumnChoice(columns=('x',), drop=(0, 'y'))
+        ColumnChoice(columns=('x',), drop=(0, 'y'), id_column=None)
         """
-        return cls(_column_specs(columns, "columns"), _column_specs(drop, "drop"))
+        unwanted = _column_specs(drop, "drop")
+        if id_column is not None:
+            unwanted += _column_specs(id_column, "id_column")
+        return cls(_column_specs(columns, "columns"), unwanted, id_column)
 
     def select(
         self, names: Names, n_columns: int, label_column: str | int | None, path: str

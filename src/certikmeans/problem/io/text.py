@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import difflib
+import gzip
 import math
 import os
 import reprlib
 import stat
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +29,6 @@ _MAGIC = {
     b"\x93NUMPY": ("a NumPy array", ".npy"),
     b"PAR1": ("a parquet file", ".parquet"),
     b"PK\x03\x04": ("a zip archive", "export spreadsheets as CSV"),
-    b"\x1f\x8b": ("compressed", "decompress the file first"),
     b"\xff\xfe": ("UTF-16 text", "save the file as UTF-8"),
     b"\xfe\xff": ("UTF-16 text", "save the file as UTF-8"),
 }
@@ -115,7 +117,7 @@ def read_chunks(path: PathLike, other_formats: tuple[str, ...] = ()) -> Iterator
     """
     first_line = 1
     try:
-        with existing_file(path).open("rb") as file:
+        with _opened(existing_file(path)) as file:
             data = file.read(CHUNK) + file.readline()
             yield _decode(data, path, other_formats, first_line), first_line
             while data:
@@ -123,10 +125,25 @@ def read_chunks(path: PathLike, other_formats: tuple[str, ...] = ()) -> Iterator
                 data = file.read(CHUNK) + file.readline()
                 if data:
                     yield _decode(data, path, other_formats, first_line), first_line
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(
+            f"{path}: is a damaged gzip file ({error})", hint="compress the file again"
+        ) from error
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error.strerror})", hint="check the file's permissions"
         ) from error
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open a file, decompressed if it is a gzip file. It is opened once: it may be a pipe."""
+    with path.open("rb") as file:
+        if file.peek(2)[:2] != b"\x1f\x8b":
+            yield file
+            return
+        with gzip.GzipFile(fileobj=file, mode="rb") as content:
+            yield content
 
 
 def _decode(data: bytes, path: PathLike, other_formats: tuple[str, ...], first_line: int) -> str:

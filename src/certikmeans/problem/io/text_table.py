@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, final, get_args
 
 import numpy as np
 
 from certikmeans.errors import Argument, InputError, Message
+from certikmeans.problem.arrays import MAX_COORDINATE
+from certikmeans.problem.io.point_names import PointIds
 from certikmeans.problem.io.table import (
     ALL_COLUMNS,
+    RANGE_HINT,
     ColumnChoice,
     Names,
     PointTable,
@@ -253,6 +256,10 @@ def read_text_table(
             f"{file.path}: holds no data",
             hint="expected one point per line; blank lines and comments (#) do not count",
         )
+    if file.lines[0].lstrip()[:1] in ("{", "["):
+        raise InputError(
+            f"{file.path}: is JSON, not a table", hint="save the points as CSV, one per line"
+        )
     first = detect_header(file, label_column, header, choice)
     start = 0 if first.is_data else 1
     if start == len(file):
@@ -271,12 +278,16 @@ def read_text_table(
     # A label is replaced by the order of its first appearance, so that one pass over the file
     # yields both the numbers and the text.
     codes: dict[str, int] = {}
+    id_codes: dict[str, int] = {}
+    id_number = choice.id_number(names, width, file.path)
     ignored = set(range(width)).difference(features)
     encoders: dict[int, Callable[[str], float]] = dict.fromkeys(ignored, lambda cell: 0.0)
     if label is not None:
         encoders[label] = lambda cell: codes.setdefault(cell.strip(), len(codes))
+    if id_number is not None:
+        encoders[id_number] = lambda cell: id_codes.setdefault(cell.strip(), len(id_codes))
     table = file.parse(start, encoders)
-    if table is None or table.shape[1] != width or not np.isfinite(table).all():
+    if table is None or table.shape[1] != width or not (np.abs(table) <= MAX_COORDINATE).all():
         raise _table_error(file, start, names, ignored)
     labels = None
     if label is not None:
@@ -284,7 +295,13 @@ def read_text_table(
         distinct = normalize_labels(np.array(list(codes)), file.path)
         labels = distinct[table[:, label].astype(np.int64)]
     points = table if len(features) == width else np.ascontiguousarray(table[:, features])
-    return columns.table(points, labels, file.path, first.n_clusters, first.notes)
+    found = columns.table(points, labels, file.path, first.n_clusters, first.notes)
+    if id_number is None:
+        return found
+    distinct_ids = list(id_codes)
+    ids = (distinct_ids[code] for code in table[:, id_number].astype(np.int64).tolist())
+    title = names[id_number] if names else "id"
+    return replace(found, ids=PointIds.of(ids, title, file.path))
 
 
 def _table_error(file: TextFile, start: int, names: Names, skipped: set[int]) -> InputError:
@@ -305,7 +322,9 @@ def _table_error(file: TextFile, start: int, names: Names, skipped: set[int]) ->
                 "complete the row or remove what is too much",
             )
         for column, cell in enumerate(cells):
-            if column not in skipped and not is_finite(cell):
+            if column not in skipped and not (
+                is_finite(cell) and abs(float(cell)) <= MAX_COORDINATE
+            ):
                 return _cell_error(file, row, column, start, names)
     return InputError(
         f"{file.path}: is not a table of numbers",
@@ -323,6 +342,9 @@ def _cell_error(file: TextFile, row: int, column: int, start: int, names: Names)
     elif is_number(cell):
         problem = f"is {cell[:MAX_QUOTE]}"
         hint = "values must be finite: remove the row or fill in the value"
+        if is_finite(cell):
+            problem += ", which is too large for this arithmetic"
+            hint = RANGE_HINT
     elif re.fullmatch(r"[+-]?[0-9]+(,[0-9]+)+", cell[:1000]):
         hint = "write a decimal point, not a decimal comma, and no thousands separators"
     elif _is_text_column(file, column, start):
