@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certikmeans.constraint_model.sizes import SizeLimits
 from certikmeans.kernels.transportation.descent import AssignmentLimits, assign_with_limits
+from certikmeans.kernels.transportation.groups import repair_totals
 from certikmeans.kernels.transportation.prices import nearest_at_prices
 from certikmeans.rounding import UNIT
 
@@ -145,7 +146,7 @@ def scale_sizes(
         whole,
         totals,
         active.astype(np.int64),
-        size_limits.tolerance if unit is None else 0.0,
+        0.25 * size_limits.tolerance if unit is None else 0.0,
         params.path_fraction,
         params.max_sweeps,
         params.max_paths_per_group * max(n, n_clusters),
@@ -153,6 +154,20 @@ def scale_sizes(
         params.max_swap_candidates,
     )
     return ScaledSizes(demand, limits, 1.0 if unit is None else unit)
+
+
+def repair_labels(
+    costs: ArrayLike,
+    size_limits: SizeLimits,
+    labels: ArrayLike,
+    params: TransportationParams = DEFAULT_PARAMS,
+) -> Labels | None:
+    """Move and swap groups at little cost until the limits hold; None if that fails."""
+    table, changed = writable(costs), np.array(labels, dtype=np.int64)
+    limits = writable(np.stack([size_limits.lower, size_limits.upper]))
+    slack, steps = 0.25 * size_limits.tolerance, params.max_repair_steps
+    demand = writable(size_limits.demand)
+    return changed if repair_totals(table, demand, limits, slack, steps, changed) else None
 
 
 def transportation_bound(costs: ArrayLike, size_limits: SizeLimits, prices: ArrayLike) -> float:

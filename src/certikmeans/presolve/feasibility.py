@@ -8,11 +8,10 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.assignment.label_search import search_feasible_labels
 from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.constraint_model.model import LabelConstraints, forbidden_pairs
-from certikmeans.constraint_model.sizes import SizeLimits
 from certikmeans.presolve.coloring import ColoringResult, find_coloring
+from certikmeans.presolve.size_feasibility import find_sized_labels
 from certikmeans.problem.graph_builder import build_cannot_link_graph
 from certikmeans.stop import StopSignal
 
@@ -25,7 +24,8 @@ Answer = Literal["yes", "no", "undecided"]
 class Feasibility:
     """Whether there is a labelling, and one if it was found.
 
-    ``coloring`` is the failed coloring of ``graph``, whose vertex ``v`` is group ``order[v]``.
+    ``coloring`` is the failed coloring of ``graph``, whose vertex ``v`` is group ``order[v]``; it
+    is None after "no" if the limits on sizes cannot be satisfied.
     """
 
     answer: Answer
@@ -41,12 +41,8 @@ def find_labels(constraints: LabelConstraints, n_clusters: int, stop: StopSignal
     sizes = constraints.sizes
     if colored.answer == "no" or sizes is None:
         return colored
-    free = constraints.sets is None and constraints.cannot_links.n_linked == 0
-    if free and sizes.unit:
-        labels = _fill(sizes)
-        return Feasibility("no" if labels is None else "yes", labels)
-    labels = search_feasible_labels(constraints, n_clusters, colored.labels, stop)
-    return Feasibility("undecided" if labels is None else "yes", labels)
+    answer, labels = find_sized_labels(constraints, n_clusters, colored.labels, stop)
+    return Feasibility(answer, labels)
 
 
 def _color(constraints: LabelConstraints, n_clusters: int, stop: StopSignal) -> Feasibility:
@@ -68,17 +64,3 @@ def _color(constraints: LabelConstraints, n_clusters: int, stop: StopSignal) -> 
     labels = np.empty(n, dtype=np.int64)
     labels[order] = coloring.labels
     return Feasibility(coloring.answer, labels, coloring, graph, order)
-
-
-def _fill(sizes: SizeLimits) -> Labels | None:
-    """Labels of groups of demand 1 without other constraints; None if there are none."""
-    n = len(sizes.demand)
-    least, most = np.ceil(sizes.lower), np.floor(sizes.upper)
-    if not least.sum() <= n <= most.sum() or (least > most).any():
-        return None
-    count, rest = least.copy(), n - least.sum()
-    for k in range(len(count)):
-        extra = min(most[k] - count[k], rest)
-        count[k] += extra
-        rest -= extra
-    return np.repeat(np.arange(len(count)), count.astype(np.int64))

@@ -39,7 +39,7 @@ class InfeasibilityProof(ABC):
         """Verify the proof against the pairs of ``problem`` and nothing else."""
 
 
-def _contains_pairs(wanted: Collection[Pair], pairs: NDArray[np.int64], n_points: int) -> bool:
+def contains_pairs(wanted: Collection[Pair], pairs: NDArray[np.int64], n_points: int) -> bool:
     """Whether every wanted pair, in either order, is a row of the canonical ``pairs``."""
     if not wanted:
         return True
@@ -59,7 +59,7 @@ def _are_separated(wanted: Collection[Pair], problem: Problem) -> bool:
                    for column in problem.cannot_link_groups
                    if min(i, j) >= 0 and max(i, j) < problem.n_points)
     ]  # fmt: skip
-    return _contains_pairs(left, problem.cannot_link, problem.n_points)
+    return contains_pairs(left, problem.cannot_link, problem.n_points)
 
 
 def _format_path(path: Sequence[int], base: int) -> str:
@@ -105,7 +105,7 @@ class MustLinkPath(InfeasibilityProof):
         return (
             len(self.path) >= 2
             and _are_separated([(self.path[0], self.path[-1])], problem)
-            and _contains_pairs(list(pairwise(self.path)), problem.must_link, problem.n_points)
+            and contains_pairs(list(pairwise(self.path)), problem.must_link, problem.n_points)
         )
 
 
@@ -181,7 +181,7 @@ class CliqueTooLarge(InfeasibilityProof):
                 return False
             must += [*pairwise(link.first_path), *pairwise(link.second_path)]
         cannot = [link.pair for link in self.links]
-        return _are_separated(cannot, problem) and _contains_pairs(
+        return _are_separated(cannot, problem) and contains_pairs(
             must, problem.must_link, problem.n_points
         )
 
@@ -271,7 +271,7 @@ class OddCycle(InfeasibilityProof):
             if not _connects(path, self.pairs[i][1], self.pairs[(i + 1) % length][0]):
                 return False
         must = [step for path in self.paths for step in pairwise(path)]
-        return _are_separated(self.pairs, problem) and _contains_pairs(
+        return _are_separated(self.pairs, problem) and contains_pairs(
             must, problem.must_link, problem.n_points
         )
 
@@ -326,7 +326,7 @@ class UncolorableSet(InfeasibilityProof):
             return False
         if not _are_separated(self.cannot_link, problem):
             return False
-        if not _contains_pairs(self.must_link, problem.must_link, problem.n_points):
+        if not contains_pairs(self.must_link, problem.must_link, problem.n_points):
             return False
         if satisfiable(self.must_link, self.cannot_link, self.n_clusters):
             return False

@@ -35,6 +35,11 @@ from certikmeans.presolve.infeasibility_proofs import (
     SetTooLarge,
     UncolorableSet,
 )
+from certikmeans.presolve.size_proofs import (
+    SizesUnattainable,
+    find_group_too_large,
+    find_total_outside,
+)
 from certikmeans.problem.data import Problem
 from certikmeans.stop import StopSignal
 
@@ -228,7 +233,8 @@ def explain_infeasible(
 ) -> InfeasibilityProof:
     """Explain why there are no feasible labels, in terms of the points."""
     coloring, graph, order = found.coloring, found.graph, found.order
-    assert coloring is not None
+    if coloring is None:
+        return _explain_sizes(problem, group_of_point)
     assert graph is not None
     assert order is not None
     vertex = np.empty(graph.n_vertices, dtype=np.int64)
@@ -245,6 +251,24 @@ def explain_infeasible(
         stop,
         uncolorable_vertices=coloring.uncolorable_vertices,
     )
+
+
+def find_size_contradiction(
+    problem: Problem, group_of_point: NDArray[np.int64]
+) -> InfeasibilityProof | None:
+    """Return a proof by the total demand or by one must-link component, or None."""
+    if not problem.has_sizes:
+        return None
+    total = find_total_outside(problem)
+    return find_group_too_large(problem, group_of_point) if total is None else total
+
+
+def _explain_sizes(problem: Problem, group_of_point: NDArray[np.int64]) -> InfeasibilityProof:
+    """Proof by exact search, after the simpler ones."""
+    simple = find_size_contradiction(problem, group_of_point)
+    n_groups = len(np.unique(group_of_point))
+    linked = len(problem.cannot_link) > 0 or len(problem.cannot_link_groups) > 0
+    return SizesUnattainable(n_groups, problem.n_clusters, linked) if simple is None else simple
 
 
 def with_expanded_sets(problem: Problem) -> Problem:

@@ -17,6 +17,7 @@ from certikmeans.presolve.infeasibility_search import (
     InfeasibilityProof,
     explain_infeasible,
     find_contradiction,
+    find_size_contradiction,
 )
 from certikmeans.presolve.model_builder import (
     build_model,
@@ -174,7 +175,7 @@ def presolve(
     array([0, 0, 1])
     """
     groups = must_link_groups(problem.n_points, problem.must_link)
-    contradiction = find_contradiction(problem, groups)
+    contradiction = find_contradiction(problem, groups) or find_size_contradiction(problem, groups)
     if contradiction is not None:
         return contradiction
     groups, n_kept = _order_zero_weight_last(problem, groups)
