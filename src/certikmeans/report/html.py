@@ -145,6 +145,7 @@ def _headline(result: Result, agreement: float | None) -> str:
     if result.labels is not None:
         facts += [
             ("cost", rounded_up(result.cost, 8)),
+            *_cost_parts(result),
             ("lower bound", rounded_down(result.lower_bound, 8)),
             ("gap", percent(result.gap)),
         ]
@@ -156,6 +157,15 @@ def _headline(result: Result, agreement: float | None) -> str:
         for name, value in facts
     )
     return f'<div class="cards {result.status}">{cards}</div>'
+
+
+def _cost_parts(result: Result) -> list[tuple[str, str]]:
+    if result.n_soft_must_link + result.n_soft_cannot_link == 0:
+        return []
+    return [
+        ("sum of squares", rounded_up(result.sum_of_squares, 8)),
+        ("penalties", rounded_up(result.penalty, 8)),
+    ]
 
 
 def _proof(result: Result, check: str | None, certified: bool) -> str:
@@ -251,7 +261,7 @@ def _clusters(problem: Problem, result: Result, names: tuple[str, ...] | None) -
 
 def _pairs(problem: Problem, result: Result) -> str:
     both = (("must-link", problem.must_link, True), ("cannot-link", problem.cannot_link, False))
-    if not len(problem.must_link) and not len(problem.cannot_link):
+    if not len(problem.must_link) and not len(problem.cannot_link) and not problem.has_soft_pairs:
         return _section("Pairs", "<p>There are no pairs.</p>")
     text = ""
     for kind, pairs, together in both:
@@ -270,7 +280,35 @@ def _pairs(problem: Problem, result: Result) -> str:
             more = f", the first {len(rows)}" if len(rows) < len(pairs) else ""
             table = _table(rows, ("point", "point", "clusters", "distance"), "numbers")
             text += f"<details><summary>{kind}s{more}</summary>{table}</details>"
+    text += _soft_pairs(problem, result)
     return _section("Pairs", text, '<p class="note">Points are numbered from 0.</p>')
+
+
+def _soft_pairs(problem: Problem, result: Result) -> str:
+    """Return the number of soft pairs, and a table of the violated ones."""
+    if not problem.has_soft_pairs:
+        return ""
+    violated = result.violated_soft_pairs
+    text = f"<p>{count(len(problem.soft_must_link), 'soft must-link')} and "
+    text += f"{count(len(problem.soft_cannot_link), 'soft cannot-link')}"
+    if result.labels is None:
+        return text + ".</p>"
+    text += f", {len(violated):,} violated, for {rounded_up(result.penalty, 8)} of the cost.</p>"
+    if not violated:
+        return text
+    rows = [
+        [
+            one.kind.replace("_", "-"),
+            str(one.first),
+            str(one.second),
+            f"{result.labels[one.first]} / {result.labels[one.second]}",
+            f"{one.penalty:.5g}",
+        ]
+        for one in violated[:_MAX_PAIRS]
+    ]
+    more = f", the first {len(rows)}" if len(rows) < len(violated) else ""
+    table = _table(rows, ("kind", "point", "point", "clusters", "penalty"), "numbers")
+    return f"{text}<details open><summary>violated soft pairs{more}</summary>{table}</details>"
 
 
 def _details(

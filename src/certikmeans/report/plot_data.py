@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from certikmeans.problem import Problem
 from certikmeans.problem.arrays import distinct
+from certikmeans.result import Result
 
 # Okabe and Ito's palette, distinguishable with any kind of colour vision, without its yellow, too
 # faint on white, and its vermilion, used for the cannot-links; then darker tones.
@@ -23,6 +24,7 @@ _SYMBOLS = "\u25cf\u25a0\u25b2\u25c6\u25bc\u271a\u2716\u25c0\u25b6\u2b1f"  # the
 
 MUST_LINK_COLOR = "#222222"
 CANNOT_LINK_COLOR = "#D55E00"
+VIOLATED_COLOR = "#C2007A"
 COST_COLOR = "#0072B2"
 BOUND_COLOR = "#D55E00"
 
@@ -174,6 +176,22 @@ def subsample_pairs(
         for pairs, size in ((must, n_must), (cannot, n_cannot))
     ]
     return chosen[0], chosen[1]
+
+
+def subsample_violated(
+    result: Result, rng: np.random.Generator, most: int = MAX_PAIRS
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sample violated soft pairs to draw: must-links and cannot-links."""
+    violated = result.violated_soft_pairs
+    rows = np.arange(len(violated))
+    if len(violated) > most:
+        rows = np.sort(rng.choice(len(violated), size=most, replace=False))
+    chosen = [violated[row] for row in rows.tolist()]
+    both = [
+        np.array([(one.first, one.second) for one in chosen if one.kind == kind], dtype=np.int64)
+        for kind in ("must_link", "cannot_link")
+    ]
+    return both[0].reshape(-1, 2), both[1].reshape(-1, 2)
 
 
 def subsample_points(

@@ -24,12 +24,14 @@ from certikmeans.report.plot_data import (
     CANNOT_LINK_COLOR,
     COST_COLOR,
     MUST_LINK_COLOR,
+    VIOLATED_COLOR,
     Projection,
     cluster_color,
     cluster_marker,
     project,
     subsample_pairs,
     subsample_points,
+    subsample_violated,
 )
 from certikmeans.report.trace import Trace
 from certikmeans.result import Result
@@ -243,7 +245,9 @@ def _draw_clusters(
     """Draw points, pairs and centres; return notes for the caption."""
     rng = np.random.default_rng(_SEED)
     must, cannot = subsample_pairs(problem, rng)
-    shown = subsample_points(problem.n_points, np.concatenate([must, cannot]), rng, max_points)
+    cut, joined = subsample_violated(result, rng)  # violated soft must-links and cannot-links
+    ends = np.concatenate([must, cannot, cut, joined])
+    shown = subsample_points(problem.n_points, ends, rng, max_points)
     view = project(problem.points, shown, result.labels, names)
     place = np.full((problem.n_points, 2), np.nan)
     place[shown] = view.coordinates
@@ -251,6 +255,8 @@ def _draw_clusters(
     crowded = len(shown) > 2000
     _draw_pairs(axes, place[must], "-", MUST_LINK_COLOR, crowded)
     _draw_pairs(axes, place[cannot], (0, (4, 3)), CANNOT_LINK_COLOR, crowded)
+    _draw_pairs(axes, place[cut], "-", VIOLATED_COLOR, crowded, width=1.4)
+    _draw_pairs(axes, place[joined], (0, (4, 3)), VIOLATED_COLOR, crowded, width=1.4)
     _draw_points(axes, place, shown, result)
     if result.centers is not None:
         _draw_centers(axes, view, result)
@@ -275,11 +281,19 @@ def _draw_clusters(
     n_pairs = len(problem.must_link) + len(problem.cannot_link)
     if len(must) + len(cannot) < n_pairs:
         notes.append(f"{len(must) + len(cannot):,} of {count(n_pairs, 'pair')} drawn")
+    n_drawn, n_violated = len(cut) + len(joined), len(result.violated_soft_pairs)
+    if n_drawn < n_violated:
+        notes.append(f"{n_drawn:,} of {count(n_violated, 'violated soft pair')} drawn")
     return notes
 
 
 def _draw_pairs(
-    axes: Axes, ends: NDArray[np.float64], style: Any, color: str, crowded: bool
+    axes: Axes,
+    ends: NDArray[np.float64],
+    style: Any,
+    color: str,
+    crowded: bool,
+    width: float = 0.8,
 ) -> None:
     from matplotlib.collections import LineCollection
 
@@ -288,7 +302,7 @@ def _draw_pairs(
             list(ends),
             colors=color,
             linestyles=[style],
-            linewidths=0.8,
+            linewidths=width,
             alpha=0.55,
             zorder=3 if crowded else 1,
         )
@@ -361,6 +375,12 @@ def _legend(axes: Axes, problem: Problem, result: Result) -> None:
     if len(problem.cannot_link):
         text = f"cannot-link ({len(problem.cannot_link):,})"
         handles.append(Line2D([], [], color=CANNOT_LINK_COLOR, linestyle="--", label=text))
+    styles: tuple[tuple[str, Any], ...] = (("must_link", "-"), ("cannot_link", "--"))
+    for kind, style in styles:
+        violated = sum(one.kind == kind for one in result.violated_soft_pairs)
+        if violated:
+            text = f"violated soft {kind.replace('_', '-')} ({violated:,})"
+            handles.append(Line2D([], [], color=VIOLATED_COLOR, linestyle=style, label=text))
     if handles:
         _legend_below(axes, handles, columns=4)
 
@@ -381,7 +401,8 @@ def _legend_below(axes: Axes, handles: list[Any], columns: int) -> None:
 def _draw_trace(axes: Axes, result: Result, trace: Trace) -> None:
     points = trace.points
     axes.set_xlabel("seconds")
-    axes.set_ylabel("sum of squares")
+    priced = result.n_soft_must_link + result.n_soft_cannot_link > 0
+    axes.set_ylabel("sum of squares and penalties" if priced else "sum of squares")
     if result.labels is None or not points:
         axes.set_title("incumbent and bound over time")
         missing = "no labelling was found" if result.labels is None else "nothing was recorded"
