@@ -71,7 +71,9 @@ def raise_infeasible(proof: InfeasibilityProof) -> NoReturn:
     raise InfeasibleError(
         f"no labelling respects every pair: {proof.describe()}",
         proof=proof,
-        hint="remove one of these pairs, or raise n_clusters if cannot-links are the cause",
+        hint="remove one of these pairs, raise n_clusters if cannot-links are the cause, or let "
+        "pairs be violated at a price: constraints.softened(penalty), or soft_must_link and "
+        "soft_cannot_link",
     )
 
 

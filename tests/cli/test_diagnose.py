@@ -27,7 +27,50 @@ def test_text_output_names_lines(noisy):
         "    must-link (0, 2)  pairs.txt, line 7\n"
         "remove 1 pair and no conflict is left (no smaller set will do):\n"
         "  cannot-link (0, 2)  pairs.txt, line 3\n"
+        "or keep all pairs, and let each be violated at a price: --soft F\n"
     )
+
+
+def test_soft_version_of_a_contradicting_file(noisy):
+    done = run(
+        *("diagnose", "-n", 9, "-k", 2, "--constraints", "pairs.txt"),
+        *("--soft", "soft.txt", "--penalty", 2.5),
+        cwd=noisy,
+    )
+    assert done.returncode == 3
+    lines = sorted((noisy / "soft.txt").read_text().splitlines())
+    assert lines == [
+        *("SCL 0 2 2.5", "SCL 1 4 2.5", "SCL 2 3 2.5"),
+        *("SML 0 1 2.5", "SML 0 2 2.5", "SML 1 2 2.5", "SML 3 4 2.5"),
+    ]
+    done = run("solve", "points.csv", "-k", 2, "--constraints", "soft.txt", "--quiet", cwd=noisy)
+    assert done.returncode == 0
+
+
+def test_soft_json_with_the_mean_squared_distance(noisy):
+    arguments = ("diagnose", "points.csv", "-k", 2, "--constraints", "pairs.txt")
+    assert run(*arguments, "--soft", "soft.json", cwd=noisy).returncode == 3
+    content = json.loads((noisy / "soft.json").read_text())
+    assert content["ml"] == content["cl"] == []
+    assert {penalty for _, _, penalty in content["sml"] + content["scl"]} == {66.0 / 9.0}
+    done = run("solve", "points.csv", "-k", 2, "--constraints", "soft.json", "--quiet", cwd=noisy)
+    assert done.returncode == 0
+
+
+def test_soft_file_needs_a_penalty(noisy):
+    files = ("-k", 2, "--constraints", "pairs.txt")
+    done = run("diagnose", *files, "--soft", "soft.txt", cwd=noisy)
+    assert done.returncode == 2
+    assert "--penalty" in done.stderr
+    done = run("diagnose", *files, "--penalty", 2, cwd=noisy)
+    assert done.returncode == 2
+    assert "--soft" in done.stderr
+
+
+def test_infeasible_pairs_name_the_soft_way_out(noisy):
+    done = run("solve", "points.csv", "-k", 2, "--constraints", "pairs.txt", cwd=noisy)
+    assert done.returncode == 3
+    assert "--soft F" in done.stderr
 
 
 def test_json_output_and_cleaned_file(noisy):

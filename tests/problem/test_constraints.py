@@ -255,3 +255,25 @@ def test_constraints_is_immutable():
     for same in (copy.deepcopy(constraints), pickle.loads(pickle.dumps(constraints))):
         assert same.must_link.tolist() == [[0, 1]]
         assert same.n_points == 3
+
+
+def test_softened_pairs_keep_sets_and_soft_pairs():
+    hard = Constraints(
+        must_link=[(0, 1)],
+        cannot_link=[(0, 1), (2, 3)],
+        n_points=4,
+        cannot_link_groups=[0, 0, -1, -1],
+        soft_must_link=[(1, 2, 0.5)],
+    )
+    soft = hard.softened(3.0)
+    assert len(soft.must_link) == len(soft.cannot_link) == 0
+    assert soft.n_points == 4
+    assert soft.cannot_link_groups.tolist() == hard.cannot_link_groups.tolist()
+    assert soft.soft_must_link.pairs.tolist() == [[1, 2], [0, 1]]
+    assert soft.soft_must_link.penalties.tolist() == [0.5, 3.0]
+    assert soft.soft_cannot_link.penalties.tolist() == [3.0, 3.0]
+
+
+def test_a_negative_price_is_rejected():
+    with pytest.raises(InputError, match=r"soft_must_link\[0\]: the penalty is -1"):
+        Constraints(must_link=[(0, 1)]).softened(-1.0)

@@ -17,6 +17,7 @@ from certikmeans.cli.inputs import (
     Inputs,
     PairFiles,
     PairOptions,
+    parse_penalty,
     read_table,
     reject_standard_input,
     with_standard_input,
@@ -31,9 +32,10 @@ from certikmeans.cli.parameters import (
     parse_seconds,
 )
 from certikmeans.cli.process import ExitCode, to_stderr, to_stdout
-from certikmeans.errors import InputError
+from certikmeans.errors import Argument, InputError, Message
 
 if TYPE_CHECKING:
+    from certikmeans.constraint_model.soft_pairs import PricedPairs
     from certikmeans.problem.conflicts import Diagnosis
     from certikmeans.problem.constraints import Constraints
     from certikmeans.problem.links import Links
@@ -73,6 +75,26 @@ Output = Annotated[
         "ends in .json.",
     ),
 ]
+SoftOutput = Annotated[
+    Path | None,
+    typer.Option(
+        "--soft",
+        metavar="F",
+        rich_help_panel=OUTPUT,
+        help="Write all pairs as soft pairs to this file, as 'SML i j p' and 'SCL i j p', or as "
+        "JSON if it ends in .json: 'solve' may then violate each at the price p (--penalty).",
+    ),
+]
+Penalty = Annotated[
+    str | None,
+    typer.Option(
+        metavar="P",
+        rich_help_panel=OUTPUT,
+        help="Price of a pair in the file of --soft: a number of the size of a squared distance, "
+        "or mean, the total sum of squares of DATA divided by the number of points; default: "
+        "mean, if DATA is given.",
+    ),
+]
 ShowAll = Annotated[
     bool,
     typer.Option(
@@ -100,6 +122,8 @@ def diagnose_command(
     n_points: PointCount = None,
     time_limit: TimeLimit = "30",
     output: Output = None,
+    soft: SoftOutput = None,
+    penalty: Penalty = None,
     as_json: AsJson = False,
     show_all: ShowAll = False,
 ) -> ExitCode:
@@ -107,6 +131,8 @@ def diagnose_command(
 
     Cannot-links whose ends are connected by must-links; more than K groups with cannot-links
     between all of them; with two clusters, odd cycles. Nothing is clustered.
+
+    Contradicting pairs can also be kept as soft pairs, which 'solve' may violate at a price.
     """
     seconds = parse_seconds(time_limit)
     files = with_standard_input(files)
@@ -114,10 +140,17 @@ def diagnose_command(
     reject_standard_input(inputs)
     if not files.paths():
         raise InputError("no file of pairs was given", hint="add --constraints F")
-    if output is not None:
-        check_outputs([output], inputs)
+    written = [path for path in (output, soft) if path is not None]
+    if written:
+        check_outputs(written, inputs)
+    unit = _given_penalty(soft, penalty, data)
     if data is not None:
-        n_points = len(read_table(Inputs(data=data)).points)
+        points = read_table(Inputs(data=data)).points
+        n_points = len(points)
+        if soft is not None and unit is None:
+            from certikmeans.problem.data import mean_squared_distance
+
+            unit = mean_squared_distance(points)
     locations = _PairLocations()
     pairs = locations.read(files, n_points)
     to_stderr(
@@ -126,6 +159,10 @@ def diagnose_command(
     found = pairs.conflicts(n_clusters, time_limit=None if math.isinf(seconds) else seconds)
     if output is not None:
         _write(output, found.cleaned(pairs), files.base)
+    if soft is not None:
+        assert unit is not None
+        _write(soft, pairs.softened(unit), files.base)
+        to_stderr(f"every pair costs {unit:.10g} where it is violated\n")
     to_stdout(
         json.dumps(_document(found, locations), allow_nan=False) + "\n"
         if as_json
@@ -180,13 +217,40 @@ class _PairLocations:
         return self._locations[kind, (min(pair), max(pair))]
 
 
+def _given_penalty(soft: Path | None, penalty: str | None, data: Path | None) -> float | None:
+    """Return the penalty of soft pairs as a number; None for ``mean``, which needs the points."""
+    if soft is None:
+        if penalty is not None:
+            raise InputError(
+                Message(Argument("penalty"), " is the price of pairs in the file of --soft"),
+                hint="add --soft F",
+            )
+        return None
+    unit = None if penalty is None else parse_penalty(penalty)
+    if unit is None and data is None:
+        raise InputError(
+            "the price of a violated pair is not known",
+            hint="add --penalty P, or DATA, of which it is the mean squared distance",
+        )
+    return unit
+
+
 def _write(path: Path, pairs: Constraints, base: int) -> None:
-    must, cannot = (pairs.must_link + base).tolist(), (pairs.cannot_link + base).tolist()
+    """Write pairs, hard ones and soft ones, with points counted from ``base``."""
+    rows: dict[str, list[list[Any]]] = {
+        "ml": (pairs.must_link + base).tolist(),
+        "cl": (pairs.cannot_link + base).tolist(),
+        "sml": _priced_rows(pairs.soft_must_link, base),
+        "scl": _priced_rows(pairs.soft_cannot_link, base),
+    }
     if path.suffix.lower() == ".json":
-        text = json.dumps({"ml": must, "cl": cannot}) + "\n"
+        present = {kind: found for kind, found in rows.items() if found or kind in ("ml", "cl")}
+        text = json.dumps(present) + "\n"
     else:
         text = "".join(
-            f"{kind} {i} {j}\n" for kind, some in (("ML", must), ("CL", cannot)) for i, j in some
+            f"{kind.upper()} {' '.join(map(str, row))}\n"
+            for kind, found in rows.items()
+            for row in found
         )
     try:
         write_atomically(path, text.encode())
@@ -195,6 +259,11 @@ def _write(path: Path, pairs: Constraints, base: int) -> None:
             f"{path}: could not be written ({error.strerror or error})", hint="choose another name"
         ) from error
     to_stderr(f"wrote {path}\n")
+
+
+def _priced_rows(priced: PricedPairs, base: int) -> list[list[Any]]:
+    pairs, penalties = (priced.pairs + base).tolist(), priced.penalties.tolist()
+    return [[i, j, penalty] for (i, j), penalty in zip(pairs, penalties, strict=True)]
 
 
 def _document(found: Diagnosis, locations: _PairLocations) -> dict[str, Any]:
@@ -244,6 +313,7 @@ def _describe(found: Diagnosis, locations: _PairLocations, base: int, max_shown:
     lines.append(f"remove {count(found.size, 'pair')} and no conflict is left ({proven}):")
     lines += [pair_line("must", pair, "  ") for pair in found.remove_must]
     lines += [pair_line("cannot", pair, "  ") for pair in found.remove_cannot]
+    lines.append("or keep all pairs, and let each be violated at a price: --soft F")
     return "\n".join(lines) + "\n"
 
 

@@ -332,7 +332,10 @@ def show_infeasible(result: Result, base: int) -> None:
     if result.infeasibility is not None:
         show_error("no labelling respects every pair")
         to_stderr(f"{result.infeasibility.describe(base=base)}\n")
-        to_stderr("hint: certikmeans diagnose finds every conflict, and which pairs to remove\n")
+        to_stderr(
+            "hint: certikmeans diagnose finds every conflict, and which pairs to remove; its "
+            "--soft F writes all pairs as soft pairs, which may be violated at a price\n"
+        )
 
 
 def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = ()) -> None:

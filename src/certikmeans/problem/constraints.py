@@ -458,6 +458,34 @@ class Constraints:
             _subset_priced(self.soft_cannot_link, standin),
         )
 
+    def softened(self, penalty: float) -> Constraints:
+        """Return the same constraints with every hard pair as a soft pair of this penalty.
+
+        A way out where hard pairs contradict each other: a labelling then violates the pairs that
+        cost least. Soft pairs and cannot-link sets stay as they are.
+
+        Parameters
+        ----------
+        penalty : float
+            What it costs to violate a pair, of the size of a squared distance.
+
+        Examples
+        --------
+        >>> Constraints(must_link=[(0, 1)], cannot_link=[(1, 0)]).softened(2.0)
+        Constraints(0 must-links, 0 cannot-links, 2 soft pairs)
+        """
+        priced = [
+            PricedPairs(pairs, np.full(len(pairs), float(penalty)))
+            for pairs in (self.must_link, self.cannot_link)
+        ]
+        columns = self.cannot_link_groups
+        return Constraints(
+            n_points=self.n_points,
+            cannot_link_groups=columns.T if len(columns) else None,  # type: ignore[arg-type]
+            soft_must_link=_joined(self.soft_must_link, priced[0]),
+            soft_cannot_link=_joined(self.soft_cannot_link, priced[1]),
+        )
+
     def _largest_index(self) -> int:
         soft = self.soft_must_link.pairs, self.soft_cannot_link.pairs
         return _max_index(self.must_link, self.cannot_link, *soft)
