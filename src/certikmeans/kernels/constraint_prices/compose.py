@@ -9,8 +9,9 @@ from certikmeans.kernels.constraint_prices.sizes import price_of_size
 from certikmeans.kernels.constraint_prices.workspace import mark_members, unmark_members
 from certikmeans.rounding import EPS, TINY
 
-ROUNDS = 3  # alternations between kinds
-SWEEPS = 3  # passes over sets that overlap
+ROUNDS = 6  # alternations between pairs and sets
+MAX_THETAS = 10  # prices of size tried together with other kinds
+MIN_GAIN = 1e-6  # relative improvement of the bound by a further round
 
 
 @njit(cache=True, nogil=True)
@@ -39,20 +40,98 @@ def total_demand(
 
 
 @njit(cache=True, nogil=True)
-def subtract_prices(
+def price_pairs_and_sets(
+    constraints,  # IN
+    ids,  # IN   (m,) int32
     values,  # IN   (m,)
-    first,  # IN   (m,)
-    second,  # IN   (m,)
-    theta,  # IN   times ``demand``, if not 0
-    demand,  # IN
-    left,  # OUT  (m,)
+    work,  # IN/OUT members numbered; pair_price, set_price, x
 ):
-    """Values minus the prices of some kinds."""
+    """Prices of pairs and sets, alternating while the bound improves.
+
+    Returns ``(constant, sum of the sizes of all terms, largest number of terms of a price)`` of the
+    last prices, which are the best ones up to the last round.
+    """
+    m = ids.size
+    has_sets, paired = constraints.group_sets.size > 0, constraints.pair_neighbors.size > 0
+    pair_price, set_price, left = work.pair_price[:m], work.set_price[:m], work.values[:m]
+    for i in range(m):
+        pair_price[i] = 0.0
+        set_price[i] = 0.0
+    pair_constant, pair_size, pair_terms = 0.0, 0.0, np.int64(0)
+    set_constant, set_size, set_terms = 0.0, 0.0, np.int64(0)
+    bound = np.inf
+    for _ in range(ROUNDS if has_sets and paired else 1):
+        if has_sets:
+            for i in range(m):
+                left[i] = values[i] - pair_price[i]
+            set_constant, set_size, set_terms = price_sets(
+                constraints, ids, left, paired, work, set_price
+            )
+        if paired:
+            for i in range(m):
+                left[i] = values[i] - set_price[i]
+            pair_constant, pair_size, pair_terms = price_pairs(
+                constraints, ids, left, has_sets, work, pair_price
+            )
+        for i in range(m):
+            left[i] = pair_price[i] + set_price[i]
+        new = priced_bound(pair_constant + set_constant, values, left)
+        if new > bound - 100.0 * MIN_GAIN * abs(bound):
+            break
+        bound = new
+    constant = pair_constant + set_constant
+    size = pair_size + set_size + abs(pair_constant) + abs(set_constant)
+    return constant, size, pair_terms + set_terms
+
+
+@njit(cache=True, nogil=True)
+def priced_demand(
+    values,  # IN   (m,)
+    price,  # IN   (m,): of pairs, sets and size
+    paired,  # IN
+    work,  # IN/OUT demand, x: a solution of the pairs, then of all kinds
+):
+    """Demand of a solution that complements the prices: groups above their price are in it."""
+    total = 0.0
     for i in range(values.size):
-        left[i] = values[i] - first[i] - second[i]
-    if theta != 0.0:
-        for i in range(values.size):
-            left[i] -= theta * demand[i]
+        margin = values[i] - price[i]
+        tiny = 1e-12 * (abs(values[i]) + abs(price[i]))
+        if margin > tiny:
+            work.x[i] = 1.0
+        elif margin < -tiny or not paired:
+            work.x[i] = 0.0
+        total += work.demand[i] * work.x[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def next_theta(
+    bracket,  # IN/OUT (2, 3): theta, bound and its slope, left and right of the minimum
+    guess,  # IN   tried if one end is open; NaN: none
+    best,  # IN   least bound so far
+    exact,  # IN   whether the bounds are those of exact linear programs
+    step,  # IN   if one end is open
+):
+    """Next ``theta`` to try, or NaN if the least bound is reached.
+
+    The bound is a convex function of ``theta``; its tangents at the ends of the bracket meet below
+    its minimum, and their intersection is tried next.
+    """
+    low, high = bracket[0, 0], bracket[1, 0]
+    if low > -np.inf and high < np.inf:
+        slope = bracket[1, 2] - bracket[0, 2]
+        rise = bracket[0, 1] - bracket[1, 1] + bracket[1, 2] * high - bracket[0, 2] * low
+        theta = rise / slope
+        predicted = bracket[0, 1] + bracket[0, 2] * (theta - low)
+        if not predicted < best - MIN_GAIN * abs(best):
+            return np.nan if exact else 0.5 * (low + high)
+        margin = 0.05 * (high - low)
+        return min(max(theta, low + margin), high - margin)
+    if low < guess < high:
+        return guess
+    if high < np.inf:
+        return 0.0 if high > 0.0 else high - step
+    return 0.0 if low < 0.0 else low + step
 
 
 @njit(cache=True, nogil=True)
@@ -62,64 +141,56 @@ def alternate(
     values,  # IN   (m,)
     work,  # IN/OUT members numbered; ``best`` and ``x`` are results
 ):
-    """Choose prices, one kind after the other at the values that the others leave.
+    """Choose prices of all kinds: the best price of size, with the others at the values it leaves.
 
-    Returns ``(constant, theta)``; the best prices found are in ``work.best``.
+    Returns ``(constant, theta)``; the best prices found are in ``work.best``, and ``work.x`` is a
+    solution of the linear program of the last prices.
     """
     m = ids.size
     sized, has_sets = constraints.demand.size > 0, constraints.group_sets.size > 0
     paired = constraints.pair_neighbors.size > 0
     low, high = constraints.size_limits[0], constraints.size_limits[1]
-    pair_price, set_price = work.pair_price[:m], work.set_price[:m]
-    left, best, demand, x = work.values[:m], work.best[:m], work.demand[:m], work.x[:m]
-    nothing = work.zeros[:m]
+    best, demand, left, total = work.best[:m], work.demand[:m], work.left[:m], work.total[:m]
+    theta, scale = 0.0, 0.0
     for i in range(m):
-        pair_price[i] = 0.0
-        set_price[i] = 0.0
         demand[i] = constraints.demand[ids[i]] if sized else 0.0
-    theta = 0.0
+        scale = max(scale, 0.25 * abs(values[i]))
     if sized:
         high = min(high, total_demand(constraints, ids))
         theta = price_of_size(values, demand, low, high)
-    kinds = sized + has_sets + paired
+    bracket = np.array([[-np.inf, 0.0, 0.0], [np.inf, 0.0, 0.0]])
     best_bound, best_constant, best_theta = np.inf, 0.0, 0.0
-    pair_constant, pair_size, pair_terms = 0.0, 0.0, np.int64(0)
-    set_constant, set_size, set_terms = 0.0, 0.0, np.int64(0)
-    for _ in range(1 if kinds <= 1 else ROUNDS):
-        if paired:
-            subtract_prices(values, set_price, nothing, theta, demand, left)
-            pair_constant, pair_size, pair_terms = price_pairs(
-                constraints, ids, left, work, pair_price
-            )
-        if has_sets:
-            subtract_prices(values, pair_price, nothing, theta, demand, left)
-            set_constant, set_size, set_terms = price_sets(
-                constraints, ids, left, SWEEPS, work, set_price
-            )
-        if sized and kinds > 1:
-            subtract_prices(values, pair_price, set_price, 0.0, demand, left)
-            theta = price_of_size(left, demand, low, high)
-        constant = pair_constant + set_constant
-        size = pair_size + set_size + abs(pair_constant) + abs(set_constant)
+    exact = not has_sets or (not paired and constraints.group_sets.size <= m)
+    for k in range(MAX_THETAS if sized and (paired or has_sets) else 1):
         for i in range(m):
-            left[i] = pair_price[i] + set_price[i]
+            left[i] = values[i] - theta * demand[i]
+        constant, size, terms = price_pairs_and_sets(constraints, ids, left, work)
+        for i in range(m):
+            left[i] = values[i] - work.pair_price[i] - work.set_price[i]
+            total[i] = work.pair_price[i] + work.set_price[i] + theta * demand[i]
         if theta != 0.0:
             constant += theta * (high if theta > 0.0 else low)
             size += abs(theta) * 2.0 * high
-            for i in range(m):
-                left[i] += theta * demand[i]
-        constant += (pair_terms + set_terms + 6) * EPS * size
-        if theta != 0.0:
             constant += TINY
-        bound = priced_bound(constant, values, left)
-        if not bound < best_bound:
+        constant += (terms + 6) * EPS * size
+        bound = priced_bound(constant, values, total)
+        if bound < best_bound:
+            best_bound, best_constant, best_theta = bound, constant, theta
+            for i in range(m):
+                best[i] = total[i]
+        used = priced_demand(values, total, paired, work)
+        if not sized or (theta == 0.0 and low <= used <= high):
             break
-        best_bound, best_constant, best_theta = bound, constant, theta
-        for i in range(m):
-            best[i] = left[i]
-    if not paired:
-        for i in range(m):
-            x[i] = 1.0 if values[i] > best[i] else 0.0
+        slope = (high if theta > 0.0 or (theta == 0.0 and used > high) else low) - used
+        if slope == 0.0:
+            break
+        end = 1 if slope > 0.0 else 0
+        bracket[end, 0], bracket[end, 1], bracket[end, 2] = theta, bound, slope
+        guess = price_of_size(left, demand, low, high) if k == 0 else np.nan
+        theta = next_theta(bracket, guess, best_bound, exact, scale)
+        scale *= 2.0
+        if np.isnan(theta):
+            break
     return best_constant, best_theta
 
 

@@ -71,10 +71,39 @@ def gather_pairs(
 
 
 @njit(cache=True, nogil=True)
+def center_prices(
+    m,  # IN   number of members
+    pairs,  # IN/OUT charge; reduced: values minus prices
+):
+    """Move every price to the middle of its best interval while the others stay.
+
+    The bound does not rise, and other kinds of prices find room to move.
+    """
+    start, head, reverse, bonus = pairs.start, pairs.head, pairs.reverse, pairs.bonus
+    charge, reduced = pairs.charge, pairs.reduced
+    for i in range(m):
+        for e in range(start[i], start[i + 1]):
+            j, f, r = head[e], reverse[e], bonus[e]
+            if j < i:
+                continue
+            own, other = reduced[i] + charge[e], reduced[j] + charge[f]
+            if r < 0.0:
+                middle = 0.5 * (max(own, 0.0) + max(other, 0.0))
+                charge[e] = charge[f] = min(middle, -r)
+            else:
+                share = min(max(0.5 * (other + r - own), 0.0), r)
+                charge[e] = -share
+                charge[f] = -(r - share)
+            reduced[i] = own - charge[e]
+            reduced[j] = other - charge[f]
+
+
+@njit(cache=True, nogil=True)
 def price_pairs(
     constraints,  # IN
     ids,  # IN   (m,) int32
     values,  # IN   (m,)
+    centered,  # IN   whether other kinds of prices follow
     work,  # IN/OUT PriceWorkspace, members numbered
     price,  # OUT  (m,)
 ):
@@ -99,6 +128,12 @@ def price_pairs(
         read_solution(m, pairs, work.flow, optimal, work.x)
     extend_solution(m, leaves, pairs, work.x)
     work.effort[1] += scanned
+    if centered:
+        for i in range(m):
+            pairs.reduced[i] = values[i] - price[i]
+            for e in range(start[i], start[i + 1]):
+                pairs.reduced[i] -= charge[e]
+        center_prices(m, pairs)
     constant, lost = 0.0, 0.0
     for i in range(ids.size):
         total = price[i]

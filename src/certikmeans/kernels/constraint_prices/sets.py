@@ -9,6 +9,8 @@ import numpy as np
 
 from certikmeans._jit.dispatcher import njit
 
+SWEEPS = 4  # passes over sets that overlap
+
 
 @njit(cache=True, nogil=True)
 def touched_sets(
@@ -36,7 +38,7 @@ def price_sets(
     constraints,  # IN
     ids,  # IN   (m,) int32
     values,  # IN   (m,)
-    sweeps,  # IN   number of passes over overlapping sets
+    centered,  # IN   whether other kinds of prices follow
     work,  # IN/OUT PriceWorkspace, members numbered
     price,  # OUT  (m,)
 ):
@@ -54,7 +56,7 @@ def price_sets(
         terms = max(terms, group_indptr[ids[i] + 1] - group_indptr[ids[i]])
     for k in range(count):
         q[work.touched[k]] = 0.0
-    for _ in range(sweeps if terms > 1 else 1):
+    for _ in range(SWEEPS if terms > 1 else 1):
         for k in range(count):
             number = work.touched[k]
             old, first, second = q[number], 0.0, 0.0
@@ -67,7 +69,7 @@ def price_sets(
                     first, second = value, first
                 elif value > second:
                     second = value
-            new = second if terms == 1 else 0.5 * (first + second)
+            new = second if terms == 1 and not centered else 0.5 * (first + second)
             if new == old:
                 continue
             q[number] = new

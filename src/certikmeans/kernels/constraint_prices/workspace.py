@@ -48,6 +48,8 @@ class PriceWorkspace(NamedTuple):
     set_price: np.ndarray  # (m,) float64
     values: np.ndarray  # (m,) float64
     best: np.ndarray  # (m,) float64
+    left: np.ndarray  # (m,) float64
+    total: np.ndarray  # (m,) float64
     zeros: np.ndarray  # (m,) float64
     order: np.ndarray  # (m,) int32
     touched: np.ndarray  # (n_sets,) int32
@@ -102,6 +104,8 @@ def price_workspace(
         set_price=np.empty(capacity),
         values=np.empty(capacity),
         best=np.empty(capacity),
+        left=np.empty(capacity),
+        total=np.empty(capacity),
         zeros=np.zeros(capacity),
         order=np.empty(capacity, dtype=np.int32),
         touched=np.empty(n_sets, dtype=np.int32),
