@@ -9,7 +9,7 @@ imported, and nothing in the file is trusted.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -17,8 +17,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certikmeans.certificate import format as form
-from certikmeans.certificate.check_arithmetic import Floats, Ints, scatter
+from certikmeans.certificate.check_arithmetic import Floats, Ints, add_up, scatter
 from certikmeans.certificate.check_certainty import check_certainty
+from certikmeans.certificate.check_claims import (
+    check_all_labels,
+    check_pairs,
+    compare_constraints,
+    compare_pairs_and_weights,
+    describe_constraints,
+)
+from certikmeans.certificate.check_constraints import penalty_above, validate_constraints
 from certikmeans.certificate.check_domains import (
     BranchingPath,
     Domain,
@@ -89,6 +97,7 @@ def check_certificate(
     cannot_link: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     n_clusters: int | None = None,
+    constraints: Mapping[str, ArrayLike] | None = None,
     limits: Limits | None = None,
 ) -> Verdict:
     """Accept or reject a certificate; any bytes are allowed, and none raise an exception.
@@ -103,6 +112,9 @@ def check_certificate(
         If given, the certificate must be about exactly these (pairs in any order).
     n_clusters : int, optional
         If given, the certificate must be about this number of clusters.
+    constraints : mapping, optional
+        If given, the certificate must be about exactly these constraints beside hard pairs: arrays
+        by name, as `Problem.other_arrays` returns them; empty if there are none.
     limits : Limits, optional
         Amount of work after which the result is `Reason.LIMIT`.
     """
@@ -114,12 +126,13 @@ def check_certificate(
             table = np.asarray(points, dtype=np.float64)
             certificate = form.decode(content, table.shape)
             original = _original_problem(table, certificate)
-            _compare_with_expected(certificate, must_link, cannot_link, weights)
+            compare_pairs_and_weights(certificate, must_link, cannot_link, weights)
+            compare_constraints(certificate, constraints)
             if n_clusters is not None and n_clusters != certificate.n_clusters:
                 raise Rejection(
                     Reason.PROBLEM, f"the certificate is about {certificate.n_clusters} clusters"
                 )
-            _check_labels(original, certificate)
+            check_all_labels(original, certificate)
             _check_cost(original, certificate)
             _check_bound(original, certificate, limits or Limits(), details)
             check_certainty(original, certificate, limits or Limits(), details)
@@ -139,6 +152,8 @@ def check_certificate(
         "n_cannot_link": len(certificate.cannot_link),
         "weighted": certificate.weights is not None,
     }
+    if certificate.constraints is not None:
+        details["constraints"] = describe_constraints(certificate.constraints)
     return Verdict(
         accepted=reason is Reason.ACCEPTED,
         reason=reason,
@@ -171,9 +186,16 @@ def _original_problem(points: Floats, certificate: Certificate) -> OriginalProbl
     if len(points) * certificate.n_clusters > form.MAX_POINT_CLUSTER_PAIRS:
         raise Rejection(Reason.LIMIT, "points times clusters exceeds the limit of the verifier")
     for pairs in (certificate.must_link, certificate.cannot_link):
-        _check_pairs(pairs, len(points))
+        check_pairs(pairs, len(points))
     if form.hash_pairs(certificate.must_link, certificate.cannot_link) != certificate.pairs_sha256:
         raise Rejection(Reason.PAIRS, "the pairs are not those that were hashed")
+    stated = certificate.constraints
+    if stated is not None:
+        validate_constraints(stated, len(points), certificate.n_clusters)
+        if not np.all(in_range):
+            raise Rejection(Reason.FIELD, "weights of 0 are not allowed with these constraints")
+        if stated.sha256() != certificate.constraints_sha256:
+            raise Rejection(Reason.PAIRS, "the constraints are not those that were hashed")
     center, axes = certificate.center, certificate.axes
     if axes.shape[1] == 0 or not np.all(np.abs(axes) <= 2.0):
         raise Rejection(Reason.FIELD, "the axes are not a matrix of numbers up to 2")
@@ -181,55 +203,8 @@ def _original_problem(points: Floats, certificate: Certificate) -> OriginalProbl
         raise Rejection(Reason.FIELD, "the centre is out of range")
     return OriginalProblem(
         points, weights, certificate.n_clusters,
-        certificate.must_link, certificate.cannot_link, center, axes,
+        certificate.must_link, certificate.cannot_link, center, axes, stated,
     )  # fmt: skip
-
-
-def _check_pairs(pairs: Ints, n_points: int) -> None:
-    first, second = pairs.T
-    if not np.all((first >= 0) & (first < second) & (second < n_points)):
-        raise Rejection(Reason.PAIRS, "a pair does not name two points in ascending order")
-    if not np.all(np.diff(first * n_points + second) > 0):
-        raise Rejection(Reason.PAIRS, "the pairs are not sorted and distinct")
-
-
-def _compare_with_expected(
-    certificate: Certificate,
-    must_link: ArrayLike | None,
-    cannot_link: ArrayLike | None,
-    weights: ArrayLike | None,
-) -> None:
-    """Compare with the pairs and weights given by the caller."""
-    for name, given, own in (
-        ("must-links", must_link, certificate.must_link),
-        ("cannot-links", cannot_link, certificate.cannot_link),
-    ):
-        if given is None:
-            continue
-        pairs = np.sort(np.asarray(given, dtype=np.int64).reshape(-1, 2), axis=1)
-        if not np.array_equal(np.unique(pairs, axis=0).reshape(-1, 2), own):
-            raise Rejection(Reason.PAIRS, f"the certificate is about other {name}")
-    if weights is not None:
-        own_weights = certificate.weights
-        if own_weights is None:
-            own_weights = np.ones(certificate.n_points)
-        if not np.array_equal(np.asarray(weights, dtype=np.float64), own_weights):
-            raise Rejection(Reason.PROBLEM, "the certificate is about other weights")
-
-
-def _check_labels(original: OriginalProblem, certificate: Certificate) -> None:
-    labels = certificate.labels
-    if labels is None:
-        return
-    if not np.all((labels >= 0) & (labels < original.n_clusters)):
-        raise Rejection(Reason.LABELS, "a label is not the number of a cluster")
-    must, cannot = labels[original.must_link], labels[original.cannot_link]
-    if np.any(must[:, 0] != must[:, 1]):
-        row = original.must_link[must[:, 0] != must[:, 1]][0]
-        raise Rejection(Reason.LABELS, f"points {row[0]} and {row[1]} violate a must-link")
-    if np.any(cannot[:, 0] == cannot[:, 1]):
-        row = original.cannot_link[cannot[:, 0] == cannot[:, 1]][0]
-        raise Rejection(Reason.LABELS, f"points {row[0]} and {row[1]} violate a cannot-link")
 
 
 def _check_cost(original: OriginalProblem, certificate: Certificate) -> None:
@@ -240,10 +215,12 @@ def _check_cost(original: OriginalProblem, certificate: Certificate) -> None:
     cost_bounds = scatter(
         original.points, original.weights, certificate.labels, original.n_clusters
     )
-    if not cost_bounds.above <= certificate.cost:
+    cost = cost_bounds.above
+    if original.constraints is not None:
+        cost = add_up(cost, penalty_above(original.constraints, certificate.labels))
+    if not cost <= certificate.cost:
         raise Rejection(
-            Reason.COST,
-            f"the labels cost up to {cost_bounds.above!r}, the claim is {certificate.cost!r}",
+            Reason.COST, f"the labels cost up to {cost!r}, the claim is {certificate.cost!r}"
         )
 
 

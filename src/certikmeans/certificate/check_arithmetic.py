@@ -37,9 +37,19 @@ def distinct(values: Ints) -> Ints:
     return np.compress(first, ordered)
 
 
+def sum_by(index: Ints, values: Floats, count: int) -> Floats:
+    """Sum of the values of every index, as floats also where there are none."""
+    return np.bincount(index, values, count).astype(np.float64, copy=False)
+
+
 def up(value: float, operations: int = 4) -> float:
     """Upper bound on a number that is not negative, computed in so many operations."""
     return value * (1.0 + (operations + 2) * EPS) + TINY
+
+
+def add_up(first: float, second: float) -> float:
+    """Sum of two numbers that are not negative, rounded up."""
+    return first + second if 0.0 in (first, second) else math.nextafter(first + second, math.inf)
 
 
 def down(value: float, operations: int = 4) -> float:

@@ -26,8 +26,10 @@ from certikmeans.certificate.check_arithmetic import (
     total,
     up,
 )
+from certikmeans.certificate.check_constraints import GroupConstraints, group_constraints
 from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.format import Reason, Rejection
+from certikmeans.certificate.format_constraints import StatedConstraints
 
 # Entries of tables of groups times clusters: a base, and more per value of the points.
 TABLE_ENTRIES, TABLE_ENTRIES_PER_VALUE = 1 << 24, 64
@@ -45,6 +47,7 @@ class OriginalProblem:
     cannot_link: Ints
     center: Floats
     axes: Floats
+    constraints: StatedConstraints | None = None  # beside hard pairs
 
 
 @final
@@ -109,8 +112,9 @@ class BranchingPath:
 class Domain:
     """Groups of points that share a cluster, in working coordinates.
 
-    If every feasible labelling of the groups costs at least ``required_bound`` there, then every
-    labelling of the domain costs at least the bound that was claimed for the rows.
+    If every feasible labelling of the groups costs at least ``required_bound`` there, penalties
+    included or not, then every labelling of the domain costs at least the bound that was claimed
+    for the rows.
     """
 
     points: Floats  # (n_groups, n_axes)
@@ -118,6 +122,7 @@ class Domain:
     edges: Ints  # (m, 2): distinct cannot-links between groups
     infeasible: bool  # contradicting pairs: there is no labelling
     required_bound: float
+    constraints: GroupConstraints | None = None  # with penalties in working coordinates
 
     @property
     def n_groups(self) -> int:
@@ -135,6 +140,14 @@ def aggregate_domain(original: OriginalProblem, path: BranchingPath, lower_bound
     ends = np.sort(group[cannot], axis=1)
     key = distinct(ends[:, 0] * len(representatives) + ends[:, 1])
     edges = np.column_stack([key // len(representatives), key % len(representatives)])
+    constraints = None
+    if original.constraints is not None:
+        constraints = group_constraints(
+            original.constraints, group, len(representatives), edges, original.n_clusters
+        )
+        if 0.0 < lower_bound < math.inf:
+            rest = math.nextafter(lower_bound - constraints.fixed_penalty, math.inf)
+            lower_bound = max(0.0, rest) if constraints.fixed_penalty > 0.0 else lower_bound
 
     # Differences of floats are rounded once: |error| <= u |result|.
     centered = original.points - original.center
@@ -168,12 +181,15 @@ def aggregate_domain(original: OriginalProblem, path: BranchingPath, lower_bound
             root = up(up(root * norm_factor) + rotation_error)
             required_bound = up(root * root)
     infeasible = bool(np.any(ends[:, 0] == ends[:, 1]))
+    if constraints is not None:  # without points of weight 0: all groups are kept
+        infeasible |= constraints.contradictory
+        constraints = constraints.scaled(norm_factor * norm_factor)
     # Groups of weight 0 cost nothing: without them there are only more labellings.
     kept = inside.masses_below > 0.0
     if not kept.all():
         index = np.cumsum(kept) - 1
         points, edges = points[kept], index[edges[kept[edges].all(axis=1)]]
-    return Domain(points, inside.masses_below[kept], edges, infeasible, required_bound)
+    return Domain(points, inside.masses_below[kept], edges, infeasible, required_bound, constraints)
 
 
 @final
@@ -218,6 +234,11 @@ class LeafContext:
     row_index: int  # of the row of evidence, or -1
     row: Floats | None
     budget: WorkBudget
+
+    @property
+    def is_root_region(self) -> bool:
+        """Whether no center was split: clusters may be numbered in any way."""
+        return not (self.cut_low.any() or self.cut_high.any())
 
     def evidence(self) -> Floats:
         """Return the row of evidence; reject if there is none."""

@@ -107,8 +107,8 @@ def _shrink_to_means(
             every - t * (mass + undecided_mass) - over - safe
             for t, over in zip(positions, above, strict=True)
         ]
-        top = _upper_root(positions, g, slack)
-        bottom = -_upper_root([-t for t in positions[::-1]], [-value for value in f[::-1]], slack)
+        top = upper_root(positions, g, slack)
+        bottom = -upper_root([-t for t in positions[::-1]], [-value for value in f[::-1]], slack)
         top = np.where(
             (g[0] < 0.0) & bounds.region.cut_low[j] & (a <= bounds.region.low[j]), a, top
         )
@@ -201,7 +201,7 @@ def _branch_on_group(
     return cases
 
 
-def _upper_root(positions: Sequence[Floats], values: Sequence[Floats], slack: Floats) -> Floats:
+def upper_root(positions: Sequence[Floats], values: Sequence[Floats], slack: Floats) -> Floats:
     """Upper bound on the root of a convex decreasing function, given at three points; or -inf."""
     a, b, c = positions
     ga, gb, gc = values

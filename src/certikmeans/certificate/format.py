@@ -18,9 +18,16 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.certificate.format_constraints import (
+    StatedConstraints,
+    constraints_header_error,
+    constraints_layout,
+)
+
 MAGIC = b"certikm\n"
 VERSION = 1
 VERSION_WITH_CERTAINTY = 2  # version of files with certainty claims
+VERSION_WITH_CONSTRAINTS = 3  # of files with sets, sizes or soft pairs; certainty may be null
 MAX_HEADER_BYTES = 1 << 16
 MAX_PAYLOAD_BYTES = 1 << 31
 # Limit on memory: a base, and more per point and per byte of the file.
@@ -87,6 +94,8 @@ class Certificate:
     multipliers: NDArray[np.float64]  # the rows, one after the other
     writer: str = ""
     certainty: CertaintyClaim | None = None
+    constraints: StatedConstraints | None = None  # beside hard pairs
+    constraints_sha256: str = ""
 
 
 def hash_points(points: NDArray[np.float64]) -> str:
@@ -97,19 +106,6 @@ def hash_points(points: NDArray[np.float64]) -> str:
 def hash_pairs(must_link: NDArray[np.int64], cannot_link: NDArray[np.int64]) -> str:
     """SHA-256 over both lists of pairs, as little-endian int64."""
     return _hash(b"certikmeans-pairs-1", must_link.astype("<i8"), cannot_link.astype("<i8"))
-
-
-def hash_constraints(arrays: dict[str, NDArray[Any]]) -> str:
-    """SHA-256 over arrays of constraints by name; empty if there are none."""
-    if not arrays:
-        return ""
-    digest = hashlib.sha256(b"certikmeans-constraints-1")
-    for name in sorted(arrays):
-        array = arrays[name].astype("<f8" if arrays[name].dtype.kind == "f" else "<i8")
-        digest.update(name.encode() + b"\0")
-        digest.update(np.asarray(array.shape, dtype="<i8").tobytes())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
 
 
 def _hash(name: bytes, *arrays: NDArray[Any]) -> str:
@@ -150,6 +146,7 @@ def _layout(header: dict[str, Any]) -> list[tuple[str, str, int]]:
         ("lengths", "<i4", header["n_rows"]),
         ("multipliers", "<f8", header["n_multipliers"]),
         *certainty_layout(header),
+        *constraints_layout(header),
     ]
 
 
@@ -176,6 +173,9 @@ def encode(certificate: Certificate) -> bytes:
     }
     if c.certainty is not None:
         header["certainty"] = c.certainty.header()
+    if c.constraints is not None:
+        header["certainty"] = header.get("certainty")
+        header["constraints"] = c.constraints.header() | {"sha256": c.constraints_sha256}
     if _payload_size(_layout(header)) > MAX_PAYLOAD_BYTES:
         raise Rejection(Reason.TOO_LARGE, "the arrays of the certificate are too large")
     arrays: dict[str, NDArray[Any]] = {
@@ -196,12 +196,16 @@ def encode(certificate: Certificate) -> bytes:
     }
     if c.certainty is not None:
         arrays |= c.certainty.arrays()
+    if c.constraints is not None:
+        arrays |= c.constraints.payload()
     payload = b"".join(
         _byte_shuffle(arrays[name].astype(kind)) for name, kind, _ in _layout(header)
     )
     header["payload_sha256"] = hashlib.sha256(payload).hexdigest()
     text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
     version = VERSION if c.certainty is None else VERSION_WITH_CERTAINTY
+    if c.constraints is not None:
+        version = VERSION_WITH_CONSTRAINTS
     start = _PREFIX.pack(MAGIC, version, len(text)) + text
     content = start + zlib.compress(payload, 6)
     if len(payload) > _max_payload_bytes(c.n_points, len(content)):
@@ -260,8 +264,8 @@ def _read_header(content: bytes) -> tuple[dict[str, Any], int]:
         raise Rejection(
             Reason.DAMAGED, "the file does not start with the magic bytes of a certificate"
         )
-    if version not in (VERSION, VERSION_WITH_CERTAINTY):
-        known = f"{VERSION} and {VERSION_WITH_CERTAINTY}"
+    if not VERSION <= version <= VERSION_WITH_CONSTRAINTS:
+        known = f"{VERSION} to {VERSION_WITH_CONSTRAINTS}"
         raise Rejection(Reason.VERSION, f"version {version}; this program reads versions {known}")
     if length > MAX_HEADER_BYTES or _PREFIX.size + length > len(content):
         raise Rejection(Reason.DAMAGED, "the header is longer than the file or than allowed")
@@ -270,8 +274,10 @@ def _read_header(content: bytes) -> tuple[dict[str, Any], int]:
     except (ValueError, RecursionError) as error:
         raise Rejection(Reason.DAMAGED, "the header is not JSON") from error
     expected = {*_COUNTS, *_FLAGS, *_TEXTS, *_NUMBERS}
-    if version == VERSION_WITH_CERTAINTY:
+    if version >= VERSION_WITH_CERTAINTY:
         expected |= {"certainty"}
+    if version == VERSION_WITH_CONSTRAINTS:
+        expected |= {"constraints"}
     if not isinstance(header, dict) or set(header) != expected:
         raise Rejection(Reason.FIELD, "the header does not have the fields of this version")
     for name in _COUNTS:
@@ -282,10 +288,13 @@ def _read_header(content: bytes) -> tuple[dict[str, Any], int]:
         raise Rejection(Reason.FIELD, "a flag is neither true nor false")
     if any(not isinstance(header[name], str) for name in _TEXTS):
         raise Rejection(Reason.FIELD, "a text field is not a string")
-    if version == VERSION_WITH_CERTAINTY:
-        problem = claim_header_error(header["certainty"], header["labelled"], MAX_COUNT)
-        if problem is not None:
-            raise Rejection(Reason.FIELD, problem)
+    problem = None
+    if version == VERSION_WITH_CONSTRAINTS:
+        problem = constraints_header_error(header["constraints"], MAX_COUNT)
+    if version == VERSION_WITH_CERTAINTY or header.get("certainty") is not None:
+        problem = problem or claim_header_error(header["certainty"], header["labelled"], MAX_COUNT)
+    if problem is not None:
+        raise Rejection(Reason.FIELD, problem)
     for name in _NUMBERS:
         header[name] = _parse_number(header[name], name, infinite=not header["labelled"])
     return header, _PREFIX.size + length
@@ -361,6 +370,8 @@ def _assemble(header: dict[str, Any], arrays: dict[str, Any]) -> Certificate:
         multipliers=arrays["multipliers"],
         writer=header["writer"],
         certainty=CertaintyClaim.read(header, arrays),
+        constraints=StatedConstraints.read(header, arrays),
+        constraints_sha256=(header.get("constraints") or {"sha256": ""})["sha256"],
     )
 
 

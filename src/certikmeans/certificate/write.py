@@ -15,9 +15,11 @@ from certikmeans._atomic import write_atomically
 from certikmeans._version import __version__
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
-from certikmeans.certificate.check_arithmetic import scatter
+from certikmeans.certificate.check_arithmetic import add_up, scatter
+from certikmeans.certificate.check_constraints import penalty_above
 from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.format import CertaintyClaim, Certificate
+from certikmeans.certificate.format_constraints import StatedConstraints
 from certikmeans.certificate.leaves import CODES
 from certikmeans.errors import CertificateWarning, InputError, warn_caller
 from certikmeans.proof import CenterSplit, LeafProof, PairSplit, Proof
@@ -157,7 +159,6 @@ def make_certificate(
     problem: Problem, result: Result, certainty: Certainty | None = None
 ) -> Certificate:
     """Return the certificate of a result."""
-    reject_unsupported(problem)
     proof = result.proof
     if proof is None and result.infeasibility is not None:
         proof = infeasible_proof(problem)
@@ -178,14 +179,19 @@ def make_certificate(
             "no labelling was found, so there is nothing to certify",
             hint="give the solver more time",
         )
+    constraints = None
+    if problem.has_other_kinds:
+        constraints = StatedConstraints.of(problem.other_arrays(), problem.n_points)
     cost = math.inf if infeasible else result.cost * (1.0 + COST_MARGIN)
     if cost > 0.0:
         cost += MIN_POSITIVE_COST
     if not infeasible:
         assert result.labels is not None
-        cost_bounds = scatter(problem.points, problem.weights, result.labels, problem.n_clusters)
-        if math.isfinite(cost_bounds.above):  # as the verifier computes it
-            cost = max(cost, cost_bounds.above)
+        above = scatter(problem.points, problem.weights, result.labels, problem.n_clusters).above
+        if constraints is not None:
+            above = add_up(above, penalty_above(constraints, result.labels))
+        if math.isfinite(above):  # as the verifier computes it
+            cost = max(cost, above)
     lower = math.inf if infeasible else max(0.0, proof.lower_bound - _claim_margin(problem, result))
     tree = _NodeArrays(proof)
     return Certificate(
@@ -210,17 +216,9 @@ def make_certificate(
         multipliers=np.concatenate([np.empty(0), *tree.rows]),
         writer=f"certikmeans {__version__}",
         certainty=None if certainty is None else _certainty_claim(proof, certainty),
+        constraints=constraints,
+        constraints_sha256="" if constraints is None else constraints.sha256(),
     )
-
-
-def reject_unsupported(problem: Problem) -> None:
-    """Raise an `InputError` for constraints that a certificate cannot state."""
-    if problem.has_other_kinds:
-        raise InputError(
-            "certificates support must-links and cannot-links, but this problem has other "
-            f"constraints: {problem!r}",
-            hint="solve without a certificate, or without these constraints",
-        )
 
 
 def _certainty_claim(proof: Proof, certainty: Certainty) -> CertaintyClaim:

@@ -31,11 +31,6 @@ def from_certificate(
     content: bytes, path: str | os.PathLike[str], problem: Problem, options: Options
 ) -> ResumeState:
     """Verify a certificate and start from its labels and bound; the rest starts anew."""
-    if problem.has_other_kinds:
-        raise InputError(
-            f"{path}: is a certificate of another problem: it is about pairs alone",
-            hint="resume with the same constraints, or from a checkpoint",
-        )
     verdict = check_certificate(
         problem.points,
         content,
@@ -43,6 +38,7 @@ def from_certificate(
         cannot_link=problem.cannot_link,
         weights=problem.weights,
         n_clusters=problem.n_clusters,
+        constraints=problem.other_arrays(),
     )
     if verdict.reason in OTHER_PROBLEM:
         raise InputError(

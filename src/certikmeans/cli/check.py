@@ -189,6 +189,7 @@ def describe(verdict: Verdict) -> str:
         f"{count(details['n_must_link'], 'must-link')} and "
         f"{count(details['n_cannot_link'], 'cannot-link')}"
         f"{', weighted' if details['weighted'] else ''}\n"
+        f"{_constraints(details)}"
     )
     if verdict.gap is None:
         return f"ACCEPTED: no labelling respects every pair\n{facts}"
@@ -203,6 +204,27 @@ def describe(verdict: Verdict) -> str:
         f"{_certain(details)}"
         f"  checked      {work}\n"
     )
+
+
+def _constraints(details: dict[str, Any]) -> str:
+    """Describe the constraints beside hard pairs, if there are any."""
+    found = details.get("constraints")
+    if found is None:
+        return ""
+    parts = []
+    if found["sets"]:
+        parts.append(count(found["sets"], "cannot-link set"))
+    kind = "demand" if found["demands"] else "size"
+    parts += [
+        f"cluster {kind} at {word} {found[name]}"
+        for name, word in (("size_min", "least"), ("size_max", "most"))
+        if name in found
+    ]
+    for name in ("soft must-link", "soft cannot-link"):
+        number = found[f"{name.replace(' ', '_').replace('-', '_')}s"]
+        if number:
+            parts.append(count(number, name))
+    return f"  with {', '.join(parts)}\n"
 
 
 def _certain(details: dict[str, Any]) -> str:

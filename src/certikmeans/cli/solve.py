@@ -83,10 +83,6 @@ def solve_command(
         if check is not None:
             check(path)
     loaded = load(inputs)
-    if "certificate" in files:
-        from certikmeans.certificate.write import reject_unsupported  # loaded here: slow
-
-        reject_unsupported(loaded.problem)
     if not quiet:
         to_stderr(f"{loaded.describe()}\n")
     return solve_and_write(loaded, options, outputs, checkpointing)

@@ -1,22 +1,41 @@
-"""Cluster bound: ``cost >= sum lam`` minus the values of the ``n_clusters`` best clusters."""
+"""Cluster bound: ``cost >= sum lam`` minus the values of the ``n_clusters`` best clusters.
+
+With soft pairs, let ``h_s`` be half the sum of the bonuses ``r > 0`` of group s. The multipliers of
+the certificate are in *half form*: a cluster pays half of each must-link that it cuts, so that its
+cost is not negative. With ``mu = lam - h`` the cost with penalties is at least ``sum mu``, plus the
+sum of the bonuses ``r > 0``, minus the worths of the clusters (`check_mean_pricing`). Any numbers
+``mu`` are valid, so the rounding of the difference is of no account.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.certificate.check_arithmetic import EPS, Floats
+from certikmeans.certificate.check_arithmetic import (
+    EPS,
+    Floats,
+    Ints,
+    connected_components,
+    distinct,
+    sum_by,
+)
 from certikmeans.certificate.check_boxes import CenterRegion, CutoffExceeded
 from certikmeans.certificate.check_coloring import allowed_colors, box_costs
+from certikmeans.certificate.check_constraints import GroupConstraints
 from certikmeans.certificate.check_domains import LeafContext, check_table_size
+from certikmeans.certificate.check_mean_boxes import PricedGroups
+from certikmeans.certificate.check_mean_pricing import MeanPricing
+from certikmeans.certificate.check_priced_constraints import PricedConstraints
 from certikmeans.certificate.check_pricing import Pricing
 from certikmeans.certificate.format import Reason, Rejection
 
 MAX_REALLOCATIONS = 100
+MANY_CYCLES = 0.5
 
 NAME = "cluster"
 CODE = 2
@@ -25,11 +44,13 @@ CODE = 2
 @final
 @dataclass(slots=True, eq=False)
 class _RegionClass:
-    """Clusters with the same region and the same allowed groups."""
+    """Clusters with the same region, the same allowed groups and the same limits on demand."""
 
     region: CenterRegion
     allowed: NDArray[np.bool_] | None  # None: all
     n_clusters: int
+    lower: float = 0.0
+    upper: float = math.inf
     best_value: float = 0.0  # value of some cluster there
 
 
@@ -40,23 +61,115 @@ def check(ctx: LeafContext) -> None:
         raise Rejection(Reason.BOUND, f"there is not one multiplier for each of {domain.n_groups}")
     if domain.required_bound == math.inf:
         raise Rejection(Reason.BOUND, "multipliers cannot prove that a domain is empty")
-    exact = math.fsum(row.tolist())
+    constant = 0.0
+    if domain.constraints is not None:
+        row, constant = _full_form(row, domain.constraints)
+    exact = math.fsum([*row.tolist(), constant])
     available = math.nextafter(math.nextafter(exact, -math.inf) - domain.required_bound, -math.inf)
-    if not available >= 0.0:
-        raise Rejection(Reason.BOUND, "the multipliers add up to less than the claim")
-    budget = ctx.budget
-    pricing = Pricing(domain.points, domain.weights, domain.edges, row, budget.limits, budget.boxes)
     classes = _region_classes(ctx)
     if classes is None:
         return
+    if domain.constraints is not None:
+        classes = _with_limits(classes, domain.constraints, by_class=ctx.is_root_region)
+    if not available >= 0.0 and all(one.lower <= 0.0 for one in classes):
+        raise Rejection(Reason.BOUND, "the multipliers add up to less than the claim")
+    pricing = _PricingMethods(ctx, row)
     if len(classes) > 1:
         starts = _start_centers(ctx)
         for one in classes:
-            one.best_value = max(pricing.local_search(one.region, y, one.allowed) for y in starts)
+            one.best_value = max(pricing.local_search(one, y) for y in starts)
+            if not math.isfinite(one.best_value):  # no set was found
+                one.best_value = available / ctx.original.n_clusters
     try:
         _prove_all(pricing, classes, available)
     finally:
-        budget.boxes = pricing.evaluations
+        ctx.budget.boxes = pricing.evaluations
+
+
+def _full_form(row: Floats, constraints: GroupConstraints) -> tuple[Floats, float]:
+    """Multipliers without the halves of the bonuses, and the sum of the positive bonuses."""
+    gains = constraints.bonus > 0.0
+    bonus, pairs = constraints.bonus[gains], constraints.pairs[gains]
+    halves = 0.5 * (sum_by(pairs[:, 0], bonus, len(row)) + sum_by(pairs[:, 1], bonus, len(row)))
+    constant = math.fsum(bonus.tolist())
+    return row - halves, math.nextafter(constant, -math.inf) if len(bonus) else 0.0
+
+
+def _with_limits(
+    classes: list[_RegionClass], constraints: GroupConstraints, *, by_class: bool
+) -> list[_RegionClass]:
+    """Give every class its limits on demand.
+
+    Clusters that are numbered by their centers satisfy the limits in some order: the loosest ones
+    hold for all of them. Where no center was split, they may be numbered by their limits instead.
+    """
+    lower, upper = constraints.lower, constraints.upper
+    if len(classes) > 1 or not by_class:
+        return [replace(c, lower=float(lower.min()), upper=float(upper.max())) for c in classes]
+    limits, counts = np.unique(np.column_stack([lower, upper]), axis=0, return_counts=True)
+    return [
+        replace(classes[0], n_clusters=n, lower=a, upper=b)
+        for (a, b), n in zip(limits.tolist(), counts.tolist(), strict=True)
+    ]
+
+
+@final
+class _PricingMethods:
+    """The two ways to bound the value of a cluster; what is proven by either is proven.
+
+    Without other constraints, and with few cycles of cannot-links, `Pricing` divides the space of
+    centers into boxes in which groups are decided by ranges; else `MeanPricing` is needed.
+    """
+
+    def __init__(self, ctx: LeafContext, multipliers: Floats) -> None:
+        self._domain, self._multipliers = ctx.domain, multipliers
+        self._limits, self.evaluations = ctx.budget.limits, ctx.budget.boxes
+        domain = ctx.domain
+        self._pricing = None
+        if domain.constraints is None and not _has_many_cycles(domain.n_groups, domain.edges):
+            self._pricing = Pricing(
+                domain.points, domain.weights, domain.edges, multipliers, self._limits
+            )
+        self._arranged: PricedConstraints | None = None
+
+    def _mean_pricing(self, one: _RegionClass) -> MeanPricing:
+        domain, given = self._domain, self._domain.constraints
+        if self._arranged is None:
+            none = np.empty((0, 2), dtype=np.int64)
+            self._arranged = PricedConstraints.of(
+                domain.n_groups,
+                domain.edges,
+                none if given is None else given.pairs,
+                np.empty(0) if given is None else given.bonus,
+                [] if given is None else given.sets,
+                None if given is None else given.demand,
+            )
+        groups = PricedGroups(
+            domain.points, domain.weights, self._multipliers, self._arranged, one.lower, one.upper
+        )
+        return MeanPricing(groups, self._limits, self.evaluations)
+
+    def local_search(self, one: _RegionClass, start: Floats) -> float:
+        """Value of a good cluster of the class near ``start``."""
+        method = self._pricing or self._mean_pricing(one)
+        return method.local_search(one.region, start, one.allowed)
+
+    def prove(self, one: _RegionClass, cutoff: float) -> None:
+        """Prove that no cluster of the class has a larger value."""
+        method = self._pricing or self._mean_pricing(one)
+        method.evaluations = self.evaluations
+        try:
+            method.prove(one.region, cutoff, one.allowed)
+        finally:
+            self.evaluations = method.evaluations
+
+
+def _has_many_cycles(n_groups: int, edges: Ints) -> bool:
+    """Whether a spanning forest leaves out many cannot-links per linked group."""
+    linked = distinct(edges)
+    label = connected_components(n_groups, edges)
+    forest_edges = len(linked) - len(distinct(label[linked]))
+    return len(edges) - forest_edges > MANY_CYCLES * len(linked)
 
 
 def _region_classes(ctx: LeafContext) -> list[_RegionClass] | None:
@@ -95,7 +208,7 @@ def _start_centers(ctx: LeafContext) -> list[Floats]:
     return starts
 
 
-def _prove_all(pricing: Pricing, classes: list[_RegionClass], available: float) -> None:
+def _prove_all(pricing: _PricingMethods, classes: list[_RegionClass], available: float) -> None:
     """Prove that the values of all clusters add up to at most ``available``.
 
     The division among classes is estimated from clusters of high value; where a better one is
@@ -108,7 +221,7 @@ def _prove_all(pricing: Pricing, classes: list[_RegionClass], available: float) 
         ) / n_clusters
         cutoffs = [
             (one.best_value + slack_per_cluster)
-            - 8.0 * EPS * (one.best_value + abs(slack_per_cluster))
+            - 8.0 * EPS * (abs(one.best_value) + abs(slack_per_cluster))
             for one in classes
         ]
         total_cutoff = math.fsum(
@@ -116,11 +229,12 @@ def _prove_all(pricing: Pricing, classes: list[_RegionClass], available: float) 
             for one, cutoff in zip(classes, cutoffs, strict=True)
             for _ in range(one.n_clusters)
         )
-        if not (slack_per_cluster >= 0.0 and math.nextafter(total_cutoff, math.inf) <= available):
+        possible = slack_per_cluster >= 0.0 or len(classes) == 1
+        if not (possible and math.nextafter(total_cutoff, math.inf) <= available):
             raise Rejection(Reason.BOUND, "the values of some clusters exceed the claim")
         for one, cutoff in zip(classes, cutoffs, strict=True):
             try:
-                pricing.prove(one.region, max(0.0, cutoff), one.allowed)
+                pricing.prove(one, cutoff)
             except CutoffExceeded as exceeded:
                 if len(classes) == 1 or not exceeded.value > one.best_value:
                     raise Rejection(

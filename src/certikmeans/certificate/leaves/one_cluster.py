@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from certikmeans.certificate.check_arithmetic import scatter
+from certikmeans.certificate.check_arithmetic import EPS, scatter
 from certikmeans.certificate.check_domains import LeafContext
 from certikmeans.certificate.format import Reason, Rejection
 
@@ -19,5 +19,8 @@ def check(ctx: LeafContext) -> None:
         raise Rejection(Reason.BOUND, "there is more than one cluster")
     labels = np.zeros(len(original.points), dtype=np.int64)
     cost = scatter(original.points, original.weights, labels, 1).below
+    if ctx.domain.constraints is not None:
+        cost += ctx.domain.constraints.fixed_penalty * (1.0 - EPS)
+        cost *= 1.0 - EPS
     if not cost >= ctx.lower_bound:
         raise Rejection(Reason.BOUND, f"one cluster costs {cost!r}, less than claimed")
