@@ -35,7 +35,7 @@ class Options:
         Stop when ``(cost - lower_bound) / cost`` is at most this; at least 0, below 1.
     time_limit : float or None
         Wall time for the whole run, in seconds; by default there is no limit.
-    bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "spectral"}
+    bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "sets", "spectral"}
         Lower bound to compute.
     branching : {"auto", "centers", "pairs"}
         How to branch when the bound does not close the gap at the root.

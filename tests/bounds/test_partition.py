@@ -29,9 +29,11 @@ from certikmeans.bounds.partition.parts import (
 )
 from certikmeans.bounds.partition.sizing import MIN_COARSENING, first_size, next_size, part_size
 from certikmeans.bounds.sdp.dual_bound import safe_bound
+from certikmeans.bounds.sdp.limits import weight_limits
 from certikmeans.bounds.sdp.model import SdpModel
 from certikmeans.parallel import TaskPool
 from certikmeans.stop import StopSignal
+from certikmeans.testing.oracle import brute_force
 from tests.bounds.contexts import RecordingContext
 from tests.bounds.partition_cases import least_cost, random_instance, some_labels, weights_add_up
 from tests.bounds.sdp_cases import reduced_of
@@ -378,3 +380,43 @@ def test_data_scale(exponent):
     found = partition_bound(scaled, labels, np.inf, BoundContext(), size=20)
     assert usual.value > 0.0
     assert np.ldexp(found.value, -2 * exponent) == pytest.approx(usual.value, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_parts_with_cannot_link_sets_below_optimum(seed):
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(6, 9)), int(rng.integers(2, 4))
+    sets = np.full(n, -1)
+    order = rng.permutation(n)
+    n_in_sets = int(rng.integers(k, n + 1)) // k * k
+    sets[order[:n_in_sets]] = np.arange(n_in_sets) // k
+    weights = None if seed % 2 else rng.uniform(0.5, 2.0, size=n)
+    problem = Problem.from_data(
+        rng.normal(size=(n, 2)), k, cannot_link_groups=sets, weights=weights
+    )
+    done = reduced_of(problem)
+    reduced = done.reduced
+    parts = split_into_parts(reduced, done.feasible_labels, 4, seed)
+    total = Fraction(0)
+    for part in parts:
+        if part.problem.n_groups > k:
+            found = solve_part(PartTask(part.problem, np.inf, 60, StopSignal()))
+            total += Fraction(found.value)
+    assert total <= brute_force(problem)[0]
+
+
+def test_full_sets_stay_whole_in_parts():
+    rng = np.random.default_rng(0)
+    k, m = 4, 40
+    truth = np.tile(np.arange(k), m)
+    points = 5.0 * np.eye(k)[truth] + rng.normal(size=(k * m, k))
+    sets = np.repeat(np.arange(m), k)
+    done = reduced_of(Problem.from_data(points, k, cannot_link_groups=sets))
+    parts = split_into_parts(done.reduced, done.presolve_labels(truth), 40)
+    assert len(parts) >= 4
+    for part in parts:
+        family = part.problem.label_constraints.sets
+        assert (family.sizes == k).all()
+        assert family.sizes.sum() == len(part.rows)
+        limits = weight_limits(part.problem)
+        assert limits.low == limits.high == len(part.rows) / k

@@ -31,6 +31,9 @@ BOUNDS: dict[str, Entry] = {
     "partition": Entry("partition:PartitionBound", "parts of the points, each by itself"),
     "sample": Entry("sample:BoxBound", "distances to the boxes of the centres"),
     "sdp": Entry("sdp:SdpBound", "semidefinite relaxation with cuts"),
+    "sets": Entry(
+        "set_assignment:SetAssignmentBound", "linear assignments between cannot-link sets"
+    ),
     "spectral": Entry("spectral:SpectralBound", "a few eigenvalues: any number of points and axes"),
 }
 

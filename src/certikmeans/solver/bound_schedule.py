@@ -11,6 +11,11 @@ A bound chosen by name is the only one, without a work limit. Otherwise the sche
   compact. The spectral bound takes a second at most and closes the gap of well separated clusters.
   The semidefinite bound closes most other gaps: of the whole problem up to ``max_groups_sdp``
   groups, and as the partition bound with more (docs/benchmarks/highdim.md).
+* **Other constraints than pairs.** Of the bounds for many dimensions only the semidefinite bound of
+  the whole problem takes account of cluster sizes: up to ``max_groups_whole`` groups the spectral
+  and the partition bound, whose gap is the price of the sizes at least, have no turn. With few
+  dimensions it comes beside the cluster bound where a large gap is left: its size cuts close gaps
+  that the other cannot. The bound by matchings of cannot-link sets comes first where it applies.
 * **A bound clearly below the best one waits**: after its first turn, a bound that leaves more than
   ``wait_ratio`` times the gap of the best one gets its next turn when no other is left.
 * **Later stages**: the semidefinite bound of the whole problem after the partition bound, and in
@@ -51,6 +56,8 @@ class ScheduleParams:
         Groups up to which it comes before the spectral bound there.
     max_groups_sdp : int
         Groups up to which the semidefinite bound runs without the partition bound before it.
+    max_groups_whole : int
+        Groups up to which only bounds that take account of cluster sizes run, if these are limited.
     min_gap : float
         With fewer than ``max_dims_cluster_first`` dimensions: the gap that the cluster bound
         and its tree close better than the others.
@@ -67,6 +74,7 @@ class ScheduleParams:
     max_dims_cluster: int = 20
     max_groups_cluster_first: int = 400
     max_groups_sdp: int = 700
+    max_groups_whole: int = 2_500
     min_gap: float = 0.01
     first_work: float = 0.25 * UNITS_PER_SECOND
     growth: float = 3.0
@@ -216,20 +224,25 @@ class BoundSchedule:
     def _portfolio(self) -> list[ScheduledBound]:
         """Return the bounds of the portfolio; of equal work limits, the first comes first."""
         params, n_dims, n_groups = self._params, self._problem.n_dims, self._problem.n_groups
+        constraints = self._problem.label_constraints
+        sized = constraints.sizes is not None and n_groups <= params.max_groups_whole
         if n_dims <= params.max_dims_pricing:
-            return [self._entry("cluster")]
+            beside = [self._entry("sdp", params.min_gap)] if sized else []
+            return [self._entry("cluster"), *beside]
         few_dims = n_dims < params.max_dims_cluster_first
         min_gap = params.min_gap if few_dims else 0.0
-        others = [self._entry("spectral", min_gap)]
-        if n_groups <= params.max_groups_sdp:
-            others.append(self._entry("sdp", min_gap))
+        early = [] if sized else [self._entry("spectral", min_gap)]
+        if constraints.sets is not None:
+            early.append(self._entry("sets", min_gap))
+        if sized or n_groups <= params.max_groups_sdp:
+            late = [self._entry("sdp", min_gap)]
         else:
-            others += [self._entry("partition", min_gap), self._entry("sdp", min_gap, stage=1)]
+            late = [self._entry("partition", min_gap), self._entry("sdp", min_gap, stage=1)]
         if n_dims > params.max_dims_cluster:
-            return [*others, self._entry("cluster", stage=2)]
+            return [*early, *late, self._entry("cluster", stage=2)]
         if few_dims or n_groups <= params.max_groups_cluster_first:
-            return [self._entry("cluster"), *others]
-        return [others[0], self._entry("cluster"), *others[1:]]
+            return [self._entry("cluster"), *early, *late]
+        return [*early, self._entry("cluster"), *late]
 
     def _entry(self, name: str, min_gap: float = 0.0, stage: int = 0) -> ScheduledBound:
         bound = make_bound(name)

@@ -5,7 +5,10 @@ the cluster times the squared distance between its mean and the cluster's (Huyge
 part gains by other labels. Both are small if the shares of a cluster have the same weight and the
 same mean: rows are distributed cluster by cluster, then swapped between parts until the sums agree.
 Components of cannot-links that are small relative to a part stay whole: a pair across two parts is
-lost. The bound is valid for any parts.
+lost. So do cannot-link sets: a part made of full sets knows the sizes of its clusters, because
+each has one member of every set; sets are swapped as wholes. The bound is valid for any parts.
+
+Limits on sizes and soft pairs are dropped: a part's share of a cluster may have any size.
 
 **Shared groups.** ``cost(S, w) >= sum_t cost(S, w_t)`` if ``sum_t w_t <= w``: the optimal labels
 of S cost ``sum_t cost_t`` with common centres, and no part costs more with centres and labels of
@@ -24,8 +27,9 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.constraint_model.model import ConstraintModel
 from certikmeans.kernels.anticlusters import balance_sums
-from certikmeans.problem import CannotLinks, ReducedProblem
+from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import squared_distances
 from certikmeans.problem.graph_builder import build_cannot_link_graph
 from certikmeans.random_streams import generator
@@ -109,10 +113,11 @@ def make_part(
     edges = position[problem.graph.edges()]
     graph, order = build_cannot_link_graph(len(rows), edges[(edges >= 0).all(axis=1)])
     rows, weights = rows[order], weights[order]
+    sets = problem.label_constraints.sets
     part_problem = ReducedProblem(
         points=np.ascontiguousarray(problem.points[rows]),
         weights=weights,
-        label_constraints=CannotLinks(graph),
+        label_constraints=ConstraintModel.of(graph, None if sets is None else sets.subset(rows)),
         n_clusters=problem.n_clusters,
         offset=0.0,
     )
@@ -148,13 +153,15 @@ def anticlusters(
     random = generator(seed, "bounds.partition.anticlusters")
     loads = np.zeros((n_parts, problem.n_clusters))
     linked = np.zeros(problem.n_groups, dtype=np.bool_)
-    for members in _component_pieces(problem, shared, n_parts, params):
+    pieces = _component_pieces(problem, shared, n_parts, params)
+    for members in pieces:
         linked[members] = True
         part_index[members] = _least_loaded(loads, labels[members])
         np.add.at(loads, (part_index[members], labels[members]), 1.0)
     _distribute_evenly(part_index, np.flatnonzero(~linked & ~shared), labels, loads, random)
     if n_parts > 1:
         _balance_parts(problem, labels, part_index, ~linked & ~shared, n_parts, seed, params)
+        _balance_full_sets(problem, labels, part_index, pieces, n_parts, seed, params)
     return part_index
 
 
@@ -163,16 +170,77 @@ def _component_pieces(
 ) -> list[NDArray[np.int64]]:
     """Components without their shared groups, large ones split; the largest first.
 
-    Rows of a component are in breadth-first order, so a slice of them has many of its pairs.
+    Groups of a component are in breadth-first order, so a slice of them has many of its pairs.
     """
     n_own = problem.n_groups - int(shared.sum())
     max_piece = max(2, int(params.max_component_fraction * n_own / n_parts))
     pieces = []
-    starts = problem.graph.starts
-    for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        members = np.arange(first, end)[~shared[first:end]]
+    for component in _components(problem):
+        members = component[~shared[component]]
         pieces += [members[i : i + max_piece] for i in range(0, len(members), max_piece)]
     return sorted(pieces, key=len, reverse=True)
+
+
+def _components(problem: ReducedProblem) -> list[NDArray[np.int64]]:
+    """Components of cannot-links and sets, each in breadth-first order."""
+    graph, sets = problem.graph, problem.label_constraints.sets
+    if sets is None:
+        return np.split(np.arange(graph.n_linked), graph.starts[1:-1]) if graph.n_linked else []
+    from scipy.sparse import coo_array  # loaded here: slow to import
+    from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+    # A set is a vertex of its own that is linked to its members.
+    n, size = problem.n_groups, problem.n_groups + sets.n_sets
+    hubs = n + np.repeat(np.arange(sets.n_sets), sets.sizes)
+    ends = np.concatenate([graph.edges(), np.column_stack([hubs, sets.members])])
+    ones = np.ones(len(ends))
+    links = coo_array((ones, (ends[:, 0], ends[:, 1])), shape=(size, size)).tocsr()
+    links = links + links.T
+    component = connected_components(links, directed=False)[1]
+    found = []
+    for members in np.split(
+        np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))
+    ):
+        if len(members) > 1:
+            order = breadth_first_order(
+                links, members[0], directed=False, return_predecessors=False
+            )
+            found.append(order[order < n].astype(np.int64))
+    return found
+
+
+def _balance_full_sets(
+    problem: ReducedProblem,
+    labels: NDArray[np.int64],
+    part_index: NDArray[np.int64],
+    pieces: list[NDArray[np.int64]],
+    n_parts: int,
+    seed: int,
+    params: PartParams,
+) -> None:
+    """Swap pieces with one group of every cluster between parts, as `_balance_parts` swaps rows."""
+    k, n_dims = problem.n_clusters, problem.n_dims
+    full = [one for one in pieces if len(one) == k and len(np.unique(labels[one])) == k]
+    if len(full) < 2:
+        return
+    members = np.array([one[np.argsort(labels[one])] for one in full])
+    vectors = np.concatenate(
+        [_balance_vectors(problem, column)[:, :n_dims] for column in members.T], axis=1
+    )
+    mine = part_index[members[:, 0]]
+    candidates = params.max_swap_candidates
+    work = max(vectors.size * candidates, 1)
+    sweeps = int(np.clip(params.balance_work / work, 1, params.max_swap_sweeps))
+    balance_sums(
+        np.ascontiguousarray(vectors),
+        np.ones(len(full), dtype=np.bool_),
+        n_parts,
+        candidates,
+        sweeps,
+        np.uint64(2 * (seed * 1_000_003 + k) + 1),
+        mine,
+    )
+    part_index[members] = mine[:, None]
 
 
 def _least_loaded(loads: NDArray[np.float64], labels: NDArray[np.int64]) -> int:
@@ -272,6 +340,9 @@ def shared_groups(
     costs = group_costs(problem, labels)
     total = max(float(costs.sum()), 1e-300)
     score = n / size * (weights / masses[labels] + problem.n_clusters * costs / total)
+    sets = problem.label_constraints.sets
+    if sets is not None:
+        score[sets.members] = 0.0  # with a share of its weight, a set would not limit sizes
     worst = np.argsort(-score, kind="stable")[: int(params.max_shared_fraction * size)]
     chosen[worst[score[worst] >= params.share_threshold]] = True
     return chosen

@@ -101,7 +101,8 @@ class SdpModel:
         limits = weight_limits(problem, min_weight)
         soft, penalties = problem.label_constraints.soft, None
         if soft is not None:
-            penalties = penalty_terms(soft, weights, 0.0 if limits is None else limits.low)
+            low = 0.0 if limits is None else limits.low
+            penalties = penalty_terms(soft, weights, low, zero_mask)
             costs += penalties.matrix
         rule = SizeRule.of(problem.n_clusters, mass, limits)
         sqrt_weights = np.sqrt(weights)

@@ -45,17 +45,24 @@ class PenaltyTerms:
     constant: float  # rounded down
 
 
-def penalty_terms(soft: SoftPairs, weights: Vector, low: float) -> PenaltyTerms:
-    """Linear function of ``Z`` below the penalty; clusters weigh at least ``low``."""
+def penalty_terms(
+    soft: SoftPairs, weights: Vector, low: float, zero_mask: NDArray[np.bool_]
+) -> PenaltyTerms:
+    """Linear function of ``Z`` below the penalty; clusters weigh at least ``low``.
+
+    Pairs in ``zero_mask`` are apart in every labelling: their penalty is constant.
+    """
     n = len(weights)
-    first, second = soft.pairs.T
-    together = soft.bonus < 0.0
+    apart = zero_mask[soft.pairs[:, 0], soft.pairs[:, 1]]
+    first, second = soft.pairs[~apart].T
+    bonus = soft.bonus[~apart]
+    together = bonus < 0.0
     least = np.maximum(weights, low)
     pair_weight = (weights[first] + weights[second]) * (1.0 - 2.0 * EPS)
     factor = np.where(
         together, np.maximum(pair_weight, low), np.minimum(least[first], least[second])
     )
-    half = np.nextafter(0.5 * np.abs(soft.bonus) * factor * (1.0 - 4.0 * EPS), 0.0)
+    half = np.nextafter(0.5 * np.abs(bonus) * factor * (1.0 - 4.0 * EPS), 0.0)
     matrix, magnitude = np.zeros((n, n)), np.zeros((n, n))
     off_diagonal = np.where(together, half, -half)
     matrix[first, second] = matrix[second, first] = off_diagonal
@@ -63,7 +70,7 @@ def penalty_terms(soft: SoftPairs, weights: Vector, low: float) -> PenaltyTerms:
     ends = np.concatenate([first[~together], second[~together]])
     diagonal = np.bincount(ends, np.tile(half[~together], 2), n)
     matrix[np.arange(n), np.arange(n)] = magnitude[np.arange(n), np.arange(n)] = diagonal
-    gains = soft.bonus[~together]
+    gains = bonus[~together]
     constant = math.fsum([soft.constant, *(-gains).tolist()]) - soft.error
     constant -= 4.0 * EPS * (abs(soft.constant) + float(np.abs(gains).sum()))
     n_terms = int(np.bincount(ends, minlength=1).max()) + 1
