@@ -8,7 +8,7 @@ import pkgutil
 from collections.abc import Callable, Sequence
 
 from benchmarks import studies
-from benchmarks.micro import lloyd, noise, presolving
+from benchmarks.micro import data, lloyd, noise, presolving
 from benchmarks.studies.paper import run as paper
 from benchmarks.study import Study
 
@@ -23,6 +23,7 @@ def _studies() -> dict[str, Study]:
 
 STUDIES = _studies()
 MICRO: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
+    "data": ("files of real data: what is there, what is missing, downloads", data.main),
     "lloyd": ("one Lloyd step with exact assignment against scikit-learn's", lloyd.main),
     "noise": ("pairs of which 2 %% are wrong: how many have to go", noise.main),
     "presolve": ("reading the problem and presolve at 1,500,000 points", presolving.main),
@@ -44,6 +45,8 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("--seed", type=int, default=0)
         if name in STUDIES:
             STUDIES[name].add_arguments(command)
+        elif name == "data":
+            data.add_options(command)
     commands.add_parser("smoke", help="every benchmark at small size")
     return whole
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.datasets.base import BuiltInstance, MissingDataError, Sizes
+from benchmarks.datasets.paper import SUBSTITUTE
 from benchmarks.environment import about, peak_gigabytes
 from benchmarks.metrics import recomputed_cost, scores, violated_pairs
 from benchmarks.results import (
@@ -154,6 +155,8 @@ def describe(row: ResultRow) -> str:
 def _warnings(row: ResultRow) -> str:
     """Print a warning."""
     text = f", {row.pairs_broken} PAIRS BROKEN" if row.pairs_broken else ""
+    if row.pairs.startswith(SUBSTITUTE):
+        text += f", {row.pairs}"
     best, bound = row.facts.get("best_known"), row.lower_bound
     if best is not None and bound is not None and bound > best * (1 + 1e-9):
         text += ", BOUND ABOVE THE BEST KNOWN COST"

@@ -150,6 +150,8 @@ PUBLISHED = {
 """Rows of the paper whose pairs are public: those of PC-SOS-SDP reproduce its printed objective."""
 
 SYNTHETIC = "Syn-"
+# Begins the description of pairs that take the place of published ones.
+SUBSTITUTE = "SUBSTITUTE for the published pairs, "
 
 
 @final
@@ -188,8 +190,8 @@ class Instance(AbstractInstance):
         if published is not None:
             return BuiltInstance(published[0], classes, f"published, {published[1]}")
         problem = with_pairs(data, self.kind, self.n_clusters, self.fraction)
-        drawn_from = "classes" if data.has_classes else "labels of k-means"
-        return BuiltInstance(problem, classes, f"drawn from {drawn_from}")
+        drawn = f"drawn from {'classes' if data.has_classes else 'labels of k-means'}"
+        return BuiltInstance(problem, classes, SUBSTITUTE + drawn if _is_public(self) else drawn)
 
 
 def _dataset(instance: Instance, directory: Path | None) -> Dataset:
@@ -199,11 +201,17 @@ def _dataset(instance: Instance, directory: Path | None) -> Dataset:
     return real(name, directory)
 
 
+def _is_public(instance: Instance) -> bool:
+    """Whether the pairs of the row in the paper are published."""
+    known = (instance.dataset, instance.kind) in PUBLISHED
+    return known and instance.fraction == 4 and instance.n_clusters == 3
+
+
 def _published(instance: Instance, directory: Path | None) -> tuple[Problem, str] | None:
     """The published instance behind a row of the paper, where the user has it."""
-    name = PUBLISHED.get((instance.dataset, instance.kind))
-    if name is None or directory is None or instance.fraction != 4 or instance.n_clusters != 3:
+    if directory is None or not _is_public(instance):
         return None
+    name = PUBLISHED[instance.dataset, instance.kind]
     if not (directory / "instances" / f"{name}.txt").is_file():
         return None
     return read_published(name, instance.n_clusters, directory).problem, name

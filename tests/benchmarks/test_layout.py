@@ -41,7 +41,7 @@ def test_every_command_that_a_page_names_is_there():
     named = {
         name for page in pages for name in re.findall(r"-m benchmarks ([a-z]+)", page.read_text())
     }
-    assert {"highdim", "many", "paper", "root", "smoke"} <= named
+    assert {"highdim", "many", "paper", "root", "data", "constraints"} <= named
     assert named - {"smoke"} <= set(BENCHMARKS)
     assert all(name == one.name for name, one in STUDIES.items())
 
