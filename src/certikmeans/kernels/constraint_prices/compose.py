@@ -85,23 +85,20 @@ def price_pairs_and_sets(
 
 
 @njit(cache=True, nogil=True)
-def priced_demand(
+def complement_prices(
     values,  # IN   (m,)
     price,  # IN   (m,): of pairs, sets and size
     paired,  # IN
-    work,  # IN/OUT demand, x: a solution of the pairs, then of all kinds
+    x,  # IN/OUT (m,): a solution of the pairs, then of all kinds
 ):
-    """Demand of a solution that complements the prices: groups above their price are in it."""
-    total = 0.0
+    """Solution of sets that complements the prices: groups above their price are in it."""
     for i in range(values.size):
         margin = values[i] - price[i]
         tiny = 1e-12 * (abs(values[i]) + abs(price[i]))
         if margin > tiny:
-            work.x[i] = 1.0
+            x[i] = 1.0
         elif margin < -tiny or not paired:
-            work.x[i] = 0.0
-        total += work.demand[i] * work.x[i]
-    return total
+            x[i] = 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -178,7 +175,11 @@ def alternate(
             best_bound, best_constant, best_theta = bound, constant, theta
             for i in range(m):
                 best[i] = total[i]
-        used = priced_demand(values, total, paired, work)
+        if has_sets or not paired:
+            complement_prices(values, total, paired, work.x[:m])
+        used = 0.0
+        for i in range(m):
+            used += demand[i] * work.x[i]
         if not sized or (theta == 0.0 and low <= used <= high):
             break
         slope = (high if theta > 0.0 or (theta == 0.0 and used > high) else low) - used
