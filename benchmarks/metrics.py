@@ -9,14 +9,17 @@ from certikmeans import Problem
 
 
 def recomputed_cost(problem: Problem, labels: NDArray[np.int64]) -> float:
-    """Weighted sum of squares about the cluster means."""
+    """Weighted sum of squares about the cluster means, and penalties of violated soft pairs."""
     total = 0.0
     for k in np.unique(labels):
         members = labels == k
         weights, rows = problem.weights[members], problem.points[members]
         away = rows - np.average(rows, axis=0, weights=weights)
         total += float(np.sum(weights[:, None] * away * away))
-    return total
+    must, cannot = problem.soft_must_link, problem.soft_cannot_link
+    cut = labels[must.pairs[:, 0]] != labels[must.pairs[:, 1]]
+    joined = labels[cannot.pairs[:, 0]] == labels[cannot.pairs[:, 1]]
+    return total + float(must.penalties[cut].sum() + cannot.penalties[joined].sum())
 
 
 def violated_pairs(problem: Problem, labels: NDArray[np.int64]) -> int:
