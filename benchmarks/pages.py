@@ -104,6 +104,21 @@ def show(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
+def without_repeats(rows: Sequence[Sequence[object]], columns: int) -> list[list[object]]:
+    """Blank the first cells of a row where they repeat those of the row above.
+
+    >>> without_repeats([["a", 1, 2], ["a", 1, 3], ["b", 1, 4]], 2)
+    [['a', 1, 2], ['', '', 3], ['b', 1, 4]]
+    """
+    shown: list[list[object]] = []
+    before: list[object] = []
+    for row in rows:
+        first = list(row[:columns])
+        shown.append([*([""] * columns if first == before else first), *row[columns:]])
+        before = first
+    return shown
+
+
 def percent(gap: float | None, sign: str = "") -> str:
     """A relative gap in percent, three digits; empty where there is none.
 

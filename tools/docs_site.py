@@ -151,9 +151,8 @@ def ordered(folder: str, first: tuple[str, ...], uris: list[str]) -> list[str]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Set the address of the sources for the header of every page."""
-    config.repo_url = repository()
-    config.repo_name = "sources"
+    """Link the sources in the footer: a link in the header would ask a server for its numbers."""
+    config.extra["social"] = [{"icon": "fontawesome/brands/git-alt", "link": repository()}]
     return config
 
 
@@ -180,9 +179,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Leave decision records out of the search index: they answer no question of a user."""
-    if page.file.src_uri.startswith("decisions/"):
+    """Set what depends on the folder of a page.
+
+    Decision records are left out of the search index: they answer no question of a user. Pages
+    of benchmarks have wide tables, which get the width of the menus.
+    """
+    folder = page.file.src_uri.split("/")[0]
+    if folder == "decisions":
         page.meta["search"] = {"exclude": True}
+    elif folder == "benchmarks":
+        page.meta["hide"] = ["navigation", "toc"]
     return markdown
 
 

@@ -185,9 +185,9 @@ def certified(problem: Problem, result: Result) -> dict[str, Any]:
     }
 
 
-CLUSTER = CertikmeansSolver("sdc-gbb/cluster", bound="cluster")
+CLUSTER = CertikmeansSolver("certikmeans/cluster", bound="cluster")
 """Our own bound; unlike the defaults, never another one."""
-GROUPED = CertikmeansSolver("sdc-gbb/grouped", bound="grouped", branching="centers")
+GROUPED = CertikmeansSolver("certikmeans/grouped", bound="grouped", branching="centers")
 """The paper's grouping-based Lagrangian bound and its branching."""
-SAMPLE = CertikmeansSolver("sdc-gbb/sample", bound="sample", branching="centers")
+SAMPLE = CertikmeansSolver("certikmeans/sample", bound="sample", branching="centers")
 """The weakest bound that converges."""

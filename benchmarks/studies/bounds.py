@@ -72,7 +72,7 @@ def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
 
 
 def _cells(row: ResultRow) -> list[object]:
-    solver = row.solver.removeprefix("sdc-gbb/")
+    solver = row.solver.removeprefix("certikmeans/")
     if row.seconds is None or row.sizes is None:
         return [row.instance, "", "", "", solver, *[""] * 6, f"{row.stop_reason} {row.note}"]
     each = f"{row.seconds / row.nodes:.3g}" if row.nodes else ""

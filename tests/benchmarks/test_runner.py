@@ -276,7 +276,7 @@ def test_the_page_is_written_from_the_rows_alone(tmp_path):
     trace = ((0.01, 90.0, 10.0), (0.05, 80.3, 80.25))
     shared = {"limit": 5.0, "seed": 0, "sizes": sizes, "about": here, "pairs_broken": 0}
     rows = [
-        ResultRow(SMALL.name, "sdc-gbb/cluster", stop_reason="gap_reached", cost=80.3,
+        ResultRow(SMALL.name, "certikmeans/cluster", stop_reason="gap_reached", cost=80.3,
             lower_bound=80.25, nodes=1, seconds=0.1, trace=trace,
             pairs="published, iris/x", **shared),
         ResultRow(SMALL.name, "blpkm-cc", stop_reason="converged", cost=80.2, seconds=0.05,

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
-from certikmeans.certificate.check_coloring import is_uncolorable
+from certikmeans.certificate.check_coloring import ColoringBounds, is_uncolorable
 from certikmeans.certificate.format import Reason, hash_points
 from certikmeans.certificate.write import make_certificate
 from certikmeans.proof import LeafProof, Proof
@@ -219,3 +220,21 @@ def test_rounding_of_the_rotation(seed):
         labels=np.array(labels, dtype=np.int64),
     )  # fmt: skip
     assert Fraction(largest_accepted(problem, made, optimum)) <= optimum
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_least_cost_of_a_colouring_is_rounded_down(seed):
+    """Least cost of a colouring against enumeration: sums of very different numbers."""
+    rng = np.random.default_rng(seed)
+    n, k = 6, 3
+    costs = rng.uniform(size=(n, k)) * 10.0 ** rng.uniform(-6, 6, size=(n, 1))
+    edges = np.array([(i, i + 1) for i in range(n - 1)][: seed % n]).reshape(-1, 2)
+    exact = min(
+        sum(Fraction(costs[i, label]) for i, label in enumerate(labels))
+        for base in numbered_by_first_appearance(n, k)
+        for order in permutations(range(k))
+        if respects(labels := [order[label] for label in base], [], edges)
+    )
+    found = ColoringBounds(costs, edges).min_cost()
+    assert Fraction(found) <= exact
+    assert found >= float(exact) * (1.0 - 1e-12)

@@ -25,8 +25,8 @@ from benchmarks.studies.paper.printed import (
 EXPERIMENTS = (*TABLES, "density", "growth", "metrics", "heuristics")
 
 LIMITS = {
-    "sdc-gbb/cluster": 60.0,
-    "sdc-gbb/grouped": 30.0,
+    "certikmeans/cluster": 60.0,
+    "certikmeans/grouped": 30.0,
     "scip": 15.0,
     "sdp": 30.0,
     **dict.fromkeys(HEURISTIC_SOLVERS, 8.0),
@@ -37,7 +37,7 @@ DENSITY_LIMIT = 5.0  # for the paper's bound: the study has 24 instances, most o
 
 OVERHEAD_SECONDS = 3.0  # start of a process, instance, compiled code
 TYPICAL_SECONDS = {
-    "sdc-gbb/cluster": 4.0,
+    "certikmeans/cluster": 4.0,
     "sdp": 3.0,
     "cop-kmeans": 2.0,
     "sensitivity-coreset": 4.0,

@@ -19,9 +19,9 @@ rows.
 
 The gap is (UB - lower bound) / UB with the recomputed cost, in percent. Solvers:
 
-- `sdc-gbb/cluster`: certikmeans with the bound that it begins with by default, `cluster`; never \
-with the semidefinite bound, which the defaults may turn to on small instances.
-- `sdc-gbb/grouped`: the same tree with the paper's grouping-based Lagrangian bound and \
+- `certikmeans/cluster`: certikmeans with the bound that it begins with by default, `cluster`; \
+never with the semidefinite bound, which the defaults may turn to on small instances.
+- `certikmeans/grouped`: the same tree with the paper's grouping-based Lagrangian bound and \
 branching on centres.
 - `scip`: the paper's cone program as a whole by SCIP, standing in for CPLEX. Its bound holds \
 within SCIP's tolerances.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,7 @@ MAX_IN_LEGEND = 12
 MAX_COST_RATIO = 1.5  # costs above this multiple of the last one are cut off
 _MIN_PERCENT = 1e-7  # smaller gaps are dominated by rounding
 _WIDE, _NARROW = (930, 520), (460, 330)  # sizes of the figures of a report, in pixels
+_CHARACTERS_PER_INCH = 13.0  # of a title
 _SEED = 0
 
 
@@ -216,7 +218,9 @@ def plot_clusters(
     axes = require_axes(axes)
     notes = _draw_clusters(axes, problem, result, feature_names, certainty)
     if notes:
-        axes.set_title(f"{axes.get_title()}\n{'; '.join(notes)}", fontsize="medium")
+        width = _title_width(axes)
+        lines = [axes.get_title(), *textwrap.wrap("; ".join(notes), width)]
+        axes.set_title("\n".join(lines), fontsize="medium")
     return axes
 
 
@@ -228,6 +232,13 @@ def require_axes(axes: Axes | None) -> Axes:
 
         _, axes = pyplot.subplots(layout="constrained")
     return axes
+
+
+def _title_width(axes: Axes) -> int:
+    """Number of characters of a title of medium size that fit above the axes."""
+    figure = axes.get_figure()
+    inches = 6.0 if figure is None else float(figure.get_figwidth())  # type: ignore[union-attr]
+    return max(20, int(_CHARACTERS_PER_INCH * inches * axes.get_position().width))
 
 
 def _caption(figure: Figure, notes: list[str]) -> None:
