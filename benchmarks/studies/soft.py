@@ -59,8 +59,11 @@ def recipes(is_small: bool = False) -> Iterator[Recipe]:
         for wrong in WRONG:
             make = partial(small, name, wrong)
             yield _recipe("small", f"{name}, {100 * wrong:.0f} % wrong", gap, limit, make)
-    make = partial(small, "iris", 0.1, 10.0)
-    yield _recipe("small", "iris, 10 % wrong, factor 10", 2e-3, 1.5, make)
+    for wrong in WRONG:
+        for factor, gap, limit in ((0.25, 1e-3, 0.5), (10.0, 2e-3, 1.5)):
+            make = partial(small, "iris", wrong, factor)
+            title = f"iris, {100 * wrong:.0f} % wrong, factor {factor:g}"
+            yield _recipe("small", title, gap, limit, make)
     for n, k, limit in ((2_000, 5, 2.0), (10_000, 5, 6.0), (100_000, 5, 45.0), (2_000, 10, 8.0)):
         for wrong in WRONG:
             make = partial(blobs, n, k, wrong)
