@@ -94,10 +94,10 @@ def test_printed_in_one_line_and_rounded_to_the_safe_side():
     )
     assert repr(result) == (
         "Result(status optimal, stopped by gap_reached, cost 10.00000001, "
-        "lower bound 9.994999999, gap 0.0501 %, of 24 points in 3 clusters, in 2.00 s)"
+        "lower bound 9.994999999, gap 0.0501 %, size 24 points in 3 clusters, time 2.00 s)"
     )
     assert repr(infeasible()).startswith(
-        "Result(status infeasible, stopped by proven_infeasible, of 3 points in 2 clusters, in "
+        "Result(status infeasible, stopped by proven_infeasible, size 3 points in 2 clusters, time "
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from certikmeans.active import ActiveSession
     from certikmeans.api import solve
     from certikmeans.certainty import Certainty
-    from certikmeans.certificate.check import check_certificate
+    from certikmeans.certificate.verify import check_certificate
     from certikmeans.certificate.write import write_certificate
     from certikmeans.elbow_curve import Elbow, elbow
     from certikmeans.errors import (
@@ -55,7 +55,7 @@ _HOMES = {
     "Status": "status",
     "StopReason": "status",
     "StopSignal": "stop",
-    "check_certificate": "certificate.check",
+    "check_certificate": "certificate.verify",
     "elbow": "elbow_curve",
     "read_links": "problem.io",
     "read_partial_labels": "problem.io",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 from typing import Any, final
 
 import numpy as np
 
+from certikmeans._numbers import count, rounded_up, whole_number
 from certikmeans.certainty.artifacts import transfer_multipliers
 from certikmeans.certainty.pair_queries import PairQuery
 from certikmeans.certainty.report import validate_slack
@@ -38,6 +40,13 @@ class ActiveSession:
     **changes
         Options that differ from ``options``.
 
+    Attributes
+    ----------
+    problem : Problem
+        The problem with all answers so far.
+    result : Result
+        Its result; `questions` and `answer` are about it.
+
     Examples
     --------
     >>> points = [[0.0], [1.0], [2.0], [5.6], [9.0], [10.0], [11.0]]
@@ -60,15 +69,31 @@ class ActiveSession:
     ) -> None:
         self._options = (Options() if options is None else options).changed(**changes)
         self._slack = validate_slack(slack)
+        self._unknown: set[tuple[int, int]] = set()
         self.problem = problem
         self.result = self._solve(problem, None)
 
-    def questions(self, most: int = 10) -> tuple[PairQuery, ...]:
-        """Return at most ``most`` pairs, the most informative first; empty if all is certain."""
-        return self.result.questions(most, slack=self._slack)
+    def __repr__(self) -> str:
+        must, cannot = len(self.problem.must_link), len(self.problem.cannot_link)
+        return (
+            f"ActiveSession({count(must, 'must-link')}, {count(cannot, 'cannot-link')}, "
+            f"cost {rounded_up(self.result.cost)})"
+        )
 
-    def answer(self, answers: Iterable[tuple[int, int, bool]]) -> Result:
+    def questions(self, most: int = 10) -> tuple[PairQuery, ...]:
+        """Return at most ``most`` pairs, the most informative first.
+
+        Empty if all is certain, or if the expert does not know the remaining answers.
+        """
+        wanted = whole_number("questions", most, least=0)
+        found = self.result.questions(wanted + len(self._unknown), slack=self._slack)
+        open_pairs = (one for one in found if tuple(sorted(one.pair)) not in self._unknown)
+        return tuple(islice(open_pairs, wanted))
+
+    def answer(self, answers: Iterable[tuple[int, int, bool | None]]) -> Result:
         """Add answers ``(i, j, together)`` as constraints, and solve again.
+
+        With None in place of ``together`` the answer is not known: the pair is not asked again.
 
         Raises
         ------
@@ -78,8 +103,12 @@ class ActiveSession:
             If the answers contradict each other or earlier pairs; then no answer is added.
         """
         rows = _validate_answers(answers)
-        must = [(i, j) for i, j, together in rows if together]
-        cannot = [(i, j) for i, j, together in rows if not together]
+        must = [(i, j) for i, j, together in rows if together is True]
+        cannot = [(i, j) for i, j, together in rows if together is False]
+        unknown = {(min(i, j), max(i, j)) for i, j, together in rows if together is None}
+        if not must and not cannot:
+            self._unknown |= unknown
+            return self.result
         problem = replace(
             self.problem,
             must_link=_append_pairs(self.problem.must_link, must),
@@ -93,6 +122,7 @@ class ActiveSession:
                 proof=result.infeasibility,
                 hint="print(error.proof.describe()) shows which pairs contradict each other",
             )
+        self._unknown |= unknown
         self.problem, self.result = problem, result
         return result
 
@@ -111,16 +141,19 @@ class ActiveSession:
         return solve(problem, self._options, start_multipliers=multipliers, **start)
 
 
-def _validate_answers(answers: Any) -> list[tuple[int, int, bool]]:
-    """Return the answers as integers and booleans; reject anything else."""
+def _validate_answers(answers: Any) -> list[tuple[int, int, bool | None]]:
+    """Return the answers as integers and booleans or None; reject anything else."""
     rows = list(answers) if isinstance(answers, Iterable) else [answers]
-    checked = []
+    checked: list[tuple[int, int, bool | None]] = []
     for row in rows:
         try:
             first, second, together = row
-            if not (isinstance(together, bool | np.bool_) or together in (0, 1)):
+            if not (
+                together is None or isinstance(together, bool | np.bool_) or together in (0, 1)
+            ):
                 raise TypeError
-            checked.append((operator.index(first), operator.index(second), bool(together)))
+            known = None if together is None else bool(together)
+            checked.append((operator.index(first), operator.index(second), known))
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"answers: {row!r} is not (point, point, together)",

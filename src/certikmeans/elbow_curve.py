@@ -78,6 +78,13 @@ class Elbow:
         )
         return f"Elbow({', '.join(shown)})"
 
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{k}</td><td>{rounded_down(low, 6)}</td><td>{rounded_up(high, 6)}</td></tr>"
+            for k, (low, high) in zip(self.k_values, self.intervals, strict=True)
+        )
+        return f"<table><tr><th>K</th><th>lower bound</th><th>cost</th></tr>{rows}</table>"
+
 
 def elbow(
     X: ArrayLike,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -113,7 +114,7 @@ class ConstrainedKMeans(
     inertia_ : float
         Cost of ``labels_``, rounded up.
     lower_bound_ : float
-        No labelling that respects the pairs costs less. Rounded down.
+        No labelling that respects the constraints costs less. Rounded down.
     gap_ : float
         ``(inertia_ - lower_bound_) / inertia_``.
     status_ : Status
@@ -244,7 +245,7 @@ class ConstrainedKMeans(
             Rows ``(i, j, penalty)``: pairs that may be violated; the cost then rises by the
             penalty, in units of squared distance.
         start_labels : array-like of shape (n_samples,), optional
-            A known labelling that respects every pair: the answer costs no more.
+            A known labelling that respects every constraint: the answer costs no more.
         initial_centers : array-like of shape (n_clusters, n_features), optional
             Centres to start from, beside the usual starts.
         executor : concurrent.futures.Executor or Dask Client, optional
@@ -267,7 +268,7 @@ class ConstrainedKMeans(
         InputError
             The input is invalid; a subclass of ValueError.
         InfeasibleError
-            No labelling respects every pair; ``error.proof`` shows why.
+            No labelling respects every constraint; ``error.proof`` shows why.
         CertikmeansError
             No labelling was found within the time limit, nor proven impossible.
 
@@ -416,15 +417,17 @@ class ConstrainedKMeans(
         weights = checked_weights(sample_weight, len(nearest))
         return -float(nearest.sum() if weights is None else weights @ nearest)
 
-    def write_certificate(self, path: str | os.PathLike[str]) -> None:
+    def write_certificate(self, path: str | os.PathLike[str]) -> Path:
         """Write what was proven, and its proof, to a file that ``certikmeans check`` reads.
 
-        Needs ``keep_proof=True`` when the model is fitted. See `certikmeans.check_certificate`.
+        Needs ``keep_proof=True`` when the model is fitted. Returns the path, which
+        `certikmeans.check_certificate` takes.
         """
         from certikmeans.certificate.write import write_certificate
 
         check_is_fitted(self)
         write_certificate(path, self._run.problem, self.result_)
+        return Path(path)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the samples, coloured by cluster, with their pairs.
@@ -449,10 +452,10 @@ class ConstrainedKMeans(
         check_is_fitted(self)
         return plot_clusters(self._run.problem, self.result_, ax, self._run.feature_names)
 
-    def report(self, path: str | os.PathLike[str], *, title: str = "certikmeans") -> None:
+    def report(self, path: str | os.PathLike[str], *, title: str = "certikmeans") -> Path:
         """Write a page of HTML about the fit: clusters, pairs, gap over time, what is proven.
 
-        The page is self-contained. An existing file is replaced atomically.
+        The page is self-contained. An existing file is replaced atomically. Returns the path.
         """
         from certikmeans.report.html import report_html
 
@@ -473,6 +476,7 @@ class ConstrainedKMeans(
                 f"{path}: could not be written ({error.strerror or error})",
                 hint="choose a place where files can be created",
             ) from error
+        return Path(path)
 
     def _squared_distances(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)

@@ -34,7 +34,8 @@ class Options:
     gap : float
         Stop when ``(cost - lower_bound) / cost`` is at most this; at least 0, below 1.
     time_limit : float or None
-        Wall time for the whole run, in seconds; by default there is no limit.
+        Wall time for the whole run, in seconds. Without it the run ends by itself: bounds are
+        raised as long as that pays, then the tree is searched for about ten seconds of work.
     bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "sets", "spectral"}
         Lower bound to compute.
     branching : {"auto", "centers", "pairs"}

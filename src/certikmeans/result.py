@@ -158,7 +158,10 @@ class Result:
                     f"and {best.outcome}"
                 )
             case StopReason.NODE_LIMIT:
-                return "the tree was still growing: raise the node limit, and set a time limit"
+                return (
+                    "the tree was still growing: set a time limit, and it is searched until then; "
+                    "where a node limit was given, raise it"
+                )
             case StopReason.ROUNDING:
                 return (
                     "rounding errors exceed every bound: bring weights and coordinates to "
@@ -334,7 +337,7 @@ class Result:
         if self.labels is not None:
             facts.append(("gap", percent(self.gap)))
         sizes = f"{count(self.n_points, 'point')} in {count(self.n_clusters, 'cluster')}"
-        return [*facts, ("of", sizes), ("in", duration(self.seconds.get("total", 0.0)))]
+        return [*facts, ("size", sizes), ("time", duration(self.seconds.get("total", 0.0)))]
 
 
 def _from_dict(data: dict[str, Any]) -> Result:

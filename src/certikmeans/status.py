@@ -39,8 +39,9 @@ class StopReason(StrEnum):
 
 _STATUS_SENTENCES = {
     Status.OPTIMAL: "The labelling is proven to be within the requested gap of the optimum.",
-    Status.FEASIBLE: "The labelling respects every pair; a better one may exist above the bound.",
-    Status.INFEASIBLE: "No labelling respects every pair; the proof is attached.",
+    Status.FEASIBLE: "The labelling respects every constraint; a better one may exist above the "
+    "bound.",
+    Status.INFEASIBLE: "No labelling respects every constraint; the proof is attached.",
     Status.UNKNOWN: "No labelling was found, and none was proven impossible.",
 }
 
@@ -48,10 +49,10 @@ _REASON_SENTENCES = {
     StopReason.GAP_REACHED: "the requested gap was reached",
     StopReason.TIME_LIMIT: "the time limit was reached",
     StopReason.INTERRUPTED: "the run was interrupted",
-    StopReason.NODE_LIMIT: "the node limit was reached",
+    StopReason.NODE_LIMIT: "the limit on the search tree was reached",
     StopReason.WORKER_FAILED: "a worker failed; what was proven before stays proven",
     StopReason.ROUNDING: "rounding errors are as large as the cost: weights or coordinates differ "
     "by too many orders of magnitude",
     StopReason.METHODS_EXHAUSTED: "no bound could be raised further",
-    StopReason.PROVEN_INFEASIBLE: "the pairs contradict each other",
+    StopReason.PROVEN_INFEASIBLE: "the constraints contradict each other",
 }

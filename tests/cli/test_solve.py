@@ -132,7 +132,7 @@ def test_infeasible(instance):
     assert result["cost"] is None
     assert result["infeasibility"]["members"] == [0, 1, 2]  # JSON counts from 0, always
     assert result["points_counted_from"] == 0  # and says so
-    assert "error: no labelling respects every pair" in done.stderr
+    assert "error: no labelling respects every constraint" in done.stderr
     assert ": 1, 2, 3\n" in done.stderr  # people count as in their file
 
 

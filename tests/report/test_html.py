@@ -91,7 +91,7 @@ def test_page_contents():
     for words in (
         "flowers & <bees>",
         "What is proven",
-        "no labelling that respects the pairs costs less than the lower bound",
+        "no labelling that respects the constraints costs less than the lower bound",
         "A certificate was written",
         "certikmeans check c --data 'x y.csv'",
         "gap in %",

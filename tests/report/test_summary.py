@@ -40,7 +40,7 @@ def test_all_entries():
         requested_gap=1e-3,
         agreement=0.5,
     )
-    assert "The labelling respects every pair" in line(text, "Status")
+    assert "The labelling respects every constraint" in line(text, "Status")
     assert line(text, "Cost").startswith("Cost 1 (")
     assert line(text, "Lower bound").startswith("Lower bound 0.8 (sample bound)")
     assert line(text, "Gap") == "Gap 20 % (requested: 0.1 %)"

@@ -6,9 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from certikmeans.certificate.check import Verdict, check_certificate
+    from certikmeans.certificate.check import Verdict
     from certikmeans.certificate.check_pricing import Limits
     from certikmeans.certificate.format import Reason
+    from certikmeans.certificate.verify import check_certificate
 
 __all__ = ["Limits", "Reason", "Verdict", "check_certificate"]
 
@@ -17,7 +18,7 @@ _HOMES = {
     "Limits": "check_pricing",
     "Reason": "format",
     "Verdict": "check",
-    "check_certificate": "check",
+    "check_certificate": "verify",
 }
 
 

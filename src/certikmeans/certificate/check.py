@@ -56,7 +56,7 @@ class Verdict:
     the labels satisfy every pair of the certificate, they cost at most ``cost``, and every
     labelling that satisfies all pairs costs at least ``lower_bound``; or, where both are
     infinite, no labelling satisfies all pairs. With ``details["certainty"]``, the claims about
-    every labelling within the slack hold as well.
+    every labelling within the slack hold as well. In a condition, a verdict is ``accepted``.
 
     Attributes
     ----------
@@ -78,6 +78,9 @@ class Verdict:
     cost: float | None = None
     lower_bound: float | None = None
     details: dict[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.accepted
 
     @property
     def gap(self) -> float | None:

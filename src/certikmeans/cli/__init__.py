@@ -33,12 +33,12 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="k-means under must-link and cannot-link constraints, with a proven lower bound.",
+    help="k-means under constraints, with a proven lower bound.",
 )
 
 _SOLVE_EPILOG = (
     "Exit codes: 0 the gap was reached; 1 stopped before that, the best labelling is returned; "
-    "2 bad usage or input; 3 no labelling respects the pairs; 70 a bug in certikmeans; "
+    "2 bad usage or input; 3 no labelling respects the constraints; 70 a bug in certikmeans; "
     "130 interrupted before there was a result."
 )
 _CHECK_EPILOG = (
@@ -50,7 +50,11 @@ _DIAGNOSE_EPILOG = (
 )
 
 _COMMANDS: dict[str, tuple[Callable[..., ExitCode], str, str | None]] = {
-    "solve": (solve_command, "Cluster points under pairs, with a proven bound.", _SOLVE_EPILOG),
+    "solve": (
+        solve_command,
+        "Cluster points under constraints, with proof.",
+        _SOLVE_EPILOG,
+    ),
     "check": (check_command, "Check a certificate against the points.", _CHECK_EPILOG),
     "certainty": (certainty_command, "Which labels can be trusted, proven.", _SOLVE_EPILOG),
     "ask": (ask_command, "Which pairs an expert should label next.", _SOLVE_EPILOG),

@@ -192,7 +192,7 @@ def describe(verdict: Verdict) -> str:
         f"{_constraints(details)}"
     )
     if verdict.gap is None:
-        return f"ACCEPTED: no labelling respects every pair\n{facts}"
+        return f"ACCEPTED: no labelling respects every constraint\n{facts}"
     leaves = f"{details['leaves']:,} {'leaf' if details['leaves'] == 1 else 'leaves'}"
     boxes = f"{details['boxes']:,} {'box' if details['boxes'] == 1 else 'boxes'}"
     work = f"{leaves}, {boxes}, {details['seconds']:.2f} s"

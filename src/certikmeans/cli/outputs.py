@@ -330,7 +330,7 @@ def _save(run: CompletedRun, writer: Writer, path: Path) -> bool:
 def show_infeasible(result: Result, base: int) -> None:
     """If the problem is infeasible, print the proof; points count from ``base``."""
     if result.infeasibility is not None:
-        show_error("no labelling respects every pair")
+        show_error("no labelling respects every constraint")
         to_stderr(f"{result.infeasibility.describe(base=base)}\n")
         to_stderr(
             "hint: certikmeans diagnose finds every conflict, and which pairs to remove; its "

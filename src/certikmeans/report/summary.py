@@ -70,6 +70,7 @@ def summarize(
             ("Clusters", _clusters(result)),
             ("Pairs", _pairs(result, problem)),
             *_soft_pairs(result),
+            *_other_kinds(result, problem),
         ]
     elif result.status is Status.UNKNOWN:
         rows.append(("Lower bound", f"{rounded_down(result.lower_bound)} ({result.bound} bound)"))
@@ -83,17 +84,17 @@ def summarize(
 def proven_statement(result: Result) -> str:
     """State in one or two sentences what is proven."""
     if result.status is Status.INFEASIBLE:
-        return "no labelling respects all pairs."
+        return "no labelling respects all constraints."
     if result.labels is None:
         return "nothing: neither a labelling nor a proof of infeasibility was found."
     if result.gap == 0.0:
-        return "no labelling that respects the pairs costs less: this one is optimal."
+        return "no labelling that respects the constraints costs less: this one is optimal."
     excess = result.cost / result.lower_bound - 1.0 if result.lower_bound > 0.0 else np.inf
     if np.isinf(excess):
-        return "nothing about the distance to the optimum, the bound is 0. The pairs hold."
+        return "nothing about the distance to the optimum, the bound is 0. The constraints hold."
     excess += 4 * np.finfo(float).eps * (1.0 + excess)  # covers the roundings above
     return (
-        "no labelling that respects the pairs costs less than the lower bound, "
+        "no labelling that respects the constraints costs less than the lower bound, "
         f"so this one costs at most {percent(excess)} more than the best possible."
     )
 
