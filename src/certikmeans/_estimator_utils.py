@@ -71,8 +71,8 @@ def raise_infeasible(proof: InfeasibilityProof) -> NoReturn:
     raise InfeasibleError(
         f"no labelling respects every constraint: {proof.describe()}",
         proof=proof,
-        hint="remove one of these constraints, raise n_clusters if cannot-links are the cause, or let "
-        "pairs be violated at a price: constraints.softened(penalty), or soft_must_link and "
+        hint="remove one of these constraints, raise n_clusters if cannot-links are the cause, or "
+        "let pairs be violated at a price: constraints.softened(penalty), or soft_must_link and "
         "soft_cannot_link",
     )
 
