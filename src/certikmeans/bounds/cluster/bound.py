@@ -33,6 +33,7 @@ from certikmeans.bounds.cluster.initial_point import (
     node_initial_point,
     root_initial_point,
 )
+from certikmeans.bounds.cluster.priced import FoundSet
 from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.bounds.cluster.pricing_error import pricing_error
 from certikmeans.bounds.cluster.step_rule import LogSumExpModel
@@ -43,6 +44,7 @@ from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import GroupMultipliers, LeafProof
+from certikmeans.stop import StopSignal
 
 Vector = NDArray[np.float64]
 
@@ -99,8 +101,9 @@ class ClusterBound(LowerBound[ClusterModel]):
         return ascend, search_boxes
 
     def rehearse(self, inputs: BoundInput) -> None:
-        """Compile the kernels of shared variables and of the smoothed model."""
+        """Compile the kernels of shared variables, of the smoothed model, and of prices."""
         rehearse(inputs.problem)
+        rehearse_prices(inputs.problem)
 
     def setup(self, inputs: BoundInput) -> ClusterModel:
         """Prepare pricing."""
@@ -198,6 +201,15 @@ def _trivial_result(reduced: ReducedProblem, start: InitialPoint) -> BoundResult
     """Return the bound 0, which needs no computation: no cost is negative."""
     warm_start = ClusterWarmStart(np.zeros(reduced.n_groups), (), start.centers)
     return BoundResult(0.0, LeafProof("trivial"), warm_start)
+
+
+def rehearse_prices(problem: ReducedProblem) -> None:
+    """Call the kernels of pricing with prices, to compile them."""
+    pricer = Pricer(problem, priced=True)
+    lam = np.ones(problem.n_groups)
+    found = FoundSet(0.0, problem.points[0].copy(), np.ones(problem.n_groups, dtype=np.uint8))
+    pricer.price_exact(lam, 0.0, StopSignal(), tolerance=1.0)
+    pricer.columns_of_sets(lam, [(0, found)], [pricer.full_region])
 
 
 def rehearse(problem: ReducedProblem) -> None:

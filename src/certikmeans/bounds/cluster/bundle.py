@@ -110,7 +110,13 @@ class Bundle:
         self.pricer = pricer
         self.dual_box = dual_box
         self.sym_classes = sym_classes
-        self.model = CutModel(dual_box, sym_classes)
+        constraints = pricer.constraints
+        self.model = CutModel(
+            dual_box,
+            sym_classes,
+            constant=0.0 if constraints is None else constraints.constant,
+            empty=pricer.min_value == 0.0,
+        )
         self.statistics = BundleStats()
         self.lower_bound = -np.inf
         self.lower_bound_multipliers = dual_box.low
@@ -163,6 +169,8 @@ class Bundle:
 
     def _make_smoothed_ascent(self, *, warm_started: bool) -> SmoothedAscent:
         cost = sum(column.cost for column in self._incumbent)
+        if self.pricer.constraints is not None:
+            cost += self.pricer.constraints.constant
         return SmoothedAscent(self.model, cost, self._ascent_work, warm_started=warm_started)
 
     @property
@@ -495,6 +503,7 @@ class Bundle:
                 tolerance=None if test else slack / self._n_clusters,
                 region=sym_class.region,
                 stall_check_after=stall_check_after,
+                resolution=slack / self._n_clusters,
             )
             sigma_sum = sum_upper_bound(sigma_sum, sym_class.count, priced.upper)
             self.statistics.exact_pricings += 1
@@ -508,13 +517,14 @@ class Bundle:
             if priced.centers:
                 self._columns_sufficient = False
                 starts = priced.centers[: self.step_rule.pricing_budget().new_cuts]
+                self.model.add(priced.columns, number)
                 self.model.add(
                     self.pricer.price_heuristic(lam, starts, region=sym_class.region), number
                 )
                 if test and number + 1 < len(self.sym_classes):
                     sigma_sum = np.inf  # refuted: the other classes need not be priced
                     break
-        bound = lagrangian_lower_bound(lam, sigma_sum)
+        bound = lagrangian_lower_bound(lam, sigma_sum, self.pricer.penalty_constant)
         if bound > self.lower_bound:
             self.lower_bound, self.lower_bound_multipliers = bound, lam
             self._on_bound(bound)

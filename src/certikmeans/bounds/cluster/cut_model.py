@@ -90,6 +90,8 @@ class Cuts:
     """Piecewise linear model of the dual function, in scaled variables ``t``.
 
     ``base + total.t - sum_f counts_f max(0, max over cuts i of class f of constants_i + rows_i.t)``
+
+    Without the 0 if the empty cluster is not admissible.
     """
 
     rows: SparseRows
@@ -99,6 +101,7 @@ class Cuts:
     total: Vector  # (n,)
     base: float
     high: Vector  # (n,): variables are in [0, high]
+    empty: bool = True  # whether the empty cluster is admissible
 
     def extended(
         self,
@@ -112,7 +115,7 @@ class Cuts:
             self.rows.extended(variables, values),
             np.append(self.constants, constants),
             np.append(self.sym_class, np.full(len(constants), sym_class)),
-            self.counts, self.total, self.base, self.high,
+            self.counts, self.total, self.base, self.high, self.empty,
         )  # fmt: skip
 
     def chosen(self, cuts: NDArray[np.int64]) -> Cuts:
@@ -121,7 +124,7 @@ class Cuts:
             return self
         return Cuts(
             self.rows.chosen(cuts), self.constants[cuts], self.sym_class[cuts],
-            self.counts, self.total, self.base, self.high,
+            self.counts, self.total, self.base, self.high, self.empty,
         )  # fmt: skip
 
     def column_values(self, t: Vector) -> Vector:
@@ -129,10 +132,20 @@ class Cuts:
         return self.constants + self.rows.matvec(t)
 
     def class_values(self, t: Vector) -> Vector:
-        """Largest value of a column of each symmetry class; at least 0, that of the empty set."""
-        best = np.zeros(len(self.counts))
+        """Largest value of a column of each symmetry class; at least that of the empty set."""
+        best = self.empty_values()
         np.maximum.at(best, self.sym_class, self.column_values(t))
         return best
+
+    def empty_values(self) -> Vector:
+        """Value of the empty cluster for each class: 0, or -inf if it is not admissible.
+
+        0 also for a class without cuts, whose value is not known.
+        """
+        if self.empty:
+            return np.zeros(len(self.counts))
+        known = np.bincount(self.sym_class, minlength=len(self.counts)) > 0
+        return np.where(known, -np.inf, 0.0)
 
     def value(self, t: Vector) -> float:
         """Value of the model."""
@@ -227,6 +240,9 @@ class CutModel:
         dual_box: DualBox,
         sym_classes: Sequence[SymmetryClass],
         params: CutModelParams = DEFAULT_PARAMS,
+        *,
+        constant: float = 0.0,
+        empty: bool = True,
     ) -> None:
         self._params = params
         self._dual_box = dual_box
@@ -244,8 +260,9 @@ class CutModel:
             sym_class=np.empty(0, dtype=np.int64),
             counts=counts,
             total=dual_box.gather(np.ones(len(dual_box.low))) * dual_box.scale,
-            base=float(dual_box.low.sum()),
+            base=float(dual_box.low.sum()) + constant,
             high=dual_box.high * self._inverse,
+            empty=empty,
         )
         self._keys: list[tuple[int, int]] = []  # of the columns
         self._known_keys: set[tuple[int, int]] = set()
@@ -290,7 +307,7 @@ class CutModel:
         return self._cuts.column_values(t * self._inverse)
 
     def class_values(self, t: Vector) -> Vector:
-        """Largest value of a known column of each class at ``t``; at least 0, the empty set."""
+        """Largest value of a known column of each class at ``t``, or of the empty set."""
         return self._cuts.class_values(t * self._inverse)
 
     def class_of(self, column: int) -> int:

@@ -8,6 +8,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.bounds.cluster.marginal_costs import model_cost_ranges
+from certikmeans.bounds.cluster.priced import uses_prices
 from certikmeans.kernels.kd_cells import assign_cells, median_cells, median_splits
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import iter_row_blocks
@@ -121,8 +123,8 @@ def make_dual_box(
     """
     if centers is None:
         centers, labels = cluster_means(reduced, labels)
-    own, other = _cost_ranges(reduced, centers, labels)
-    limit = params.unlimited_factor * (float(own.sum()) + reduced.offset)
+    own, other, alternative = _ranges(reduced, centers, labels)
+    limit = params.unlimited_factor * (float(np.abs(own).sum()) + reduced.offset)
     low = np.minimum(own, other)  # labels need not be optimal
     width = np.abs(np.subtract(other, own, out=other), out=other)
     width[np.isinf(width)] = limit
@@ -132,7 +134,8 @@ def make_dual_box(
         more = np.where(unlimited, 0.0, widening * width)
         low, width = low - more, width + 2.0 * more
     n, n_linked = reduced.n_groups, reduced.graph.n_linked
-    if n >= params.shared_variables_min_groups and n > n_linked:
+    shared = reduced.label_constraints.sets is None and reduced.label_constraints.soft is None
+    if n >= params.shared_variables_min_groups and n > n_linked and shared:
         variable = np.arange(n)
         cells = cells_of(reduced.points[n_linked:], labels[n_linked:], params)
         np.add(cells, n_linked, out=variable[n_linked:])
@@ -150,6 +153,10 @@ def make_dual_box(
     if start is None:
         first = (params.initial_fraction + widening) / (1.0 + 2.0 * widening) * high
         first[variable[unlimited]] = 0.0
+        if alternative is not None:
+            free = np.flatnonzero(unlimited)
+            gain = params.initial_fraction * np.maximum(alternative[free] - low[free], 0.0)
+            np.maximum.at(first, variable[free], np.minimum(gain, high[variable[free]]))
         return DualBox(low, coefficient, variable, high, scale, first)
     down, up = np.zeros(len(high)), np.zeros(len(high))
     moving = coefficient > 0.0
@@ -159,6 +166,16 @@ def make_dual_box(
     return DualBox(
         start - coefficient * down[variable], coefficient, variable, down + up, scale, down
     )
+
+
+def _ranges(
+    reduced: ReducedProblem, means: NDArray[np.float64], labels: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
+    """Ranges of the multipliers; for groups without an upper end also another cost, or None."""
+    if uses_prices(reduced.label_constraints):
+        return model_cost_ranges(reduced, means, labels)
+    own, other = _cost_ranges(reduced, means, labels)
+    return own, other, None
 
 
 def _cost_ranges(

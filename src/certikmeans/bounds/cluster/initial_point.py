@@ -72,7 +72,7 @@ def columns_of(reduced: ReducedProblem, labels: NDArray[np.int64]) -> list[Colum
 
 
 def column_of(reduced: ReducedProblem, members: NDArray[Any]) -> Column:
-    """Column of a non-empty set."""
+    """Column of a non-empty set; its cost is the sum of squares minus the bonuses inside."""
     rows = np.flatnonzero(members)
     weights, points = reduced.weights[rows], reduced.points[rows]
     mass = float(weights.sum())
@@ -81,6 +81,10 @@ def column_of(reduced: ReducedProblem, members: NDArray[Any]) -> Column:
     for block in iter_row_blocks(points):
         away = points[block] - mean
         cost += float(weights[block] @ np.einsum("ij,ij->i", away, away))
+    soft = reduced.label_constraints.soft
+    if soft is not None:
+        inside = np.asarray(members, dtype=bool)[soft.pairs].all(axis=1)
+        cost -= float(soft.bonus[inside].sum())
     return Column.of(mean, members, mass, cost, 0.0)
 
 
@@ -202,6 +206,8 @@ def root_initial_point(
     incumbent was improved since the cutoff was set.
     """
     cost = sum(column.cost for column in columns_of(reduced, labels))
+    soft = reduced.label_constraints.soft
+    cost += 0.0 if soft is None else soft.constant
     abs_gap = gap * (cost + reduced.offset)
     if cost <= abs_gap * (1.0 - params.presolve_margin):
         target = Target(0.0, 0.0, abs_gap)
@@ -292,6 +298,7 @@ def boxed_lloyd(
 def cost_at_centers(
     reduced: ReducedProblem, labels: NDArray[np.int64], centers: NDArray[np.float64]
 ) -> float:
-    """Cost of the labels at given centres."""
+    """Cost of the labels at given centres, with the penalty of soft pairs."""
     away = reduced.points - centers[labels]
-    return float(reduced.weights @ np.einsum("ij,ij->i", away, away))
+    cost = float(reduced.weights @ np.einsum("ij,ij->i", away, away))
+    return cost + reduced.label_constraints.penalty(labels)

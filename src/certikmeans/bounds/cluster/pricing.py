@@ -20,10 +20,26 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.cluster.pricing_error import mean_rounding_error, pricing_error
+from certikmeans.bounds.cluster.priced import (
+    FoundSet,
+    PricedConstraints,
+    ascend_from_set,
+    column_cost,
+    priced_instance,
+    search_priced,
+    uses_prices,
+)
+from certikmeans.bounds.cluster.pricing_error import (
+    mean_rounding_error,
+    price_error_factor,
+    priced_error,
+    pricing_error,
+)
 from certikmeans.bounds.stall_detector import StallDetector
 from certikmeans.kernels.pricing.ascent import ascend
 from certikmeans.kernels.pricing.box_bound import Instance
+from certikmeans.kernels.pricing.priced_box import PricedInstance
+from certikmeans.kernels.pricing.priced_search import PricedSearchParams
 from certikmeans.kernels.pricing.search import (
     BoxStack,
     ImprovingCenters,
@@ -170,6 +186,7 @@ class PricingResult:
     centers: list[NDArray[np.float64]]  # of clusters whose value exceeds the cutoff, best first
     complete: bool  # False if stopped, stalled, or ended early after an improving cluster
     boxes: int
+    columns: tuple[Column, ...] = ()  # improving clusters as the search found them
 
 
 # Units of work: of an ascent, beside those per coordinate, and per coordinate of a box.
@@ -192,6 +209,9 @@ class Pricer:
     progress : callable
         Called with the numbers of boxes and ascents (``climbs``) done.
     params : PricingParams
+    priced : bool, optional
+        Price constraints instead of using the spanning forest of the cannot-links; by default
+        where there are other kinds or many links.
     """
 
     def __init__(
@@ -200,6 +220,7 @@ class Pricer:
         executor: Executor | None = None,
         progress: Callable[..., None] = _no_progress,
         params: PricingParams = DEFAULT_PARAMS,
+        priced: bool | None = None,
     ) -> None:
         self.reduced = reduced
         self.params = params
@@ -211,6 +232,9 @@ class Pricer:
         graph = reduced.graph
         self._cyclic = np.repeat(graph.n_extra_edges > 0, np.diff(graph.starts)).astype(np.uint8)
         self._mean_error = mean_rounding_error(reduced.points)
+        model = reduced.label_constraints
+        priced = uses_prices(model) if priced is None else priced
+        self.constraints = PricedConstraints.of(model) if priced else None
 
     def price_exact(
         self,
@@ -220,6 +244,7 @@ class Pricer:
         tolerance: float | None = None,
         region: PricingRegion | None = None,
         stall_check_after: float | None = None,
+        resolution: float = 0.0,
     ) -> PricingResult:
         """Prove that no cluster has a value above ``cutoff``, or find one that has.
 
@@ -240,12 +265,17 @@ class Pricer:
         stall_check_after : float, optional
             Boxes after which the search has to make progress; by default that of the parameters,
             infinite for no such check.
+        resolution : float
+            With prices, a box is not split for less than this.
         """
         if stall_check_after is None:
             stall_check_after = self.params.stall_check_after
         region = self.full_region if region is None else region
-        lam = _restricted(lam, region)
-        return self._branch_and_bound(lam, cutoff, stop, (region,), tolerance, stall_check_after)
+        if self.constraints is None:
+            lam = _restricted(lam, region)
+        return self._branch_and_bound(
+            lam, cutoff, stop, (region,), tolerance, stall_check_after, resolution
+        )
 
     def price_regions(
         self,
@@ -266,7 +296,23 @@ class Pricer:
 
     def error(self, lam: NDArray[np.float64]) -> float:
         """Upper bound on the rounding error of the upper bound of any box."""
-        return pricing_error(self.reduced.points, self.reduced.weights, lam)
+        error = pricing_error(self.reduced.points, self.reduced.weights, lam)
+        if self.constraints is None:
+            return error
+        return priced_error(error, self.constraints, self.reduced.n_dims)
+
+    @property
+    def penalty_constant(self) -> float:
+        """Lower bound on the penalty of a labelling in which no soft pair shares a cluster."""
+        if self.constraints is None:
+            return 0.0
+        return self.constraints.constant - self.constraints.constant_error
+
+    @property
+    def min_value(self) -> float:
+        """Value of the empty cluster, if it is admissible; else -inf."""
+        empty = self.constraints is None or not self.constraints.needs_members
+        return 0.0 if empty else -np.inf
 
     def _branch_and_bound(
         self,
@@ -276,13 +322,19 @@ class Pricer:
         regions: Sequence[PricingRegion],
         tolerance: float | None,
         stall_check_after: float,
+        resolution: float = 0.0,
     ) -> PricingResult:
         """Search all regions, best bound first."""
         error = self.error(lam)
-        cutoff = max(cutoff, 0.0) + 2.0 * error
-        instance = self.instance(lam)
+        cutoff = max(cutoff, self.min_value) + 2.0 * error
+        instance = (
+            self.instance(lam)
+            if self.constraints is None
+            else priced_instance(self.reduced, self.constraints, lam)
+        )
         heap = self._root_boxes(lam, regions)
         improving_centers: list[tuple[float, NDArray[np.float64]]] = []
+        sets: list[tuple[int, FoundSet]] = []
         unsplittable_bound, boxes, number = -np.inf, 0, len(heap)
         max_boxes, budget = np.inf, self.params.min_budget
         cutoff_margin = (0.0 if tolerance is None else tolerance) + 2.0 * error
@@ -294,7 +346,11 @@ class Pricer:
                 break
             n_boxes = min(self.params.boxes_per_batch, len(heap))
             batch = [heapq.heappop(heap) for _ in range(n_boxes)]
-            search_params = self.search_params(error, cutoff_margin, budget)
+            search_params = (
+                self.search_params(error, cutoff_margin, budget)
+                if self.constraints is None
+                else self._priced_params(error, cutoff_margin, resolution, budget)
+            )
             search = partial(
                 search_box,
                 instance=instance,
@@ -311,6 +367,7 @@ class Pricer:
                     number += 1
                     heapq.heappush(heap, box)
                 improving_centers += result.improving_centers
+                sets += [(searched.region, found) for found in result.sets]
                 unsplittable_bound = max(unsplittable_bound, result.unsplittable_bound)
                 boxes += result.boxes
                 cutoff = max(cutoff, result.cutoff)
@@ -318,12 +375,14 @@ class Pricer:
                 max_boxes = min(max_boxes, 2.0 * boxes)
             budget = self.next_budget(budget)
         improving_centers.sort(key=lambda find: -find[0])
+        sets.sort(key=lambda find: -find[1].value)
         highest = -heap[0].neg_upper_bound if heap else -np.inf
         return PricingResult(
             upper=float(max(cutoff, unsplittable_bound, highest)),
             centers=[center for _, center in improving_centers],
             complete=highest <= cutoff and unsplittable_bound <= cutoff,
             boxes=boxes,
+            columns=tuple(self.columns_of_sets(lam, sets, regions)),
         )
 
     def next_budget(self, budget: float) -> float:
@@ -346,18 +405,12 @@ class Pricer:
         Starts not reached before ``stop`` are left out.
         """
         region = self.full_region if region is None else region
-        if region.allowed is not None:
+        if region.allowed is not None and self.constraints is None:
             # A negative multiplier: at 0, rounding could make a forbidden group a member if the
             # centre is at its point, and its multiplier would enter the cuts.
             error = pricing_error(self.reduced.points, self.reduced.weights, lam)
             lam = np.where(region.allowed, lam, -error)
-        ascend_from = partial(
-            _ascend_from,
-            instance=self.instance(lam),
-            active_faces=region.active_faces,
-            steps=steps,
-            min_gain=min_gain,
-        )
+        ascend_from = self._ascent(lam, region, steps, min_gain)
         columns: list[Column] = []
         centers = list({start.tobytes(): start for start in starts}.values())
         batch_size = self.params.ascents_per_batch
@@ -376,11 +429,61 @@ class Pricer:
         self, lam: NDArray[np.float64], centers: Sequence[NDArray[np.float64]]
     ) -> list[Column]:
         """Best column at every centre, in the order of the centres."""
-        active_faces, instance = self.full_region.active_faces, self.instance(lam)
-        select = partial(
-            _ascend_from, instance=instance, active_faces=active_faces, steps=1, min_gain=0.0
+        return self._ascent_pool.map(self._ascent(lam, self.full_region, 1, 0.0), centers)
+
+    def _ascent(
+        self, lam: NDArray[np.float64], region: PricingRegion, steps: int, min_gain: float
+    ) -> Callable[[NDArray[np.float64]], Column]:
+        """Local ascent from a centre."""
+        active_faces = region.active_faces
+        if self.constraints is None:
+            return partial(
+                _ascend_from,
+                instance=self.instance(lam),
+                active_faces=active_faces,
+                steps=steps,
+                min_gain=min_gain,
+            )
+        return partial(
+            _priced_ascent,
+            instance=priced_instance(self.reduced, self.constraints, lam),
+            constraints=self.constraints,
+            region=region,
+            limits=np.array([steps, min_gain]),
         )
-        return self._ascent_pool.map(select, centers)
+
+    def columns_of_sets(
+        self,
+        lam: NDArray[np.float64],
+        sets: Sequence[tuple[int, FoundSet]],
+        regions: Sequence[PricingRegion],
+    ) -> list[Column]:
+        """Columns of the best sets found, improved by an ascent."""
+        if self.constraints is None or not sets:
+            return []
+        instance = priced_instance(self.reduced, self.constraints, lam)
+        columns = [
+            _priced_ascent(
+                found.center,
+                instance=instance,
+                constraints=self.constraints,
+                region=regions[number],
+                limits=np.array([30.0, 0.0]),
+                members=found.members,
+            )
+            for number, found in sets[: 4 * self.params.max_improving_centers]
+        ]
+        return [column for column in columns if column.mass > 0.0]
+
+    def _priced_params(
+        self, error: float, tolerance: float, resolution: float, budget: float
+    ) -> PricedSearchParams:
+        excluded_box = no_excluded_box(self.reduced.n_dims)
+        faces = self.full_region.active_faces
+        return PricedSearchParams(
+            error, price_error_factor(*self.reduced.points.shape), self._mean_error, faces,
+            excluded_box, tolerance, resolution, budget,
+        )  # fmt: skip
 
     def search_params(self, error: float, tolerance: float, budget: float) -> SearchParams:
         """Kernel settings for all of space; `search_box` sets faces and excluded box."""
@@ -410,7 +513,10 @@ class Pricer:
         self, lam: NDArray[np.float64], regions: Sequence[PricingRegion]
     ) -> list[OpenBox]:
         n_dims = self.reduced.n_dims
-        members = np.flatnonzero(lam > 0.0).astype(np.int32)
+        useful = lam > 0.0
+        if self.constraints is not None:
+            useful = lam + self.constraints.sum_of_bonuses * (1.0 + 1e-9) > 0.0
+            useful |= self.constraints.needs_members
         no_sums, excluded_box = np.zeros(n_dims + 2), no_excluded_box(n_dims)
         return [
             OpenBox(
@@ -419,7 +525,9 @@ class Pricer:
                 low=region.low,
                 high=region.high,
                 fixed_sums=no_sums,
-                members=members,
+                members=np.flatnonzero(
+                    useful if region.allowed is None else useful & region.allowed
+                ).astype(np.int32),
                 active_faces=region.active_faces,
                 excluded_box=excluded_box,
                 region=i,
@@ -453,6 +561,32 @@ def _ascend_from(
     return Column.of(mean, members, float(sums[1]), cost, float(value))
 
 
+def _priced_ascent(
+    start: NDArray[np.float64],
+    instance: PricedInstance,
+    constraints: PricedConstraints,
+    region: PricingRegion,
+    limits: NDArray[np.float64],
+    members: NDArray[np.uint8] | None = None,
+) -> Column:
+    """Column of one local ascent from a centre, and from a set if one is given."""
+    n = len(instance.weights)
+    allowed = np.ones(n, dtype=np.uint8)
+    if region.allowed is not None:
+        allowed[:] = region.allowed
+    known = np.zeros(n, dtype=np.uint8) if members is None else members
+    _, sums, chosen, value = ascend_from_set(
+        (start, known), instance, allowed, region.active_faces, limits
+    )
+    if not sums[1] > 0.0 or value == -np.inf:
+        return Column.of(start, np.zeros(n, dtype=np.uint8), 0.0, 0.0, 0.0)
+    mean = sums[2:] / sums[1]
+    cost = -(sums[0] + float(mean @ sums[2:])) - column_cost(constraints, chosen)
+    for rows in iter_row_blocks(chosen):
+        cost += float(chosen[rows] @ instance.lam[rows])
+    return Column.of(mean, chosen, float(sums[1]), cost, value)
+
+
 @final
 @dataclass(order=True, slots=True)
 class OpenBox:
@@ -467,6 +601,9 @@ class OpenBox:
     active_faces: NDArray[np.float64] = field(compare=False)  # of the region that contains it
     excluded_box: NDArray[np.float64] = field(compare=False)  # centres in it are not searched
     region: int = field(compare=False)  # index of the region
+    # With prices: bonuses of the groups that are in, for every member, and their demand
+    shifts: NDArray[np.float64] | None = field(default=None, compare=False)
+    fixed_demand: float = field(default=0.0, compare=False)
 
 
 def no_excluded_box(n_dims: int) -> NDArray[np.float64]:
@@ -484,12 +621,13 @@ class BoxSearchResult:
     cutoff: float
     unsplittable_bound: float
     boxes: int
+    sets: list[FoundSet] = field(default_factory=list)
 
 
 def search_box(
     box: OpenBox,
-    instance: Instance,
-    search_params: SearchParams,
+    instance: Instance | PricedInstance,
+    search_params: SearchParams | PricedSearchParams,
     cutoff: float,
     params: PricingParams = DEFAULT_PARAMS,
 ) -> BoxSearchResult:
@@ -497,6 +635,17 @@ def search_box(
 
     Open boxes with the same undecided groups share the array of these groups.
     """
+    if isinstance(instance, PricedInstance):
+        assert isinstance(search_params, PricedSearchParams)
+        priced = search_priced(box, instance, search_params, cutoff, params)
+        return BoxSearchResult(
+            open_boxes=[OpenBox(**fields) for fields in priced.open_boxes],
+            improving_centers=[(one.value, one.center) for one in priced.found],
+            cutoff=priced.cutoff,
+            unsplittable_bound=priced.unsplittable_bound,
+            boxes=priced.boxes,
+            sets=priced.found,
+        )
     stack = _stack_with(box, params.stack_capacity)
     improving_centers = ImprovingCenters(
         centers=np.empty((params.max_improving_centers, len(box.low))),

@@ -442,6 +442,7 @@ class LogSumExpModel:
         empty = np.maximum(
             cuts.counts - np.bincount(cuts.sym_class, cut_weights, len(cuts.counts)), 0.0
         )
+        empty[np.isinf(cuts.empty_values())] = 0.0
         total = float(cut_weights @ log_weights) + float(
             empty @ (logs + largest / self._temperature)
         )
@@ -451,9 +452,10 @@ class LogSumExpModel:
         """Largest value of each class, log of the scaled sum of exponentials, cut weights."""
         cuts = self._cuts
         column_values = cuts.column_values(t)
-        largest = np.zeros(len(cuts.counts))
+        empty = cuts.empty_values()
+        largest = empty.copy()
         np.maximum.at(largest, cuts.sym_class, column_values)
         terms = np.exp((column_values - largest[cuts.sym_class]) / self._temperature)
         sums = np.bincount(cuts.sym_class, terms, len(cuts.counts))
-        sums = sums + np.exp(-largest / self._temperature)
+        sums = sums + np.exp((empty - largest) / self._temperature)
         return largest, np.log(sums), terms * (cuts.counts / sums)[cuts.sym_class]

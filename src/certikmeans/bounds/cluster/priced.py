@@ -1,0 +1,220 @@
+"""Pricing with any kind of constraints: kernel data, boxes and columns.
+
+Soft pairs enter as bonuses for pairs that share a cluster, so that multipliers, values and costs of
+columns are those of ``sum of squares - bonuses``; the constant of the penalty is added to the
+bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certikmeans.constraint_model.arrays import ConstraintArrays, constraint_arrays
+from certikmeans.constraint_model.model import LabelConstraints
+from certikmeans.kernels.pricing.priced_ascent import ascend_priced, complete_set, set_bonus
+from certikmeans.kernels.pricing.priced_box import PricedInstance
+from certikmeans.kernels.pricing.priced_search import (
+    ImprovingSets,
+    PricedSearchParams,
+    PricedStack,
+    search_priced_boxes,
+)
+from certikmeans.problem import ReducedProblem
+from certikmeans.problem.arrays import iter_row_blocks
+
+if TYPE_CHECKING:
+    from certikmeans.bounds.cluster.pricing import OpenBox, PricingParams
+
+Vector = NDArray[np.float64]
+# Cannot-links are priced by their spanning forest up to this many per group.
+MAX_LINKS_FOR_FOREST = 1.0
+
+
+def uses_prices(constraints: LabelConstraints) -> bool:
+    """Whether prices are better than the spanning forest of the cannot-links."""
+    if not constraints.is_cannot_link_only:
+        return True
+    graph = constraints.cannot_links
+    return len(graph.neighbors) > 2.0 * MAX_LINKS_FOR_FOREST * graph.n_vertices
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PricedConstraints:
+    """All constraints on a cluster, as arrays for kernels, and constants of the penalty."""
+
+    arrays: ConstraintArrays
+    sum_of_bonuses: Vector  # (n_groups,): of absolute values, without hard cannot-links
+    constant: float  # of the penalty
+    constant_error: float
+    rank_sizes: bool
+    needs_members: bool  # whether the empty cluster is not admissible
+
+    @classmethod
+    def of(cls, constraints: LabelConstraints) -> PricedConstraints:
+        """Constraints on a single cluster, with the loosest limits of its size."""
+        arrays = constraint_arrays(constraints)
+        n = constraints.cannot_links.n_vertices
+        tails = np.repeat(np.arange(n), np.diff(arrays.pair_indptr))
+        finite = np.isfinite(arrays.pair_bonus)
+        sums = np.bincount(tails[finite], np.abs(arrays.pair_bonus[finite]), n).astype(np.float64)
+        soft, sizes = constraints.soft, constraints.sizes
+        only_sizes = len(arrays.pair_neighbors) == 0 and len(arrays.set_members) == 0
+        return cls(
+            arrays,
+            sums,
+            0.0 if soft is None else soft.constant,
+            0.0 if soft is None else soft.error,
+            sizes is not None and sizes.unit and only_sizes,
+            sizes is not None and float(arrays.size_limits[0]) > 0.0,
+        )
+
+
+def priced_instance(
+    reduced: ReducedProblem, constraints: PricedConstraints, lam: Vector
+) -> PricedInstance:
+    """Kernel data for given multipliers."""
+    base = lam.copy()
+    for rows in iter_row_blocks(reduced.points):
+        points = reduced.points[rows]
+        base[rows] -= reduced.weights[rows] * np.einsum("ij,ij->i", points, points)
+    return PricedInstance(
+        points=reduced.points,
+        weights=reduced.weights,
+        lam=lam,
+        base=base,
+        magnitude=np.abs(lam) + constraints.sum_of_bonuses,
+        constraints=constraints.arrays,
+        rank_sizes=constraints.rank_sizes,
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundSet:
+    """Improving set at a centre: open groups in it are 1, other open groups 2, decided ones 0."""
+
+    value: float
+    center: Vector
+    members: NDArray[np.uint8]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PricedSearchDone:
+    """Result of the search of one box."""
+
+    open_boxes: list[dict[str, Any]]
+    found: list[FoundSet]
+    cutoff: float
+    unsplittable_bound: float
+    unsplittable_center: Vector
+    boxes: int
+
+
+def search_priced(
+    box: OpenBox,
+    instance: PricedInstance,
+    search_params: PricedSearchParams,
+    cutoff: float,
+    params: PricingParams,
+) -> PricedSearchDone:
+    """Search one box with a budget, by one call of the kernel."""
+    n = len(instance.weights)
+    stack = _stack_with(box, params.stack_capacity)
+    slots = params.max_improving_centers
+    improving = ImprovingSets(
+        np.empty((slots, len(box.low))), np.empty(slots), np.empty((slots, n), dtype=np.uint8)
+    )
+    search_params = search_params._replace(active_faces=box.active_faces)
+    done = search_priced_boxes(instance, stack, 1, search_params, cutoff, improving)
+    shared: dict[tuple[int, int], tuple[NDArray[np.int32], Vector]] = {}
+    open_boxes = []
+    for i in range(done.n_open):
+        first, last = int(stack.starts[i]), int(stack.starts[i] + stack.sizes[i])
+        if (first, last) not in shared:
+            shared[first, last] = stack.arena[first:last].copy(), stack.shifts[first:last].copy()
+        members, shifts = shared[first, last]
+        open_boxes.append(
+            {
+                "neg_upper_bound": -float(stack.uppers[i]),
+                "number": 0,
+                "low": stack.lows[i].copy(),
+                "high": stack.highs[i].copy(),
+                "fixed_sums": stack.fixed_sums[i].copy(),
+                "members": members,
+                "active_faces": box.active_faces,
+                "excluded_box": box.excluded_box,
+                "region": box.region,
+                "shifts": shifts,
+                "fixed_demand": float(stack.fixed_demands[i]),
+            }
+        )
+    kept = range(min(done.n_found, slots))
+    return PricedSearchDone(
+        open_boxes,
+        [
+            FoundSet(
+                float(improving.values[i]),
+                improving.centers[i].copy(),
+                improving.members[i].copy(),
+            )
+            for i in kept
+        ],
+        float(done.cutoff),
+        float(done.unsplittable_bound),
+        done.unsplittable_center,
+        int(done.n_bounded),
+    )
+
+
+def _stack_with(box: OpenBox, capacity: int) -> PricedStack:
+    """Stack with one box on it."""
+    d, size = len(box.low), len(box.members)
+    stack = PricedStack(
+        lows=np.empty((capacity, d)),
+        highs=np.empty((capacity, d)),
+        fixed_sums=np.empty((capacity, d + 2)),
+        fixed_demands=np.empty(capacity),
+        uppers=np.empty(capacity),
+        starts=np.empty(capacity, dtype=np.int64),
+        sizes=np.empty(capacity, dtype=np.int64),
+        arena=np.empty(8 * size + 1024, dtype=np.int32),
+        shifts=np.empty(8 * size + 1024),
+    )
+    stack.arena[:size] = box.members
+    stack.shifts[:size] = 0.0 if box.shifts is None else box.shifts
+    stack.lows[0], stack.highs[0], stack.fixed_sums[0] = box.low, box.high, box.fixed_sums
+    stack.fixed_demands[0] = box.fixed_demand
+    stack.uppers[0], stack.starts[0], stack.sizes[0] = -box.neg_upper_bound, 0, size
+    return stack
+
+
+def column_cost(constraints: PricedConstraints | None, members: NDArray[Any]) -> float:
+    """Bonuses of the pairs inside a column, to be subtracted from its sum of squares."""
+    if constraints is None or len(constraints.arrays.pair_neighbors) == 0:
+        return 0.0
+    return float(set_bonus(constraints.arrays, members.astype(np.uint8)))
+
+
+def ascend_from_set(
+    start: tuple[Vector, NDArray[np.uint8]],
+    instance: PricedInstance,
+    allowed: NDArray[np.uint8],
+    active_faces: NDArray[np.float64],
+    limits: Vector,
+) -> tuple[Vector, Vector, NDArray[np.uint8], float]:
+    """Ascend from a centre and, unless it is empty, a set found there by the search.
+
+    Returns the sums and members, the value, and the mean.
+    """
+    center, members = start[0].copy(), start[1].copy()
+    sums = np.empty(instance.points.shape[1] + 2)
+    if members.any():
+        complete_set(instance, allowed, center, members)
+    value = ascend_priced(instance, allowed, active_faces, center, sums, members, limits)
+    return center, sums, members, float(value)
