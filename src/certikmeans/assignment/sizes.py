@@ -112,7 +112,11 @@ class SizeAssigner(AbstractAssigner):
         assert scaled is not None
         self._scaled: ScaledSizes = scaled
         self._data = SizedPoints(
-            writable(problem.points), writable(problem.weights), scaled.demand, scaled.limits.totals
+            writable(problem.points),
+            writable(problem.points.T),
+            writable(problem.weights),
+            scaled.demand,
+            scaled.limits.totals,
         )
 
     @property

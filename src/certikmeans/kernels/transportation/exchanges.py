@@ -5,12 +5,16 @@ from typing import NamedTuple
 import numpy as np
 
 from certikmeans._jit.dispatcher import njit
+from certikmeans.kernels.lloyd.iteration import squared_distances
+
+BLOCK = 512  # groups whose distances are computed together
 
 
 class SizedPoints(NamedTuple):
     """Points, their weights and demands, and the limits of the clusters."""
 
     points: np.ndarray  # (n, d)
+    columns: np.ndarray  # (d, n) the same
     weights: np.ndarray  # (n,)
     demand: np.ndarray  # (n,)
     limits: np.ndarray  # (2, n_clusters) lower and upper
@@ -45,32 +49,16 @@ def fill_clusters(data, state):
 
 
 @njit(cache=True, nogil=True)
-def _distance(points, s, means, k):
-    """Squared distance by four sums: additions need not wait for one another."""
-    d = points.shape[1]
-    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
-    j = 0
-    while j + 4 <= d:
-        a, b = points[s, j] - means[k, j], points[s, j + 1] - means[k, j + 1]
-        c, e = points[s, j + 2] - means[k, j + 2], points[s, j + 3] - means[k, j + 3]
-        first += a * a
-        second += b * b
-        third += c * c
-        fourth += e * e
-        j += 4
-    while j < d:
-        a = points[s, j] - means[k, j]
-        first += a * a
-        j += 1
-    return (first + second) + (third + fourth)
-
-
-@njit(cache=True, nogil=True)
 def fill_costs(data, means, costs):
     """Weighted squared distances of all groups to all centres."""
-    for s in range(costs.shape[0]):
-        for k in range(costs.shape[1]):
-            costs[s, k] = data.weights[s] * _distance(data.points, s, means, k)
+    n, n_clusters = costs.shape
+    distances = np.empty(min(BLOCK, n))
+    for start in range(0, n, BLOCK):
+        size = min(BLOCK, n - start)
+        for k in range(n_clusters):
+            squared_distances(data.columns, start, means[k], distances[:size])
+            for i in range(size):
+                costs[start + i, k] = data.weights[start + i] * distances[i]
 
 
 @njit(cache=True, nogil=True)

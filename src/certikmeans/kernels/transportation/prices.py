@@ -95,6 +95,20 @@ def _weighted_threshold(values, weights, target):
 
 
 @njit(cache=True, nogil=True)
+def _two_cheapest(costs, demand, prices, s, first, second, best, next_best):
+    """Write the two cheapest labels of a group at the prices, and their values."""
+    one, two, least, next_least = 0, 0, np.inf, np.inf
+    for k in range(prices.size):
+        here = costs[s, k] + demand[s] * prices[k]
+        if here < least:
+            two, next_least = one, least
+            one, least = k, here
+        elif here < next_least:
+            two, next_least = k, here
+    first[s], second[s], best[s], next_best[s] = one, two, least, next_least
+
+
+@njit(cache=True, nogil=True)
 def raise_dual_by_coordinates(
     costs,  # IN   (n, n_clusters) float64
     demand,  # IN   (n,) float64
@@ -111,25 +125,33 @@ def raise_dual_by_coordinates(
     """
     n, n_clusters = costs.shape
     values, weights = np.empty(n), np.empty(n)
-    labels, totals = np.empty(n, dtype=np.int64), np.empty(n_clusters)
+    first, second = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    best, next_best, totals = np.empty(n), np.empty(n), np.empty(n_clusters)
     for _ in range(max_sweeps):
-        nearest_at_prices(costs, demand, prices, labels, totals)
+        totals[:] = 0.0
+        for s in range(n):
+            _two_cheapest(costs, demand, prices, s, first, second, best, next_best)
+            totals[first[s]] += demand[s]
         if total_violation(totals, lower, upper) <= enough:
             return
         for k in range(n_clusters):
             own = 0.0
             for s in range(n):
-                others = np.inf
-                for j in range(n_clusters):
-                    if j != k:
-                        others = min(others, costs[s, j] + demand[s] * prices[j])
-                weights[s] = demand[s]
-                values[s] = (others - costs[s, k]) / demand[s] if demand[s] > 0.0 else -np.inf
+                others, a = next_best[s] if first[s] == k else best[s], demand[s]
+                weights[s] = a
+                values[s] = (others - costs[s, k]) / a if a > 0.0 else -np.inf
                 if values[s] > 0.0:
-                    own += demand[s]
+                    own += a
+            before = prices[k]
             if own > upper[k]:
                 prices[k] = max(0.0, _weighted_threshold(values, weights, upper[k]))
             elif own < lower[k]:
                 prices[k] = min(0.0, _weighted_threshold(values, weights, lower[k]))
             else:
                 prices[k] = 0.0
+            if prices[k] == before:
+                continue
+            for s in range(n):
+                here = costs[s, k] + demand[s] * prices[k]
+                if first[s] == k or second[s] == k or here < next_best[s]:
+                    _two_cheapest(costs, demand, prices, s, first, second, best, next_best)

@@ -36,7 +36,8 @@ def _build(costs, demand, shares):
         start[i], capacity[i] = pool, members[i] + room
         pool += n_clusters * capacity[i]
     size = np.zeros((n_clusters, n_clusters), dtype=np.int64)
-    heaps = Heaps(np.empty(pool), np.empty(pool, dtype=np.int32), start, capacity, size)
+    limit = np.full((n_clusters, n_clusters), np.inf)
+    heaps = Heaps(np.empty(pool), np.empty(pool, dtype=np.int32), start, capacity, size, limit)
     for s in range(n):
         for i in range(n_clusters):
             if shares[s, i] > 0.0:
@@ -187,6 +188,7 @@ def transport_shares(
         np.zeros(n_clusters + 1),
         np.empty(n_clusters + 1),
         np.empty(n_clusters + 1, dtype=np.int64),
+        np.empty(n_clusters + 1, dtype=np.bool_),
         np.empty(n_clusters + 1, dtype=np.bool_),
     )
     initial_flow(totals, prices, network)

@@ -13,11 +13,17 @@ import numpy as np
 
 from certikmeans._jit.dispatcher import njit
 
+# Heaps of a first pass have about so many keys for every unit that has to move, and per cluster.
+KEYS_PER_EXCESS = 8
+KEYS_PER_CLUSTER = 64
+SAMPLE = 2000  # units from which the largest of these keys is estimated
+
 
 class Heaps(NamedTuple):
     """Heaps of the units of cluster ``i`` by the cost of moving to ``j``, in one pool.
 
-    That of ``(i, j)`` begins at ``start[i] + j * capacity[i]``.
+    That of ``(i, j)`` begins at ``start[i] + j * capacity[i]``. It has all keys up to
+    ``limit[i, j]``, and some of the others.
     """
 
     keys: np.ndarray  # (pool,) float64
@@ -25,6 +31,7 @@ class Heaps(NamedTuple):
     start: np.ndarray  # (n_clusters,) int64
     capacity: np.ndarray  # (n_clusters,) int64
     size: np.ndarray  # (n_clusters, n_clusters) int64
+    limit: np.ndarray  # (n_clusters, n_clusters) float64
 
 
 class Network(NamedTuple):
@@ -38,6 +45,7 @@ class Network(NamedTuple):
     distance: np.ndarray  # (n_clusters + 1,) float64 from the nodes with excess
     previous: np.ndarray  # (n_clusters + 1,) int64 on the shortest path
     settled: np.ndarray  # (n_clusters + 1,) bool
+    estimated: np.ndarray  # (n_clusters + 1,) bool: of the last arc only a lower bound is known
 
 
 @njit(cache=True, nogil=True)
@@ -96,26 +104,24 @@ def _fill(costs, labels, heaps, only):
         i = labels[s]
         if only >= 0 and i != only:
             continue
-        own, place = costs[s, i], heaps.start[i] + heaps.size[i, i]
-        heaps.size[i, i] += 1
+        own = costs[s, i]
         for j in range(n_clusters):
-            if j != i:
-                at = place + j * heaps.capacity[i]
-                heaps.keys[at], heaps.units[at] = costs[s, j] - own, s
+            key = costs[s, j] - own
+            if j != i and key <= heaps.limit[i, j]:
+                at = heaps.start[i] + j * heaps.capacity[i] + heaps.size[i, j]
+                heaps.keys[at], heaps.units[at] = key, s
+                heaps.size[i, j] += 1
     for i in range(n_clusters):
         if only >= 0 and i != only:
             continue
-        size = heaps.size[i, i]
         for j in range(n_clusters):
-            if j != i:
-                base = heaps.start[i] + j * heaps.capacity[i]
-                for position in range(size // 2 - 1, -1, -1):
-                    sift_down(heaps.keys, heaps.units, base, size, position)
-                heaps.size[i, j] = size
+            base = heaps.start[i] + j * heaps.capacity[i]
+            for position in range(heaps.size[i, j] // 2 - 1, -1, -1):
+                sift_down(heaps.keys, heaps.units, base, heaps.size[i, j], position)
 
 
 @njit(cache=True, nogil=True)
-def _build(costs, labels, sizes):
+def _build(costs, labels, sizes, limit):
     """Allocate heaps with room for new members, and fill them."""
     n, n_clusters = costs.shape
     room = n // (2 * n_clusters) + 32
@@ -131,6 +137,7 @@ def _build(costs, labels, sizes):
         start,
         capacity,
         np.zeros((n_clusters, n_clusters), dtype=np.int64),
+        limit,
     )
     _fill(costs, labels, heaps, -1)
     return heaps
@@ -173,19 +180,64 @@ def _shortest_path(labels, heaps, network):
                 if flow[v] > lower[v] and not settled[v]:
                     length = least + max(0.0, prices[v] - prices[u])
                     if length < distance[v]:
-                        distance[v], previous[v] = length, u
+                        distance[v], previous[v], network.estimated[v] = length, u, False
             continue
         for v in range(n_clusters):
-            if v == u or settled[v] or not _clean_top(labels, heaps, u, v):
+            if v == u or settled[v]:
                 continue
-            key = heaps.keys[heaps.start[u] + v * heaps.capacity[u]]
+            key = np.inf
+            if _clean_top(labels, heaps, u, v):
+                key = heaps.keys[heaps.start[u] + v * heaps.capacity[u]]
+            known = key <= heaps.limit[u, v]
+            key = key if known else heaps.limit[u, v]
             length = least + max(0.0, key + prices[v] - prices[u])
             if length < distance[v]:
-                distance[v], previous[v] = length, u
+                distance[v], previous[v], network.estimated[v] = length, u, not known
         if flow[u] < upper[u] and not settled[n_clusters]:
             length = least + max(0.0, prices[n_clusters] - prices[u])
             if length < distance[n_clusters]:
                 distance[n_clusters], previous[n_clusters] = length, u
+                network.estimated[n_clusters] = False
+
+
+@njit(cache=True, nogil=True)
+def _any_estimated(network, end):
+    """Whether an arc on the path to ``end`` is not known."""
+    v = end
+    while network.previous[v] >= 0:
+        if network.estimated[v]:
+            return True
+        v = network.previous[v]
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _key_limits(costs, labels, prices, excess):
+    """Keys that paths for this excess may need, about; infinite where that is most of them.
+
+    From a sample of the units: the reduced cost of the cheapest move of a unit that is exceeded by
+    all but some times as many units as there is excess.
+    """
+    n, n_clusters = costs.shape
+    limit = np.full((n_clusters, n_clusters), np.inf)
+    wanted = KEYS_PER_EXCESS * excess + KEYS_PER_CLUSTER * n_clusters
+    if 2 * wanted > n:
+        return limit
+    stride = max(1, n // SAMPLE)
+    regrets = np.empty((n + stride - 1) // stride)
+    for place in range(regrets.size):
+        s = place * stride
+        i, least = labels[s], np.inf
+        for j in range(n_clusters):
+            if j != i:
+                least = min(least, costs[s, j] + prices[j])
+        regrets[place] = least - costs[s, i] - prices[i]
+    regrets.sort()
+    largest = regrets[min(regrets.size - 1, regrets.size * wanted // n + 1)]
+    for i in range(n_clusters):
+        for j in range(n_clusters):
+            limit[i, j] = largest + prices[i] - prices[j]
+    return limit
 
 
 @njit(cache=True, nogil=True)
@@ -285,13 +337,18 @@ def transport_units(
     )
     if initial_flow(sizes, prices, network):
         return 0
-    heaps = _build(costs, labels, sizes)
-    steps = 0
+    surplus = np.maximum(network.excess, 0).sum()
+    limit = _key_limits(costs, labels, prices, surplus)
+    heaps, steps = _build(costs, labels, sizes, limit), 0
     while network.excess.max() > 0:
         end = _shortest_path(labels, heaps, network)
         if end < 0 or steps == max_steps:
             steps = -1 if end < 0 else -2
             break
+        if _any_estimated(network, end):
+            limit[:] = np.inf
+            heaps = _build(costs, labels, sizes, limit)
+            continue
         for v in range(n_clusters + 1):
             network.prices[v] -= min(network.distance[v], network.distance[end])
         full = _augment(costs, labels, heaps, sizes, network, end)
@@ -300,7 +357,7 @@ def transport_units(
             if full < n_clusters and sizes[full] + 16 <= heaps.capacity[full]:
                 _fill(costs, labels, heaps, full)
             else:
-                heaps = _build(costs, labels, sizes)
+                heaps = _build(costs, labels, sizes, limit)
     for k in range(n_clusters):
         prices[k] = network.prices[k] - network.prices[n_clusters]
     return steps
