@@ -228,7 +228,7 @@ def test_least_cost_of_a_colouring_is_rounded_down(seed):
     rng = np.random.default_rng(seed)
     n, k = 6, 3
     costs = rng.uniform(size=(n, k)) * 10.0 ** rng.uniform(-6, 6, size=(n, 1))
-    edges = np.array([(i, i + 1) for i in range(n - 1)][: seed % n]).reshape(-1, 2)
+    edges = np.array([(i, i + 1) for i in range(n - 1)][: seed % n], dtype=np.int64).reshape(-1, 2)
     exact = min(
         sum(Fraction(costs[i, label]) for i, label in enumerate(labels))
         for base in numbered_by_first_appearance(n, k)
