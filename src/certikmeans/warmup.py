@@ -205,11 +205,13 @@ def hard_problem() -> Problem:
 
 
 def many_clusters() -> tuple[Problem, ...]:
-    """Enough clusters for the swap search, without pairs and with dense cannot-links."""
+    """Enough clusters for the swap search, without pairs, with some and with dense cannot-links."""
     rng = np.random.default_rng(0)
     points, classes = rng.uniform(size=(60, 2)), rng.integers(12, size=60)
-    _, cannot_link = random_pairs(classes, 0, 90, seed=1)
-    return (Problem.from_data(points, 12), Problem.from_data(points, 12, cannot_link=cannot_link))
+    return tuple(
+        Problem.from_data(points, 12, cannot_link=random_pairs(classes, 0, n_pairs, seed=1)[1])
+        for n_pairs in (0, 65, 90)
+    )
 
 
 def contradictions() -> tuple[Problem, ...]:

@@ -10,20 +10,26 @@ from numpy.typing import NDArray
 
 from certikmeans.constraint_model.model import LabelConstraints
 from certikmeans.kernels.costs import cluster_costs
-from certikmeans.kernels.label_search.annealing import mean_cost, nearest_labels, recolor
+from certikmeans.kernels.label_search.annealing import (
+    mean_cost,
+    nearest_labels,
+    recenter,
+    recolor,
+)
 from certikmeans.kernels.label_search.descent import (
     MoveLimits,
     MoveScratch,
     descend,
     swap_groups,
 )
-from certikmeans.kernels.label_search.repair import repair
+from certikmeans.kernels.label_search.repair import conflicted_groups, repair
 from certikmeans.kernels.label_search.state import (
     LabelRules,
     SearchData,
     SearchState,
     fill_state,
 )
+from certikmeans.kernels.lloyd.seeding import kmeanspp_seeds
 from certikmeans.problem import ReducedProblem
 from certikmeans.random_streams import generator
 from certikmeans.stop import StopSignal
@@ -37,11 +43,20 @@ FloatArray = NDArray[np.float64]
 class LabelSearchParams:
     """Settings of the search; temperatures and penalties are in units of the mean cost."""
 
-    n_sweeps: int = 60
-    start_temperature: float = 0.5
-    end_temperature: float = 0.01
-    start_penalty: float = 0.3  # of a violated constraint
-    end_penalty: float = 8.0
+    n_sweeps: int = 80
+    min_sweeps: int = 30
+    full_sweep_entries: int = 400_000  # groups times clusters; with more there are fewer sweeps
+    order_block: int = 256  # groups visited in order, such that memory is read in order
+    start_temperature: float = 1.0
+    end_temperature: float = 0.1
+    start_penalty: float = 2.0  # of a violated constraint
+    end_penalty: float = 4.0
+    time_fraction: float = 0.5  # of the time left, for annealing
+    # With more groups in violated constraints after annealing, sweeps over them come before the
+    # repair: a step of the repair moves one group.
+    max_listed: int = 2_000
+    max_cooling_sweeps: int = 40
+    cooling_price_factor: float = 1.15
     max_repair_steps: int = 20_000
     repair_steps_per_call: int = 200
     max_repair_candidates: int = 200  # groups tried in a step of the repair
@@ -52,6 +67,7 @@ class LabelSearchParams:
     # Groups times clusters in a call of a kernel: the deadline is checked between calls.
     entries_per_call: int = 1_000_000
     min_gain_fraction: float = 1e-12  # of the total cost; smaller gains are rounding
+    min_pass_gain: float = 1e-7  # of the total cost; passes that gain less end a descent
 
     def __post_init__(self) -> None:
         if min(self.n_sweeps, self.max_passes, self.entries_per_call) < 1:
@@ -104,6 +120,35 @@ class Labelling:
     means: FloatArray
     cost: float
     feasible: bool
+
+
+@final
+class _Pace:
+    """Number of the next sweep; where the time is short, sweeps are left out evenly."""
+
+    def __init__(self, n_sweeps: int, time_fraction: float, stop: StopSignal | None) -> None:
+        self._n_sweeps = n_sweeps
+        self._stop = stop
+        self._begin = 0.0 if stop is None else stop.elapsed
+        self._granted = np.inf if stop is None else time_fraction * stop.remaining
+        self._done = 0
+        self.sweep = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last sweep is done."""
+        return self.sweep >= self._n_sweeps
+
+    def advance(self) -> None:
+        """Go on to the next sweep that the time allows; the last one is never left out."""
+        self._done += 1
+        step = 1
+        if self._stop is not None and self._granted < np.inf:
+            spent = self._stop.elapsed - self._begin
+            left = max(1.0, (self._granted - spent) * self._done / max(spent, 1e-9))
+            step = max(1, round((self._n_sweeps - self.sweep) / left))
+        last = self.sweep == self._n_sweeps - 1
+        self.sweep = self._n_sweeps if last else min(self.sweep + step, self._n_sweeps - 1)
 
 
 @final
@@ -162,33 +207,78 @@ class LabelSearch:
             nearest_labels(data, state)
         else:
             state.labels[:] = labels
-        _refill(data, state, centers)
+        fill_state(data, state)
+        state.means[:] = centers  # for the first sweep
         rng = generator(number, "assignment.annealing")
         bits = rng.integers(1, 2**63, size=1).astype(np.uint64)
         start = params.start_temperature if temperature is None else temperature
-        steps = np.linspace(0.0, 1.0, params.n_sweeps)
+        n_sweeps = self.n_sweeps
+        steps = np.linspace(0.0, 1.0, n_sweeps)
         temperatures = start * (params.end_temperature / start) ** steps
         penalties = params.start_penalty * (params.end_penalty / params.start_penalty) ** steps
-        scale, moving = 1.0, costs is None
+        scale = LEAST_SCALE
         chunk = max(1, params.entries_per_call // self._problem.n_clusters)
-        for sweep in range(params.n_sweeps):
+        pace = _Pace(n_sweeps, params.time_fraction, stop)
+        while not pace.finished:
             scale = max(float(mean_cost(data, state)), LEAST_SCALE)
-            order = rng.permutation(self._problem.n_groups)
+            order = self._order(rng)
             changes = 0
+            heat, price = temperatures[pace.sweep], penalties[pace.sweep]
             for first in range(0, len(order), chunk):
-                if stop is not None and sweep and stop.reason() is not None:
-                    return None
                 changes += recolor(
-                    data, state, order[first : first + chunk], scale * float(temperatures[sweep]),
-                    scale * float(penalties[sweep]), bits,
+                    data, state, order[first : first + chunk], scale * float(heat),
+                    scale * float(price), bits,
                 )  # fmt: skip
-            if moving:
-                fill_state(data, state)
-            if changes == 0 and sweep > params.n_sweeps // 2:
-                break
-        if self._repair(data, state, scale * params.end_penalty, bits, stop):
+                if pace.sweep and stop is not None and stop.reason() is not None:
+                    return None
+            if costs is None:
+                recenter(data, state)
+            pace.advance()
+        heat, price = float(temperatures[-1]) * scale, params.end_penalty * scale
+        price = self._cool(data, state, heat, price, bits, stop)
+        if self._repair(data, state, price, bits, stop):
             return state.labels
         return None
+
+    @property
+    def n_sweeps(self) -> int:
+        """Number of sweeps of an annealing."""
+        params, problem = self.params, self._problem
+        entries = problem.n_groups * problem.n_clusters
+        share = min(1.0, params.full_sweep_entries / entries)
+        return max(min(params.min_sweeps, params.n_sweeps), round(params.n_sweeps * share))
+
+    def _order(self, rng: np.random.Generator) -> IntArray:
+        """Random order of the groups; of blocks of them where there are many."""
+        n, block = self._problem.n_groups, self.params.order_block
+        if n < 64 * block:
+            return rng.permutation(n)
+        starts = rng.permutation(-(-n // block)) * block
+        order = (starts[:, None] + np.arange(block)[None, :]).ravel()
+        return order[order < n]
+
+    def _cool(
+        self,
+        data: SearchData,
+        state: SearchState,
+        heat: float,
+        price: float,
+        bits: NDArray[np.uint64],
+        stop: StopSignal | None,
+    ) -> float:
+        """Draw the labels of groups in violated constraints at a rising price; return the price."""
+        params = self.params
+        groups = np.arange(self._problem.n_groups)
+        for _ in range(params.max_cooling_sweeps):
+            count = int(conflicted_groups(data, state, groups))
+            stopped = stop is not None and stop.reason() is not None
+            if count <= params.max_listed or stopped:
+                break
+            recolor(data, state, groups[:count], heat, price, bits)
+            if data.costs.size == 0:
+                recenter(data, state)
+            price *= params.cooling_price_factor
+        return price
 
     def _repair(
         self,
@@ -224,6 +314,7 @@ class LabelSearch:
         fill_state(data, state)
         n = problem.n_groups
         cost = float(mean_cost(data, state)) * n
+        small = params.min_pass_gain * cost
         limits = MoveLimits(
             params.min_gain_fraction * cost, params.max_ejected,
             params.max_chain_length, min(params.n_swap_candidates, n),
@@ -232,19 +323,20 @@ class LabelSearch:
         scratch = MoveScratch(
             np.full(n, -1, dtype=np.int64), np.empty(length, dtype=np.int64),
             np.empty(length, dtype=np.int64), np.zeros(1, dtype=np.int64),
+            np.empty(params.max_ejected, dtype=np.int64),
         )  # fmt: skip
         chunk = max(1, params.entries_per_call // (4 * problem.n_clusters))
         swaps = self._entangled or self._sized
         for _ in range(params.max_passes):
-            moves, stopped = 0, False
+            gain, stopped = 0.0, False
             for first in range(0, n, chunk):
                 stopped = stop is not None and stop.reason() is not None
                 if stopped:
                     break
-                moves += descend(data, state, first, min(first + chunk, n), limits, scratch)
-            if not stopped and moves == 0 and swaps:
-                moves += swap_groups(data, state, limits, scratch)
-            if moves == 0 or stopped:
+                gain += descend(data, state, first, min(first + chunk, n), limits, scratch)
+            if not stopped and gain <= small and swaps:
+                gain += swap_groups(data, state, limits, scratch)
+            if gain <= small or stopped:
                 break
         found = self.evaluate(state.labels, costs)
         return found if found.feasible else self.evaluate(np.array(labels), costs)
@@ -285,24 +377,32 @@ class LabelSearch:
         )
 
 
-def _refill(data: SearchData, state: SearchState, centers: FloatArray) -> None:
-    """Compute the sums, but keep the given centres for the first sweep."""
-    fill_state(data, state)
-    state.means[:] = centers
-
-
 def search_feasible_labels(
-    constraints: LabelConstraints, n_clusters: int, start: IntArray | None, stop: StopSignal
+    constraints: LabelConstraints,
+    n_clusters: int,
+    start: IntArray | None,
+    points: FloatArray | None,
+    stop: StopSignal,
+    max_attempts: int = MAX_ATTEMPTS,
 ) -> IntArray | None:
-    """Feasible labels without regard to costs, or None if none were found."""
+    """Feasible labels, or None if none were found.
+
+    The attempts anneal from ``start`` without regard to costs, if it is given, then from random
+    centres among ``points``.
+    """
     n = constraints.cannot_links.n_vertices
-    problem = ReducedProblem(np.zeros((n, 1)), np.ones(n), constraints, n_clusters, 0.0)
+    places = np.zeros((n, 1)) if points is None else points
+    problem = ReducedProblem(places, np.ones(n), constraints, n_clusters, 0.0)
     search = LabelSearch(problem)
-    for attempt in range(MAX_ATTEMPTS):
-        found = search.anneal(
-            start if attempt == 0 else None, np.zeros((n_clusters, 1)), attempt,
-            costs=np.zeros((n, n_clusters)), stop=stop,
-        )  # fmt: skip
+    for attempt in range(max_attempts):
+        if attempt == 0 and start is not None:
+            costs = np.zeros((n, n_clusters))
+            found = search.anneal(start, places[:n_clusters], attempt, costs=costs, stop=stop)
+        else:
+            rng = generator(attempt, "assignment.annealing")
+            seeds = np.empty(n_clusters, dtype=np.int64)
+            kmeanspp_seeds(_writable(places), np.ones(n), rng.random((n_clusters, 4)), seeds)
+            found = search.anneal(None, places[seeds], attempt, stop=stop)
         if found is not None or stop.reason() is not None:
             return found
     return None

@@ -8,6 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from certikmeans.assignment import AbstractAssigner, make_assigner
+from certikmeans.heuristics.annealed_search import AnnealedSearch, is_entangled
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, HeuristicContext, Labels
 from certikmeans.heuristics.genetic_search import GeneticBudget, GeneticSearch
 from certikmeans.heuristics.local_search import LocalSearch, means_of, pass_work
@@ -61,6 +62,8 @@ DEFAULT_PARAMS = HeuristicParams()
 SEARCH, SAMPLE, SECOND_SAMPLE = "search", "sample", "another sample"
 FULL_PROBLEM, POLISH = "whole", "polish"
 SECOND_SAMPLE_SEED_OFFSET = 1_000_003
+# Without this, entangled problems would get fewer trials than improve them.
+ENTANGLED_BUDGET_FACTOR = 4.0
 
 
 @final
@@ -81,7 +84,9 @@ class DefaultSearch(AbstractHeuristic):
             if problem.label_constraints.satisfied_by(labels):
                 ctx.incumbent.update_incumbent(labels, "one group per cluster")
                 return labels
-        if problem.n_groups <= self._params.max_direct_groups or ctx.incumbent.gap_reached():
+        direct = problem.n_groups <= self._params.max_direct_groups
+        # A sample of entangled constraints has few of them: its optima are others.
+        if direct or ctx.incumbent.gap_reached() or is_entangled(problem, ctx.assigner):
             if ctx.finished() and not ctx.starts:  # a few steps even without time
                 ctx = ctx.replace(starts=(initial_centers(problem, ctx.seed, 0),))
             if self.has_many_clusters(ctx):
@@ -92,8 +97,9 @@ class DefaultSearch(AbstractHeuristic):
     def has_many_clusters(self, ctx: HeuristicContext) -> bool:
         """Whether the swap search supports the problem and outperforms the genetic search."""
         params, n_clusters = self._params, ctx.problem.n_clusters
-        if not ctx.problem.label_constraints.is_cannot_link_only:
-            return False
+        constraints = ctx.problem.label_constraints
+        if not constraints.is_cannot_link_only or is_entangled(ctx.problem, ctx.assigner):
+            return n_clusters > params.max_clusters_genetic
         return n_clusters > params.max_clusters_genetic or (
             n_clusters > params.max_clusters_genetic_slow
             and ctx.assigner.step_work > params.slow_step_work
@@ -101,7 +107,7 @@ class DefaultSearch(AbstractHeuristic):
 
     def genetic_budget(self, ctx: HeuristicContext) -> GeneticBudget:
         """More trials where they are cheap, and where more clusters make more local optima."""
-        affordable = self._n_affordable(ctx.assigner.step_work)
+        affordable = self._n_affordable(ctx, ctx.assigner.step_work)
         clusters = ctx.problem.n_clusters
         return GeneticBudget(
             starts=int(np.clip(affordable / 4, 4, 24)),
@@ -111,7 +117,9 @@ class DefaultSearch(AbstractHeuristic):
 
     def swap_budget(self, ctx: HeuristicContext) -> SwapBudget:
         """More trials where they are cheap, and where there are more clusters to perturb."""
-        affordable = self._n_affordable(pass_work(ctx.problem))
+        linked_only = ctx.problem.label_constraints.is_cannot_link_only
+        work = pass_work(ctx.problem) if linked_only else ctx.assigner.step_work
+        affordable = self._n_affordable(ctx, work)
         usual = 60 + 4 * ctx.problem.n_clusters
         most = usual * (self._params.linked_budget_factor if ctx.assigner.needs_search else 1)
         max_no_improve = int(np.clip(affordable / 4, 16, most))
@@ -122,9 +130,12 @@ class DefaultSearch(AbstractHeuristic):
             max_failed_restarts=int(min(affordable / 40, 8)),
         )
 
-    def _n_affordable(self, step_work: float) -> float:
+    def _n_affordable(self, ctx: HeuristicContext, step_work: float) -> float:
         """Number of local searches in the work budget."""
-        return self._params.work_budget / (self._params.steps_per_local_search * step_work)
+        work = self._params.steps_per_local_search * step_work
+        if is_entangled(ctx.problem, ctx.assigner):
+            work = AnnealedSearch(ctx.problem).work / ENTANGLED_BUDGET_FACTOR
+        return self._params.work_budget / work
 
     def _search_by_sample(self, ctx: HeuristicContext) -> Labels:
         """Search on one or two samples, then polish their candidates on all groups."""
@@ -206,6 +217,9 @@ def run_heuristics(
         ctx.incumbent.update_incumbent(found, "heuristics")
         limited.for_stage(POLISH, found).checkpoint(None)
     if not limited.finished():
-        local = LocalSearch(ctx.problem, exact_assigner)
+        entangled = is_entangled(ctx.problem, exact_assigner)
+        local = (
+            AnnealedSearch(ctx.problem) if entangled else LocalSearch(ctx.problem, exact_assigner)
+        )
         polished = local.from_labels(found, limited.replace(assigner=exact_assigner))
         ctx.incumbent.update_incumbent(polished.labels, "polish", polished.iterations)

@@ -13,9 +13,14 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from certikmeans.heuristics.annealed_search import (
+    AnyLocalSearch,
+    local_search,
+    offspring_search,
+)
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, HeuristicContext, Labels
 from certikmeans.heuristics.crossover import crossover_mutate
-from certikmeans.heuristics.local_search import LocalOptimum, LocalSearch, means_of
+from certikmeans.heuristics.local_search import LocalOptimum, means_of
 from certikmeans.heuristics.seeding import initial_centers
 from certikmeans.random_streams import generator
 
@@ -105,7 +110,8 @@ class _Run:
         self._ctx = ctx
         self._budget = budget
         self._params = params
-        self._local = LocalSearch(ctx.problem, ctx.assigner)
+        self._local = local_search(ctx.problem, ctx.assigner, many_clusters=False)
+        self._offspring = offspring_search(self._local)
         self._rng = generator(ctx.seed, "heuristics.population", budget.starts)
         self._members: list[LocalOptimum] = []
         self._trials = 0
@@ -176,7 +182,8 @@ class _Run:
         ):
             if self._ctx.finished():
                 return
-            self._descend([self._child() for _ in range(self._params.batch_size)])
+            children = [self._child() for _ in range(self._params.batch_size)]
+            self._descend(children, self._offspring)
             self._n_offspring += self._params.batch_size
             self._save()
 
@@ -189,13 +196,13 @@ class _Run:
                 distinct.append(member)
         return distinct
 
-    def _descend(self, starts: Iterable[Centers]) -> None:
-        """Run the local search from the starts, until the deadline, and insert the results."""
-        ctx = self._ctx
+    def _descend(self, starts: Iterable[Centers], search: AnyLocalSearch | None = None) -> None:
+        """Run a local search from the starts, until the deadline, and insert the results."""
+        ctx, local = self._ctx, self._local if search is None else search
         starts = ctx.until_deadline(starts)
 
         def work(centers: Centers) -> LocalOptimum:
-            return self._local.from_centers(centers, self._trial_ctx)
+            return local.from_centers(centers, self._trial_ctx)
 
         parallel = self._trial_ctx is not ctx
         for found in ctx.map(work, starts) if parallel else map(work, starts):

@@ -9,6 +9,11 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.heuristics.annealed_search import (
+    AnyLocalSearch,
+    local_search,
+    offspring_search,
+)
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, HeuristicContext, Labels
 from certikmeans.heuristics.crossover import (
     Fragment,
@@ -271,7 +276,8 @@ class _Run:
         self._ctx = ctx
         self._budget = budget
         self._params = params
-        self._local_search = NeighborhoodSearch(problem, ctx.assigner)
+        self._local_search = local_search(problem, ctx.assigner, many_clusters=True)
+        self._offspring_search = offspring_search(self._local_search)
         parallel = problem.n_groups * problem.n_clusters < params.max_parallel_trial_size
         self._trial_ctx = ctx.replace(executor=None) if parallel else ctx
         self._pool: FragmentPool | None = None
@@ -361,7 +367,7 @@ class _Run:
                 initial_centers(ctx.problem, ctx.seed, progress.starts + number)
                 for number in numbers
             )
-            for found in self._local_optima(drawn, progress.current):
+            for found in self._local_optima(drawn, progress.current, self._local_search):
                 progress.current = self._merge_with_best(progress.current, found)
             progress.drawn = numbers.stop
             self._save()
@@ -374,7 +380,9 @@ class _Run:
         for first in range(progress.given, len(given), size):
             if first and ctx.stop.reason() is not None:
                 break
-            found = self._local_optima(given[first : first + size], self._no_solution)
+            found = self._local_optima(
+                given[first : first + size], self._no_solution, self._local_search
+            )
             progress.start_optima, progress.given = (*progress.start_optima, *found), first + size
             self._save()
         start_optima, progress.start_optima = progress.start_optima, ()
@@ -418,13 +426,18 @@ class _Run:
             return swap_centers(problem, scores, count, rng)
         return reseed_neighborhoods(problem, scores, count, rng, params)
 
-    def _local_optima(self, starts: Iterable[Centers], best: LocalOptimum) -> list[LocalOptimum]:
+    def _local_optima(
+        self,
+        starts: Iterable[Centers],
+        best: LocalOptimum,
+        search: AnyLocalSearch | None = None,
+    ) -> list[LocalOptimum]:
         """Local optima of the starts, in order, until the deadline."""
-        ctx = self._ctx
+        ctx, local = self._ctx, self._offspring_search if search is None else search
         starts = ctx.until_deadline(starts)
 
         def work(centers: Centers) -> tuple[LocalOptimum, float]:
-            return self._descend(centers, best.cost)
+            return self._descend(centers, best.cost, local)
 
         small = self._trial_ctx is not ctx
         found = list(ctx.map(work, starts) if small else map(work, starts))
@@ -434,19 +447,23 @@ class _Run:
         ctx.on_progress(progress.trials, max(progress.trials, self._budget.trials))
         return [one for one, _ in found]
 
-    def _descend(self, centers: Centers, best: float) -> tuple[LocalOptimum, float]:
+    def _descend(
+        self, centers: Centers, best: float, search: AnyLocalSearch
+    ) -> tuple[LocalOptimum, float]:
         """Descend; where labels take a search, repeat with it if the result is promising and new.
 
         Also returns the cost before exact assignment.
         """
-        found = self._local_search.from_centers(centers, self._trial_ctx)
-        if not self._ctx.assigner.needs_search or (
-            found.cost > self._params.exact_assignment_ratio * best
+        found = search.from_centers(centers, self._trial_ctx)
+        if (
+            not isinstance(search, NeighborhoodSearch)
+            or not self._ctx.assigner.needs_search
+            or (found.cost > self._params.exact_assignment_ratio * best)
         ):
             return found, found.cost
         if found.cost in self._progress.polished or self._ctx.finished():
             return found, found.cost
-        return self._local_search.with_exact_assignment(found, self._trial_ctx), found.cost
+        return search.with_exact_assignment(found, self._trial_ctx), found.cost
 
     def _merge_with_best(self, best: LocalOptimum, found: LocalOptimum) -> LocalOptimum:
         """Return the better of two optima, combined with the regions where the other is better."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, final
 
@@ -58,6 +59,9 @@ class ColoringParams:
     rounds_before_spectral: int = 8
     spectral_trial_rounds: int = 8
     max_spectral_size: int = 50_000  # vertices; above, eigenvectors take longer than they save
+    # Uncolored vertices from which on labels near the points are tried first: below, the exact
+    # search takes less time.
+    min_guess_size: int = 200
     spectral_runs: int = 5  # k-means runs on the embedding
     spectral_lloyd_steps: int = 30
     eigen_tolerance: float = 1e-2
@@ -448,6 +452,7 @@ def find_coloring(
     n_clusters: int,
     stop: StopSignal,
     params: ColoringParams = DEFAULT_PARAMS,
+    guess: Callable[[], NDArray[np.int64] | None] = lambda: None,
 ) -> ColoringResult:
     """Color the cannot-link graph with ``n_clusters`` colors, or prove that none exists.
 
@@ -463,6 +468,9 @@ def find_coloring(
         Number of colors, K.
     stop : StopSignal
         Limits the searches only.
+    guess : callable
+        Returns a proper coloring found by other means, or None. Called once, where a greedy
+        coloring fails on many vertices.
 
     Returns
     -------
@@ -499,7 +507,7 @@ def find_coloring(
     if n_clusters == 2:
         inside = np.arange(graph.starts[first_odd], graph.starts[first_odd + 1])
         return ColoringResult("no", component=int(first_odd), uncolorable_vertices=inside)
-    return _color_odd_components(graph, n_clusters, stop, labels, odd, params)
+    return _color_odd_components(graph, n_clusters, stop, labels, odd, params, guess)
 
 
 def _color_odd_components(
@@ -509,6 +517,7 @@ def _color_odd_components(
     labels: NDArray[np.int64],
     odd: NDArray[np.bool_],
     params: ColoringParams,
+    guess: Callable[[], NDArray[np.int64] | None],
 ) -> ColoringResult:
     alive = np.zeros(graph.n_vertices, dtype=np.bool_)
     alive[: graph.n_linked] = np.repeat(odd, np.diff(graph.starts))
@@ -523,6 +532,10 @@ def _color_odd_components(
         for component in _uncolored_components(core, core_labels)
     ]
     labels[core.vertices] = core_labels
+    if sum(search.graph.size for search in searches) >= params.min_guess_size:
+        guessed = guess()
+        if guessed is not None:
+            return ColoringResult("yes", guessed)
     while searches:
         still_open = []
         for search in searches:

@@ -8,15 +8,18 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.assignment.label_search import search_feasible_labels
 from certikmeans.constraint_model.cannot_links import CannotLinkGraph
-from certikmeans.constraint_model.model import LabelConstraints, forbidden_pairs
-from certikmeans.presolve.coloring import ColoringResult, find_coloring
+from certikmeans.constraint_model.model import ConstraintModel, LabelConstraints, forbidden_pairs
+from certikmeans.presolve.coloring import DEFAULT_PARAMS, ColoringResult, find_coloring
 from certikmeans.presolve.size_feasibility import find_sized_labels
 from certikmeans.problem.graph_builder import build_cannot_link_graph
 from certikmeans.stop import StopSignal
 
 Labels = NDArray[np.int64]
 Answer = Literal["yes", "no", "undecided"]
+
+MAX_GUESSES = 3  # searches near cheap labels before those without regard to costs
 
 
 @final
@@ -35,17 +38,31 @@ class Feasibility:
     order: Labels | None = None
 
 
-def find_labels(constraints: LabelConstraints, n_clusters: int, stop: StopSignal) -> Feasibility:
-    """Find labels that satisfy every hard constraint, or prove that there are none."""
-    colored = _color(constraints, n_clusters, stop)
+def find_labels(
+    constraints: LabelConstraints,
+    n_clusters: int,
+    stop: StopSignal,
+    points: NDArray[np.float64] | None = None,
+) -> Feasibility:
+    """Find labels that satisfy every hard constraint, or prove that there are none.
+
+    ``points`` of the groups guide the searches: labels near cheap ones are easier to find where
+    the constraints come from classes of nearby points.
+    """
+    colored = _color(constraints, n_clusters, stop, points)
     sizes = constraints.sizes
     if colored.answer == "no" or sizes is None:
         return colored
-    answer, labels = find_sized_labels(constraints, n_clusters, colored.labels, stop)
+    answer, labels = find_sized_labels(constraints, n_clusters, colored.labels, stop, points)
     return Feasibility(answer, labels)
 
 
-def _color(constraints: LabelConstraints, n_clusters: int, stop: StopSignal) -> Feasibility:
+def _color(
+    constraints: LabelConstraints,
+    n_clusters: int,
+    stop: StopSignal,
+    points: NDArray[np.float64] | None,
+) -> Feasibility:
     """Color pairs and sets."""
     graph, sets = constraints.cannot_links, constraints.sets
     n = graph.n_vertices
@@ -58,7 +75,13 @@ def _color(constraints: LabelConstraints, n_clusters: int, stop: StopSignal) -> 
             )
             return Feasibility("yes", labels)
         graph, order = build_cannot_link_graph(n, forbidden_pairs(constraints))
-    coloring = find_coloring(graph, n_clusters, stop)
+    pairs_and_sets = ConstraintModel.of(constraints.cannot_links, sets)
+
+    def guess() -> Labels | None:
+        found = search_feasible_labels(pairs_and_sets, n_clusters, None, points, stop, MAX_GUESSES)
+        return None if found is None else found[order]
+
+    coloring = find_coloring(graph, n_clusters, stop, DEFAULT_PARAMS, guess)
     if coloring.labels is None:
         return Feasibility(coloring.answer, None, coloring, graph, order)
     labels = np.empty(n, dtype=np.int64)

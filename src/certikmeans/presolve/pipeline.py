@@ -146,7 +146,10 @@ class PresolvedProblem:
     def with_feasible_labels(self, stop: StopSignal, seconds: float) -> PresolvedProblem | None:
         """Copy with feasible labels if found in time; None if the problem is infeasible."""
         found = find_labels(
-            self.reduced.label_constraints, self.reduced.n_clusters, stop.with_time_limit(seconds)
+            self.reduced.label_constraints,
+            self.reduced.n_clusters,
+            stop.with_time_limit(seconds),
+            self.reduced.points,
         )
         return None if found.answer == "no" else replace(self, feasible_labels=found.labels)
 
@@ -188,17 +191,16 @@ def presolve(
     del groups
     constraints, fixed = build_model(problem, group_of_point, graph, cliques)
 
-    feasible = find_labels(
-        constraints, problem.n_clusters, stop.with_time_limit(feasibility_seconds)
-    )
-    if feasible.answer == "no":
-        stop = stop.with_time_limit(explanation_seconds)
-        return explain_infeasible(problem, group_of_point, feasible, stop)
-
     centered, centering = _center_points(problem.points, problem.weights)
     aggregated = aggregate(centered, problem.weights, group_of_point)
     del centered  # as large as the data
     means, weights = aggregated.means[:n_kept], aggregated.weights[:n_kept]
+    feasible = find_labels(
+        constraints, problem.n_clusters, stop.with_time_limit(feasibility_seconds), means
+    )
+    if feasible.answer == "no":
+        stop = stop.with_time_limit(explanation_seconds)
+        return explain_infeasible(problem, group_of_point, feasible, stop)
     points, rotated = rotate_to_principal_axes(means, weights)
     steps: tuple[PostsolveStep, ...] = (
         *_penalty_step(fixed),

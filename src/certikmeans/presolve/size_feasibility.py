@@ -28,9 +28,15 @@ SEARCH_FRACTION = 0.3
 
 
 def find_sized_labels(
-    constraints: LabelConstraints, n_clusters: int, colored: Labels | None, stop: StopSignal
+    constraints: LabelConstraints,
+    n_clusters: int,
+    colored: Labels | None,
+    stop: StopSignal,
+    points: NDArray[np.float64] | None = None,
 ) -> SizedAnswer:
     """Find labels within the limits that satisfy all other hard constraints.
+
+    Searches begin near ``points`` where those that begin at ``colored`` labels fail.
 
     "no" is proven by whole numbers: by totals, or by an exact search. An integer program that
     finds no labels is no proof, since its solver computes with rounding errors.
@@ -47,7 +53,7 @@ def find_sized_labels(
         labels = _packed_by_program(sizes, stop)
     else:
         limited = stop.with_time_limit(min(60.0, SEARCH_FRACTION * stop.remaining))
-        labels = search_feasible_labels(constraints, n_clusters, colored, limited)
+        labels = search_feasible_labels(constraints, n_clusters, colored, points, limited)
         if labels is None:
             labels = _labels_by_program(constraints, stop)
     if labels is not None and constraints.satisfied_by(labels):

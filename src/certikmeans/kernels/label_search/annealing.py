@@ -6,15 +6,51 @@ import numpy as np
 
 from certikmeans._jit.dispatcher import njit
 from certikmeans.kernels.label_search.state import (
-    conflicts,
     excess_change,
     relabel,
     unary,
     uniform,
 )
 
-# Labels whose probability is less than exp(-30) of the best are not drawn.
-MAX_EXPONENT = 30.0
+
+@njit(cache=True, nogil=True)
+def _decay(x):
+    """About exp(-x) for x >= 0: eight squarings take less time than a logarithm's inverse."""
+    y = max(0.0, 1.0 - x * 0.00390625)
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    return y * y
+
+
+@njit(cache=True, nogil=True)
+def _energies(data, state, i, penalty, energy):
+    """Cost of every label of a group, violated constraints included, without sizes."""
+    rules = data.rules
+    k, d = energy.size, data.points.shape[1]
+    if data.costs.size:
+        for c in range(k):
+            energy[c] = data.costs[i, c] + penalty * state.clashes[i, c]
+    else:
+        w = data.weights[i]
+        for c in range(k):
+            square = 0.0
+            for j in range(d):
+                difference = data.points[i, j] - state.means[c, j]
+                square += difference * difference
+            energy[c] = w * square + penalty * state.clashes[i, c]
+    if state.bonus.size:
+        for c in range(k):
+            energy[c] -= state.bonus[i, c]
+    for e in range(rules.group_indptr[i], rules.group_indptr[i + 1]):
+        one = rules.group_sets[e]
+        for c in range(k):
+            energy[c] += penalty * state.occupancy[one, c]
+        energy[state.labels[i]] -= penalty
 
 
 @njit(cache=True, nogil=True)
@@ -28,47 +64,61 @@ def recolor(
 ):
     """Draw a label for every group of ``order``. Returns the number of changes.
 
-    Probabilities fall exponentially with the cost about the present means, soft pairs and violated
-    hard constraints included.
+    Probabilities fall about exponentially with the cost about the present means, soft pairs and
+    violated hard constraints included.
     """
     rules = data.rules
     k = state.counts.size
     energy = np.empty(k)
-    unit = 0.0
+    unit, inverse = 0.0, 1.0 / temperature
     if rules.demand.size:
         unit = rules.demand.size / max(rules.demand.sum(), 1e-300)
     changes = 0
     for at in range(order.size):
         i = order[at]
         a = state.labels[i]
-        least = np.inf
-        for c in range(k):
-            value = unary(data, state, i, c) + penalty * conflicts(rules, state, i, c)
-            if state.bonus.size:
-                value -= state.bonus[i, c]
-            if rules.demand.size and c != a:
-                value += penalty * unit * excess_change(rules, state, i, c)
-            energy[c] = value
-            least = min(least, value)
+        _energies(data, state, i, penalty, energy)
+        if rules.demand.size:
+            for c in range(k):
+                if c != a:
+                    energy[c] += penalty * unit * excess_change(rules, state, i, c)
+        least = energy[0]
+        for c in range(1, k):
+            least = min(least, energy[c])
         if not math.isfinite(least):
             continue
         total = 0.0
         for c in range(k):
-            exponent = (energy[c] - least) / temperature
-            energy[c] = math.exp(-exponent) if exponent < MAX_EXPONENT else 0.0
+            energy[c] = _decay((energy[c] - least) * inverse)
             total += energy[c]
         threshold = uniform(generator) * total
-        chosen, running = a, 0.0
-        for c in range(k):
-            if energy[c] > 0.0:
-                chosen = c
-                running += energy[c]
-                if running > threshold:
-                    break
-        if chosen != a:
+        chosen, running = 0, energy[0]
+        while chosen < k - 1 and running <= threshold:
+            chosen += 1
+            running += energy[chosen]
+        if chosen != a and energy[chosen] > 0.0:
             relabel(data, state, i, chosen, False)
             changes += 1
     return changes
+
+
+@njit(cache=True, nogil=True)
+def recenter(
+    data,  # IN
+    state,  # IN/OUT  sums and means, from the labels
+):
+    """Move the centres to the means; that of an empty cluster stays."""
+    state.masses[:] = 0.0
+    state.sums[:] = 0.0
+    for i in range(state.labels.size):
+        a, w = state.labels[i], data.weights[i]
+        state.masses[a] += w
+        for j in range(data.points.shape[1]):
+            state.sums[a, j] += w * data.points[i, j]
+    for c in range(state.counts.size):
+        if state.counts[c] > 0 and state.masses[c] > 0.0:
+            for j in range(state.means.shape[1]):
+                state.means[c, j] = state.sums[c, j] / state.masses[c]
 
 
 @njit(cache=True, nogil=True)

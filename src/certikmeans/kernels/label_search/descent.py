@@ -36,6 +36,7 @@ class MoveScratch(NamedTuple):
     groups: np.ndarray  # (max_chain,) int64 moved
     origins: np.ndarray  # (max_chain,) int64 their labels before
     stamp: np.ndarray  # (1,) int64
+    blocking: np.ndarray  # (max_ejected,) int64
 
 
 @njit(cache=True, nogil=True)
@@ -88,10 +89,28 @@ def _eject(data, state, i, b, limits, scratch):
     """
     rules = data.rules
     k = state.counts.size
-    blocking = np.empty(limits.max_ejected, np.int64)
+    a = state.labels[i]
+    blocking = scratch.blocking
+    n_blocking = _members_in(data, state, i, b, blocking)
+    estimate = move_gain(data, state, i, b)
+    for at in range(n_blocking):
+        other = blocking[at]
+        leave = leaving_gain(data, state, other)
+        if state.bonus.size:
+            leave -= state.bonus[other, b]
+        best = -np.inf
+        for c in range(k):
+            if c == b or conflicts(rules, state, other, c) > (1 if c == a else 0):
+                continue
+            value = leave - entering_cost(data, state, other, c)
+            if state.bonus.size:
+                value += state.bonus[other, c]
+            best = max(best, value)
+        estimate += best
+        if estimate <= limits.min_gain:
+            return 0.0
     before = total_excess(rules, state)
     gain = _record(data, state, scratch, 0, i, b)
-    n_blocking = _members_in(data, state, i, b, blocking)
     moved = 1
     for at in range(n_blocking):
         other = blocking[at]
@@ -199,11 +218,14 @@ def descend(
     limits,  # IN
     scratch,  # IN/OUT
 ):
-    """Visit groups once and make the first improving move of each kind. Returns their number."""
+    """Visit groups once and make the best single or first improving compound move of each.
+
+    Returns the sum of the gains.
+    """
     rules = data.rules
     k = state.counts.size
     entangled = rules.links.size + rules.set_members.size > 0
-    moves = 0
+    total = 0.0
     for i in range(first, last):
         improved = True
         rounds = 0
@@ -225,7 +247,7 @@ def descend(
                     best, target = gain, b
             if target >= 0:
                 relabel(data, state, i, target, True)
-                moves += 1
+                total += best
                 improved = True
                 continue
             if not entangled:
@@ -247,10 +269,10 @@ def descend(
                 if done <= 0.0 and limits.max_chain > 0:
                     done = _chain(data, state, i, b, limits, scratch)
                 if done > 0.0:
-                    moves += 1
+                    total += done
                     improved = True
                     break
-    return moves
+    return total
 
 
 @njit(cache=True, nogil=True)
@@ -274,7 +296,7 @@ def swap_groups(
 ):
     """Exchange two groups of two clusters where that gains, best candidates first.
 
-    Returns the number of exchanges.
+    Returns the sum of the gains.
     """
     rules, labels = data.rules, state.labels
     n, k = labels.size, state.counts.size
@@ -291,7 +313,7 @@ def swap_groups(
             if state.bonus.size:
                 gain += state.bonus[i, b] - state.bonus[i, a]
             _insert_candidate(values[a, b], groups[a, b], gain, i)
-    moves = 0
+    total = 0.0
     for a in range(k):
         for b in range(a + 1, k):
             for one in range(count):
@@ -313,7 +335,7 @@ def swap_groups(
                         and total_excess(rules, state) <= before
                     )
                     if gain > limits.min_gain and feasible:
-                        moves += 1
+                        total += gain
                         break
                     _undo(data, state, scratch, 2)
-    return moves
+    return total

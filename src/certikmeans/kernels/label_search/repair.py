@@ -16,6 +16,21 @@ from certikmeans.kernels.label_search.state import (
 
 
 @njit(cache=True, nogil=True)
+def conflicted_groups(
+    data,  # IN
+    state,  # IN
+    found,  # OUT  (n,) int64
+):
+    """List the groups in violated cannot-links and sets. Returns their number."""
+    count = 0
+    for i in range(state.labels.size):
+        if conflicts(data.rules, state, i, state.labels[i]) > 0:
+            found[count] = i
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
 def _set_listed(conflicted, position, i, listed, size):
     """Enter a group into the list of conflicted groups, or remove it. Returns the new size."""
     if listed and position[i] < 0:
