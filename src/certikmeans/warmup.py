@@ -179,6 +179,9 @@ def _soft_pairs() -> None:
     assert soft is not None
     prepared = SoftAssignment(10, 2, soft, params=SoftAssignmentParams(max_removed=1))
     prepared.assign(np.ones((10, 2)), np.zeros(10, dtype=np.int64))
+    points = [[float(i % 4), float(i // 4)] for i in range(12)]
+    priced = [(0, 5, 1.0), (5, 10, 1.0), (10, 0, 1.0)]
+    solve(Problem.from_data(points, 3, soft_must_link=priced), node_limit=1, gap=0.5)
 
 
 # The problems.

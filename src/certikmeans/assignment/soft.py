@@ -37,7 +37,7 @@ class SoftAssignmentParams:
 
     # Vertices removed to break cycles: every combination of their labels is a forest to solve.
     max_removed: int = 8
-    max_combination_work: int = 500_000  # combinations times vertices times labels
+    max_combination_work: int = 100_000  # combinations times vertices times labels
     max_sweeps: int = 4  # each vertex is in one induced forest of a sweep
 
     def __post_init__(self) -> None:

@@ -8,9 +8,10 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.assignment import AbstractAssigner
-from certikmeans.assignment.label_search import LabelSearch
+from certikmeans.assignment import AbstractAssigner, LloydRun
+from certikmeans.assignment.label_search import Labelling, LabelSearch
 from certikmeans.assignment.sizes import SizeAssigner
+from certikmeans.assignment.soft import pair_graph
 from certikmeans.constraint_model.model import raise_unsupported
 from certikmeans.heuristics.base import Centers, HeuristicContext, Labels
 from certikmeans.kernels.assignment import label_greedily
@@ -22,6 +23,8 @@ from certikmeans.kernels.lloyd.kempe_moves import (
     improve_by_chains,
     improve_by_neighborhood_moves,
 )
+from certikmeans.kernels.lloyd.soft_moves import improve_by_soft_moves
+from certikmeans.kernels.soft_assignment import PairGraph
 from certikmeans.problem import ReducedProblem
 
 
@@ -35,6 +38,7 @@ class LocalSearchParams:
     max_chain_length: int = 64  # groups in a Kempe chain
     min_gain_fraction: float = 1e-13  # of the total scatter; smaller gains are rounding
     chain_passes: int = 2  # sweeps of chain moves per round of `LocalSearch`
+    soft_passes: int = 100  # sweeps of moves under soft pairs per round, unless none gains
     # The rest is for `NeighborhoodSearch`.
     n_neighbor_clusters: int = 16  # nearest clusters that a group may move to
     neighborhood_passes: int = 20  # sweeps per round
@@ -101,7 +105,7 @@ class LocalSearch:
 
     Lloyd moves all groups at once for fixed centres; a chain move changes the centres with
     the group, so it leaves stable points that Lloyd cannot. With constraints other than
-    cannot-links `LabelSearch` makes the moves.
+    cannot-links `LabelSearch` makes the moves; with soft pairs, moves of single groups suffice.
     """
 
     def __init__(
@@ -117,6 +121,7 @@ class LocalSearch:
         moves_inside = isinstance(assigner, SizeAssigner)  # its Lloyd runs move and swap groups
         general = self._chains is None and not moves_inside
         self._search = LabelSearch(problem) if general else None
+        self._soft_pairs = _soft_pair_graph(problem)
 
     def from_centers(self, centers: Centers, ctx: HeuristicContext) -> LocalOptimum:
         """Descend from ``centers``; if stopped early, the labels are feasible."""
@@ -163,7 +168,7 @@ class LocalSearch:
                 stop=ctx.stop,
             )
             iterations += result.iterations
-            moved = search.descend(result.labels, stop=ctx.stop)
+            moved = self._moved(search, result, ctx)
             if best is not None and not moved.cost < best.cost:
                 return best
             gained = moved.cost < result.cost
@@ -174,12 +179,35 @@ class LocalSearch:
         assert best is not None
         return best
 
+    def _moved(self, search: LabelSearch, result: LloydRun, ctx: HeuristicContext) -> Labelling:
+        """Improve the result of a Lloyd run by moves."""
+        pairs, problem, params = self._soft_pairs, self._problem, self._params
+        if pairs is None:
+            return search.descend(result.labels, stop=ctx.stop)
+        labels, means = result.labels.copy(), result.centers.copy()
+        improve_by_soft_moves(
+            problem.points, problem.weights, pairs, means, labels, params.soft_passes,
+            params.min_gain_fraction * result.cost,
+        )  # fmt: skip
+        if problem.graph.n_linked:  # chains of groups with cannot-links
+            return search.descend(labels, stop=ctx.stop)
+        return search.evaluate(labels)
+
     def from_labels(self, labels: Labels, ctx: HeuristicContext) -> LocalOptimum:
         """Descend from the means of a labelling."""
         centers = means_of(self._problem, labels)
         if self._search is not None:
             return self._by_label_search(self._search, centers, labels, ctx)
         return self.from_centers(centers, ctx)
+
+
+def _soft_pair_graph(problem: ReducedProblem) -> PairGraph | None:
+    """Soft pairs and cannot-links, if there are no other constraints than these."""
+    constraints = problem.label_constraints
+    soft = constraints.soft
+    if soft is None or constraints.sets is not None or constraints.sizes is not None:
+        return None
+    return pair_graph(problem.n_groups, soft, constraints.cannot_links)
 
 
 def means_of(problem: ReducedProblem, labels: Labels) -> Centers:
