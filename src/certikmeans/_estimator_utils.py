@@ -16,7 +16,7 @@ from sklearn.utils import check_array, check_random_state
 from certikmeans._alignment import SampleIndex
 from certikmeans._jit.background_compiler import available_cores
 from certikmeans._numbers import percent, rounded_down, rounded_up, whole_number
-from certikmeans.constraint_model.sizes import balanced_limits, validate_limit
+from certikmeans.constraint_model.sizes import SizeLimits, balanced_limits, validate_limit
 from certikmeans.errors import CertikmeansError, InfeasibleError, InputError
 from certikmeans.options import Options
 from certikmeans.problem import Problem
@@ -196,7 +196,7 @@ def labels_within_sizes(
 ) -> NDArray[np.int64]:
     """Cheapest labels for a table of costs such that the numbers of rows are within limits.
 
-    Exact: a transportation problem, whose linear programme has whole-numbered vertices.
+    Exact: a transportation problem.
 
     >>> labels_within_sizes(np.array([[0.0, 9.0], [1.0, 4.0]]), 1, None)
     array([0, 1])
@@ -218,24 +218,9 @@ def labels_within_sizes(
     sizes = np.bincount(nearest, minlength=k)
     if ((sizes >= low) & (sizes <= high)).all():
         return nearest
-    from scipy.optimize import linprog
-    from scipy.sparse import block_array, csr_array
+    from certikmeans.assignment.transportation import assign_sizes  # compiled code
 
-    cells = np.arange(n_rows * k)
-    ones = np.ones(n_rows * k)
-    of_row = csr_array((ones, (cells // k, cells)), shape=(n_rows, n_rows * k))
-    of_cluster = csr_array((ones, (cells % k, cells)), shape=(k, n_rows * k))
-    scale = float(squared.max()) or 1.0
-    found = linprog(
-        squared.ravel() / scale,
-        A_eq=of_row,
-        b_eq=np.ones(n_rows),
-        A_ub=block_array([[of_cluster], [-of_cluster]]),
-        b_ub=np.concatenate([high, -low]),
-        method="highs-ds",  # ends in a vertex
-    )
-    labels: NDArray[np.int64] = found.x.reshape(n_rows, k).argmax(axis=1)
-    return labels
+    return assign_sizes(squared, SizeLimits(np.ones(n_rows), low, high)).labels
 
 
 def _per_sample(

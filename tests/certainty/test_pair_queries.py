@@ -177,3 +177,16 @@ def test_time_limit():
     certainty = result.certainty(time_limit=1e-6)
     assert certainty.agreement == 0.0
     assert certainty.reason
+
+
+def test_unknown_answers_are_not_asked_again():
+    points = np.array([[0.0], [1.0], [2.0], [5.6], [9.0], [10.0], [11.0]])
+    session = ActiveSession(Problem.from_data(points, 2), slack=0.05)
+    first = session.questions()
+    assert [one.pair for one in first] == [(3, 4)]
+    before = session.result
+    assert session.answer([(4, 3, None)]) is before
+    assert session.questions() == ()
+    assert repr(session).startswith("ActiveSession(0 must-links, 0 cannot-links, cost ")
+    session.answer([(3, 4, False)])
+    assert session.problem.cannot_link.tolist() == [[3, 4]]

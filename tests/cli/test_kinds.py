@@ -200,3 +200,33 @@ def test_points_by_id_in_arrays(folder):
         )
     )  # fmt: skip
     assert loaded.problem.must_link.tolist() == [[0, 1]]
+
+
+def test_questions_by_id_with_values(tmp_path):
+    (tmp_path / "p.csv").write_text(
+        "name,x\n"
+        + "".join(
+            f"{name},{x}\n" for name, x in zip("abcdefg", (0, 1, 2, 5.6, 9, 10, 11), strict=True)
+        )
+    )
+    given = ("ask", "p.csv", "-k", 2, "--id-column", "name", "--slack", "5%")
+    done = run(*given, cwd=tmp_path)
+    assert done.stdout == "d,e\n"
+    assert "does point d belong with e" in done.stderr
+    assert "  d: x 5.6\n    e: x 9\n" in done.stderr
+    assert json.loads(run(*given, "--json", cwd=tmp_path).stdout)["ids"] == [["d", "e"]]
+
+
+def test_check_compares_all_kinds(folder):
+    given = ["x.csv", "--size-min", "2", "--size-max", "4", "--cannot-link-groups", "groups.txt"]
+    done = solve(folder, *given, "--certificate", "proof")
+    assert done.returncode == 0, done.stderr
+    check = ["check", "proof", "--data", *given, "-k", 2]
+    assert run(*check, cwd=folder).returncode == 0
+    assert run("check", "proof", "--data", "x.csv", cwd=folder).returncode == 0
+    other = [word if word != "4" else "5" for word in check]
+    refused = run(*other, cwd=folder)
+    assert refused.returncode == 4, refused.stderr
+    with (folder / "x.csv").open() as stream:
+        piped = run("check", "proof", "--data", "-", cwd=folder, stdin=stream)
+    assert piped.returncode == 0, piped.stderr

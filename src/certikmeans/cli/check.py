@@ -17,10 +17,8 @@ from certikmeans._numbers import count, percent_in_full
 from certikmeans.cli.inputs import (
     STANDARD_STREAM,
     Inputs,
-    PairFiles,
     format_notes,
-    joined_pairs,
-    read_link_files,
+    read_constraints,
     read_numbers,
     read_table,
     with_standard_input,
@@ -38,6 +36,8 @@ from certikmeans.errors import InputError
 
 if TYPE_CHECKING:
     from certikmeans.certificate import Verdict
+    from certikmeans.problem import Problem
+    from certikmeans.problem.io import PointTable
 
 DEFAULT_SECONDS = "600"
 MAX_STREAM_BYTES = 1 << 30  # limit for what is not a regular file
@@ -87,8 +87,8 @@ def check_command(
 ) -> ExitCode:
     """Check a certificate against the points, with code that shares nothing with the solver.
 
-    Prints ACCEPTED (exit code 0) or REFUSED and the reason (exit code 4). Without files of pairs
-    the verdict is about the pairs in the certificate; with them, these must be the same.
+    Prints ACCEPTED (exit code 0) or REFUSED and the reason (exit code 4). Without options for
+    constraints the verdict is about those in the certificate; with some, all must be the same.
     """
     seconds = parse_seconds(time_limit)
     if certificate == STANDARD_STREAM:
@@ -103,11 +103,8 @@ def check_command(
     table = read_table(inputs)
     to_stderr(format_notes(table.notes))
     points = table.points
-    pairs = None
-    if PairFiles.paths(inputs):
-        files = read_link_files(inputs, table.ids)
-        pairs = joined_pairs(inputs, files, len(points), table.ids)
     weights = read_numbers(inputs.weights, table)
+    stated = _stated_problem(inputs, table, weights) if inputs.names_constraints else None
     verdict = check_certificate(
         points,
         content,
@@ -115,11 +112,25 @@ def check_command(
         # Without a file all are 1: the certificate does not choose them.
         weights=np.ones(len(points)) if weights is None else weights,
         limits=Limits(deadline=time.monotonic() + seconds),
-        must_link=None if pairs is None else pairs.must_link,
-        cannot_link=None if pairs is None else pairs.cannot_link,
+        must_link=None if stated is None else stated.must_link,
+        cannot_link=None if stated is None else stated.cannot_link,
+        constraints=None if stated is None else stated.other_arrays(),
     )
     to_stdout(_document(verdict) if as_json else describe(verdict))
     return ExitCode.GAP_REACHED if verdict.accepted else ExitCode.REFUSED
+
+
+def _stated_problem(inputs: Inputs, table: PointTable, weights: Any) -> Problem:
+    """Return the problem that the options state; without -k, for as many clusters as it takes."""
+    from certikmeans.problem import Problem
+
+    n_clusters = inputs.n_clusters or table.n_clusters_hint
+    if n_clusters is None and (inputs.size_min or inputs.size_max or inputs.balanced):
+        raise InputError(
+            "the number of clusters is missing, which sizes are about", hint="add -k K"
+        )
+    found = read_constraints(inputs, table, weights, n_clusters or 1)
+    return Problem.from_data(table.points, n_clusters or 1, weights=weights, **found.arguments)
 
 
 def _read(path: Path, deadline: float) -> bytes:
