@@ -42,6 +42,11 @@ from certikmeans.certificate.check_prices import PriceProblem, price_bound
 
 Mask = NDArray[np.bool_]
 
+# A group is put in and out where so little of the excess is due to the size of the box; before
+# that, prices are improved while that lowers the excess by at least this share.
+CURVATURE_SHARE, LEAST_IMPROVEMENT = 0.5, 0.1
+MAX_REFINEMENTS, REFINING_SWEEPS = 10, 12
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,20 +181,63 @@ class MeanBounds:
         prices, bound = price_bound(problem, boxes.prices, boxes.theta)
         self.problem, self.reduced = problem, bound.reduced
         boxes.prices, boxes.theta = prices.pair, prices.theta
-        error = data.error(boxes.depth)
         mass, pull = boxes.sums[:, 1], boxes.sums[:, 2:-1]
         fixed = boxes.sums[:, 0] + mass * self.radius2
         fixed += np.sum(self.middle * (2.0 * pull - mass[:, None] * self.middle), axis=1)
-        self.upper = fixed + bound.value + error
-        # What would be left if the box were its middle.
-        chosen = sum_by(problem.box, np.where(bound.reduced > 0.0, self.weight, 0.0), boxes.count)
-        self.curvature = (mass + chosen) * self.radius2
+        self.fixed, self.error, self.value = fixed, data.error(boxes.depth), bound.value
+        self.upper = self.fixed + self.value + self.error
+        self.curvature = self._curvature(mass)
+        if len(problem.pair) or len(data.constraints.layers) > 1:
+            self._refine(bound.error, mass)
         impossible = problem.upper < 0.0
         if data.constraints.demand is not None:
             units = sum_by(problem.box, data.demand[problem.ids], boxes.count)
             impossible |= units < problem.lower
         self.open = ~(self.upper <= cutoff) & ~impossible  # NaN proves nothing
         self._decide(bound.error)
+
+    def _curvature(self, mass: Floats) -> Floats:
+        """Part of the bound that is due to the size of the box."""
+        chosen = np.where(self.reduced > 0.0, self.weight, 0.0)
+        return (mass + sum_by(self.box, chosen, self.boxes.count)) * self.radius2
+
+    @property
+    def settled(self) -> Mask:
+        """Boxes above the cutoff that are so small that halving them cannot help."""
+        excess = self.upper - self.cutoff
+        found: Mask = self.curvature <= CURVATURE_SHARE * np.maximum(excess - self.error, 0.0)
+        return found
+
+    def _refine(self, error: Floats, mass: Floats) -> None:
+        """Improve the prices of small boxes while that lowers their bounds noticeably."""
+        boxes, problem = self.boxes, self.problem
+        chosen = self.settled
+        for _ in range(MAX_REFINEMENTS):
+            if not chosen.any():
+                return
+            pairs, entries = chosen[problem.pair_box], chosen[self.box]
+            prices, bound = price_bound(
+                problem.subset(chosen), boxes.prices[pairs], boxes.theta[chosen], REFINING_SWEEPS
+            )
+            before, after = self.value[chosen], bound.value
+            better = after < before
+            at = np.flatnonzero(chosen)[better]
+            improved = np.zeros(boxes.count, dtype=bool)
+            improved[at] = True
+            inner = improved[np.flatnonzero(chosen)]
+            excess = self.upper[chosen] - self.cutoff
+            self.value[at] = after[better]
+            self.upper = self.fixed + self.value + self.error
+            keep_pairs = inner[np.cumsum(chosen)[problem.pair_box[pairs]] - 1]
+            keep_entries = inner[np.cumsum(chosen)[self.box[entries]] - 1]
+            boxes.prices[np.flatnonzero(pairs)[keep_pairs]] = prices.pair[keep_pairs]
+            boxes.theta[at] = prices.theta[better]
+            self.reduced[np.flatnonzero(entries)[keep_entries]] = bound.reduced[keep_entries]
+            error[np.flatnonzero(entries)[keep_entries]] = bound.error[keep_entries]
+            self.curvature = self._curvature(mass)
+            left = np.zeros(boxes.count, dtype=bool)
+            left[np.flatnonzero(chosen)] = before - after > LEAST_IMPROVEMENT * excess
+            chosen = left & self.settled
 
     def _drop_far_groups(self, boxes: MeanBoxes) -> None:
         """Values at the middles, rounded up; groups that dominance excludes leave."""

@@ -24,13 +24,10 @@ from certikmeans.certificate.check_mean_boxes import (
 from certikmeans.certificate.check_pricing import Limits, upper_root
 from certikmeans.certificate.format import Reason, Rejection
 
-BATCH_ENTRIES = 1 << 16
+BATCH_ENTRIES = 1 << 17
 MAX_TABLE_SIZE = 1 << 23
 MAX_DEPTH = 1000
 PROBE_INTERVAL = 8
-# A group is put in and out where so little of the excess is due to the size of the box.
-_CURVATURE_SHARE = 0.5
-_MAX_SEARCH_GROUPS = 2_000
 
 
 @final
@@ -40,6 +37,7 @@ class MeanPricing:
     def __init__(self, groups: PricedGroups, limits: Limits, evaluations: int = 0) -> None:
         self._groups, self._limits = groups, limits
         self.evaluations = evaluations
+        self._partners: dict[int, dict[int, float]] | None = None
 
     def prove(self, region: CenterRegion, cutoff: float, allowed: Mask | None = None) -> None:
         """Prove that no set is worth more, or raise `Rejection` or `CutoffExceeded`."""
@@ -88,13 +86,15 @@ class MeanPricing:
         """Worth of a good set with its mean in the region. Guides the proof; is no part of it."""
         groups = self._groups
         best = 0.0 if groups.may_be_empty else -np.inf
+        if self._partners is None:
+            self._partners = _partners(groups)
         center = np.clip(start, region.low, region.high)
         for _ in range(steps):
             deviation = np.sum((groups.points - center) ** 2, axis=1)
             values = groups.multipliers - groups.weights * deviation
             if allowed is not None:
                 values = np.where(allowed, values, -np.inf)
-            chosen, bonuses = _select(groups, values)
+            chosen, bonuses = _select(groups, self._partners, values)
             if len(chosen) == 0:
                 break
             mass = groups.weights[chosen]
@@ -107,7 +107,9 @@ class MeanPricing:
         return best
 
 
-def _select(groups: PricedGroups, values: Floats) -> tuple[list[int], float]:
+def _select(
+    groups: PricedGroups, partners: dict[int, dict[int, float]], values: Floats
+) -> tuple[list[int], float]:
     """An admissible set of large values, greedily, and the sum of its bonuses."""
     c = groups.constraints
     demand = c.demand
@@ -116,7 +118,6 @@ def _select(groups: PricedGroups, values: Floats) -> tuple[list[int], float]:
     if groups.may_be_empty:
         order = order[values[order] + _gains(c.n_groups, groups)[order] > 0.0]
     order = order[np.isfinite(values[order])]
-    partners = _partners(groups)
     taken_sets = [set[int]() for _ in c.layers]
     chosen: list[int] = []
     inside = set[int]()
@@ -201,10 +202,7 @@ def _group_to_branch(bounds: MeanBounds, is_point: Mask) -> Ints:
 
     It is the one whose reduced value is nearest to 0: the prices do not settle it.
     """
-    excess = bounds.upper - bounds.cutoff
-    error = bounds.data.error(bounds.boxes.depth)
-    small = bounds.curvature <= _CURVATURE_SHARE * np.maximum(excess - error, 0.0)
-    small = bounds.open & (small | is_point)
+    small = bounds.open & (bounds.settled | is_point)
     chosen = np.full(bounds.boxes.count, -1)
     at = np.flatnonzero(~(bounds.included | bounds.excluded) & small[bounds.box])
     if len(at):

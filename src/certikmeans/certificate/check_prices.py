@@ -59,6 +59,17 @@ class PriceProblem:
     lower: Floats  # (count,): limits on the demand of the undecided groups that are chosen
     upper: Floats
 
+    def subset(self, chosen: NDArray[np.bool_]) -> PriceProblem:
+        """Return the problem of the chosen boxes."""
+        entries, pairs = chosen[self.box], chosen[self.pair_box]
+        number, position = np.cumsum(chosen) - 1, np.cumsum(entries) - 1
+        return PriceProblem(
+            self.constraints, int(chosen.sum()), number[self.box[entries]], self.ids[entries],
+            self.values[entries], self.pair[pairs], number[self.pair_box[pairs]],
+            position[self.tail[pairs]], position[self.head[pairs]],
+            self.lower[chosen], self.upper[chosen],
+        )  # fmt: skip
+
 
 @final
 @dataclass(slots=True, eq=False)
@@ -76,14 +87,16 @@ class Prices:
     constant_size: Floats  # (count,): sum of the absolute terms of the constant
 
 
-def find_prices(problem: PriceProblem, start: Floats, theta: Floats) -> Prices:
+def find_prices(
+    problem: PriceProblem, start: Floats, theta: Floats, sweeps: int = _SWEEPS
+) -> Prices:
     """Return good prices, found by descent from the given ones."""
-    pair, theta, set_prices = _descend(problem, start, theta)
+    pair, theta, set_prices = _descend(problem, start, theta, sweeps)
     return _summed(problem, pair, theta, set_prices)
 
 
 def _descend(
-    problem: PriceProblem, start: Floats, theta: Floats
+    problem: PriceProblem, start: Floats, theta: Floats, most_sweeps: int
 ) -> tuple[Floats, Floats, list[Floats]]:
     c = problem.constraints
     bonus = c.bonus[problem.pair]
@@ -101,7 +114,7 @@ def _descend(
             theta = _theta(problem, values, demand, np.zeros(problem.count))
         rest -= theta[problem.box] * demand
     several = bool(classes) + len(layers) + (demand is not None) > 1
-    sweeps = _SWEEPS if classes or several else 1
+    sweeps = most_sweeps if classes or several else 1
     for sweep in range(sweeps):
         position = _POSITIONS[sweep % len(_POSITIONS)]
         for step in classes if sweep % 2 == 0 else classes[::-1]:
@@ -160,7 +173,7 @@ def _classes(problem: PriceProblem, bonus: Floats) -> list[_PairClass]:
     c = problem.constraints
     if len(problem.pair) == 0:
         return []
-    number = c.pair_class[problem.pair]
+    number = c.pair_class[problem.pair].astype(np.int16)  # sorted in linear time
     order = np.argsort(number, kind="stable")
     ends = np.searchsorted(number[order], np.arange(-1, c.class_ends[1]), side="right")
     found = []
@@ -314,7 +327,9 @@ class PriceBound:
         return cls(reduced, error, positive + prices.constant + total_error)
 
 
-def price_bound(problem: PriceProblem, start: Floats, theta: Floats) -> tuple[Prices, PriceBound]:
+def price_bound(
+    problem: PriceProblem, start: Floats, theta: Floats, sweeps: int = _SWEEPS
+) -> tuple[Prices, PriceBound]:
     """Return good prices and the bound that they prove."""
-    prices = find_prices(problem, start, theta)
+    prices = find_prices(problem, start, theta, sweeps)
     return prices, PriceBound.of(problem, prices)
