@@ -199,7 +199,8 @@ class MeanBounds:
     def _curvature(self, mass: Floats) -> Floats:
         """Part of the bound that is due to the size of the box."""
         chosen = np.where(self.reduced > 0.0, self.weight, 0.0)
-        return (mass + sum_by(self.box, chosen, self.boxes.count)) * self.radius2
+        weight: Floats = mass + sum_by(self.box, chosen, self.boxes.count)
+        return weight * self.radius2
 
     @property
     def settled(self) -> Mask:
