@@ -199,8 +199,8 @@ class MeanBounds:
     def _curvature(self, mass: Floats) -> Floats:
         """Part of the bound that is due to the size of the box."""
         chosen = np.where(self.reduced > 0.0, self.weight, 0.0)
-        weight: Floats = mass + sum_by(self.box, chosen, self.boxes.count)
-        return weight * self.radius2
+        found: Floats = (mass + sum_by(self.box, chosen, self.boxes.count)) * self.radius2
+        return found
 
     @property
     def settled(self) -> Mask:

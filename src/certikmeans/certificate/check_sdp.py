@@ -9,6 +9,10 @@ So for multipliers ``L`` (not negative but on cannot-links) and ``mu >= 0`` of c
 ``<A_c, Z> <= 0`` it costs at least ``<S, Z>``, ``S = C - L + sum_c mu_c A_c``.
 docs/certificate-format.md shows how the least eigenvalues of one matrix bound that, and derives
 the factors of rounding.
+
+Limits on the weights of clusters (`check_weight_limits`) allow L of any sign, at a price, and
+positive eigenvalues count where clusters cannot be empty. Size cuts ``<a a^T, Z> <= b`` add
+``beta a a^T`` to S and ``- beta b`` to the value, penalties of soft pairs are a part of C.
 """
 
 from __future__ import annotations
@@ -32,31 +36,52 @@ from certikmeans.certificate.check_arithmetic import (
     total,
     up,
 )
+from certikmeans.certificate.check_constraints import GroupConstraints
+from certikmeans.certificate.check_weight_limits import (
+    WeightLimits,
+    penalty_matrix,
+    price_of_limits,
+    weight_limits,
+)
 from certikmeans.certificate.format import Reason, Rejection
 
 # A row: the upper triangle of a matrix, row by row, then its cuts.
 MAX_MATRIX_GROUPS = 2_500
 MAX_CUTS_PER_GROUP = 1_000
 NUMBERS_PER_CUT = 4  # three groups and the multiplier
+SIZE_CUT, MAX_SIZE_CUTS = -2.0, 100
 
 MAX_DUAL_ENTRY, MAX_MATRIX_ENTRY = 1e200, 1e150  # so that no sum, and no sum of squares, overflows
 
 
 def sdp_lower_bound(
-    points: Floats, weights: Floats, edges: Ints, n_clusters: int, row: Floats
+    points: Floats,
+    weights: Floats,
+    edges: Ints,
+    n_clusters: int,
+    row: Floats,
+    constraints: GroupConstraints | None = None,
 ) -> float:
     """Lower bound on the cost of every feasible labelling of the groups, for any multipliers."""
     n = len(points)
     if n > MAX_MATRIX_GROUPS:
         raise Rejection(Reason.LIMIT, f"more than {MAX_MATRIX_GROUPS} groups for a matrix")
-    dual_matrix = _dual_matrix(points, weights, edges, row)
+    limits = None if constraints is None else weight_limits(weights, constraints, n_clusters)
+    dual_matrix = _dual_matrix(points, weights, edges, row, constraints, limits)
     if not float(dual_matrix.sizes.max()) <= MAX_DUAL_ENTRY:
         raise Rejection(Reason.BOUND, "the multipliers are too large for this arithmetic")
     mass = math.fsum(weights.tolist())
     level = math.fsum(dual_matrix.entries.ravel().tolist()) / mass
     level_error = (dual_matrix.relative + 8.0 * EPS) * up(total(dual_matrix.sizes), 300) / mass
     rank = min(n_clusters, n) - 1
-    eigenvalue_sum = _least_eigenvalues(dual_matrix, np.sqrt(weights), mass, rank) if rank else 0.0
+    min_rank = 0 if limits is None else min(rank, limits.min_clusters - 1)
+    found = (0.0, 0.0)
+    if rank:
+        found = _least_eigenvalues(dual_matrix, np.sqrt(weights), mass, rank, min_rank)
+    eigenvalue_sum, gain = found
+    if limits is not None:
+        level_error += 8.0 * EPS * (abs(dual_matrix.price) + gain)
+        level += dual_matrix.price + gain
     return level - eigenvalue_sum - up(level_error + 8.0 * EPS * (abs(level) + eigenvalue_sum), 16)
 
 
@@ -66,9 +91,17 @@ class _DualMatrix:
     entries: Floats  # (n, n) symmetric: S
     sizes: Floats  # (n, n): sum of the absolute values of all terms of S
     relative: float  # relative error of the entries of S
+    price: float = 0.0  # at most what limits and right sides of size cuts contribute
 
 
-def _dual_matrix(points: Floats, weights: Floats, edges: Ints, row: Floats) -> _DualMatrix:
+def _dual_matrix(
+    points: Floats,
+    weights: Floats,
+    edges: Ints,
+    row: Floats,
+    constraints: GroupConstraints | None,
+    limits: WeightLimits | None,
+) -> _DualMatrix:
     n, n_dims = points.shape
     n_entries = n * (n + 1) // 2
     if len(row) < n_entries or (len(row) - n_entries) % NUMBERS_PER_CUT:
@@ -83,12 +116,31 @@ def _dual_matrix(points: Floats, weights: Floats, edges: Ints, row: Floats) -> _
 
     free = np.zeros((n, n), dtype=np.bool_)
     free[edges[:, 0], edges[:, 1]] = True
+    for members in [] if constraints is None else constraints.sets:
+        first, second = np.triu_indices(len(members), k=1)
+        free[members[first], members[second]] = True  # ascending
     upper = np.zeros((n, n))
     upper[np.triu_indices(n)] = row[:n_entries]
-    upper = np.where(free, upper, np.maximum(upper, 0.0))  # of the wrong sign: 0
+    if limits is None:
+        upper = np.where(free, upper, np.maximum(upper, 0.0))  # of the wrong sign: 0
     multipliers = upper + np.triu(upper, 1).T
 
-    s, t, u, cut_multipliers = _cuts(row[n_entries:], n)
+    sizes, more_terms, price = np.abs(costs), 0.0, 0.0
+    if limits is not None:
+        price = price_of_limits(multipliers, free | free.T, weights, limits)
+    if constraints is not None:
+        penalties, size = penalty_matrix(weights, constraints, limits)
+        # A penalty cancels against the costs of another one: each counts with its absolute value.
+        costs, sizes, more_terms = costs + penalties, sizes + size, float(n if size.any() else 0)
+    numbers, size_cuts = _split_size_cuts(row[n_entries:], n)
+    s, t, u, cut_multipliers = _cuts(numbers, n)
+    for members, beta in size_cuts if limits is not None and limits.allow_size_cuts else []:
+        weight = float(weights[members].sum())
+        term = beta * np.outer(weights[members], weights[members])
+        costs[np.ix_(members, members)] += term
+        sizes[np.ix_(members, members)] += term
+        more_terms += 3.0
+        price = math.nextafter(price - beta * limits.right_side(weight) * (1 + EPS), -math.inf)
     positive = np.zeros(n * n)
     negative = np.zeros(n * n)
     terms = np.zeros(n * n)
@@ -106,9 +158,40 @@ def _dual_matrix(points: Floats, weights: Floats, edges: Ints, row: Floats) -> _
     positive, negative = positive.reshape(n, n), negative.reshape(n, n)
     return _DualMatrix(
         entries=(costs - multipliers) + (positive - negative),
-        sizes=costs + np.abs(multipliers) + (positive + negative),
-        relative=(n_dims + float(terms.max()) + 16.0) * EPS,
+        sizes=sizes + np.abs(multipliers) + (positive + negative),
+        relative=(n_dims + float(terms.max()) + more_terms + 16.0) * EPS,
+        price=price,
     )
+
+
+def _split_size_cuts(numbers: Floats, n: int) -> tuple[Floats, list[tuple[Ints, float]]]:
+    """Separate size cuts, which come last: a record -2, number of groups m, -1, multiplier.
+
+    It is followed by m groups, padded with -1 to whole records.
+    """
+    if len(numbers) % NUMBERS_PER_CUT:
+        raise Rejection(Reason.BOUND, "the last cut is incomplete")
+    table = numbers.reshape(-1, NUMBERS_PER_CUT)
+    first = np.flatnonzero(table[:, 0] == SIZE_CUT)
+    position = int(first[0]) if len(first) else len(table)
+    plain = numbers[: position * NUMBERS_PER_CUT]
+    found: list[tuple[Ints, float]] = []
+    while position < len(table):
+        mark, count, _, beta = table[position].tolist()
+        if mark != SIZE_CUT or not (1.0 <= count <= n and count == math.floor(count)):
+            raise Rejection(Reason.BOUND, "a size cut is damaged")
+        if len(found) == MAX_SIZE_CUTS:
+            raise Rejection(Reason.LIMIT, "too many size cuts")
+        start, length = (position + 1) * NUMBERS_PER_CUT, int(count)
+        named = numbers[start : start + length]
+        if len(named) < length or not np.all(
+            (named >= 0.0) & (named < n) & (named == np.floor(named))
+        ):
+            raise Rejection(Reason.BOUND, "a size cut is about groups that do not exist")
+        members = distinct(named.astype(np.int64))
+        found.append((members, max(0.0, beta) if math.isfinite(beta) else 0.0))
+        position += 1 + -(-length // NUMBERS_PER_CUT)
+    return plain, found
 
 
 def _cuts(numbers: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats]:
@@ -122,8 +205,18 @@ def _cuts(numbers: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats]:
     return s, t, u, np.maximum(table[:, 3], 0.0)
 
 
-def _least_eigenvalues(dual_matrix: _DualMatrix, v: Floats, mass: float, rank: int) -> float:
-    """Upper bound on minus the sum of the ``rank`` least eigenvalues of ``T'``, where negative."""
+def _least_eigenvalues(
+    dual_matrix: _DualMatrix, v: Floats, mass: float, rank: int, min_rank: int
+) -> tuple[float, float]:
+    """Bound the sum of eigenvalues of ``T'`` that a labelling has.
+
+    Returns an upper bound on minus the sum of the ``rank`` least ones, where negative, errors
+    included, and a lower bound on the sum of the ``min_rank`` least ones, where positive. For these
+    v is given a large eigenvalue: it is not among those of the labelling. With
+    ``|Q^T Q - I|_F <= delta`` the weights of the eigenvalues, at most ``1 + delta`` each, add up to
+    at least ``(1 - delta) min_rank``, so what is positive is at least
+    ``(1 + delta) sum - 2 delta min_rank`` times the largest of them.
+    """
     scale = np.outer(v, v)
     scaled_entries = dual_matrix.entries / scale
     pull = scaled_entries @ v
@@ -131,6 +224,10 @@ def _least_eigenvalues(dual_matrix: _DualMatrix, v: Floats, mass: float, rank: i
     y = pull / mass - (0.5 * float(v @ pull) / mass / mass) * v
     outer = np.outer(y, v)
     matrix = scaled_entries - (outer + outer.T)
+    if min_rank:
+        y = y - (0.5 * float(np.sqrt(np.sum(matrix * matrix))) / mass) * v
+        outer = np.outer(y, v)
+        matrix = scaled_entries - (outer + outer.T)
     size = dual_matrix.sizes / scale + np.abs(outer) + np.abs(outer.T)
     if not np.all(np.maximum(np.abs(matrix), size) <= MAX_MATRIX_ENTRY):
         raise Rejection(Reason.BOUND, "the multipliers are too large for this arithmetic")
@@ -138,7 +235,10 @@ def _least_eigenvalues(dual_matrix: _DualMatrix, v: Floats, mass: float, rank: i
     perturbation = (dual_matrix.relative + 8.0 * EPS) * frobenius_norm(size)
     least = np.sort(values)[:rank]
     eigenvalue_sum = (1.0 + orthogonality_error) * math.fsum(np.maximum(-least, 0.0).tolist())
-    return up(eigenvalue_sum + math.sqrt(rank) * up(perturbation + residual, 300), 16)
+    negative = up(eigenvalue_sum + math.sqrt(rank) * up(perturbation + residual, 300), 16)
+    gains = np.maximum(least[:min_rank], 0.0).tolist()
+    gain = math.fsum(gains) - 2.0 * orthogonality_error * min_rank * max(gains, default=0.0)
+    return negative, max(0.0, gain * (1.0 - 8.0 * EPS))
 
 
 # Partition bound: the sum of the semidefinite bounds of parts.

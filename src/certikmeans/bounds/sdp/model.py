@@ -277,7 +277,17 @@ class MatrixMultipliers(AbstractEvidence):
         )
 
     def row(self) -> NDArray[np.float64]:
-        """Upper triangle, then every cut with a positive multiplier."""
+        """Upper triangle, then every cut with a positive multiplier, then size cuts.
+
+        A size cut of m groups has the numbers -2, m, -1 and its multiplier, then the groups, filled
+        up with -1 to a multiple of four.
+        """
         used = self.cut_multipliers > 0.0
         cuts = np.column_stack([self.cuts[used].astype(np.float64), self.cut_multipliers[used]])
-        return np.concatenate([self.entries[np.triu_indices(len(self.entries))], cuts.ravel()])
+        parts = [self.entries[np.triu_indices(len(self.entries))], cuts.ravel()]
+        for inside, multiplier in zip(*self.size_cuts, strict=True):
+            members = np.flatnonzero(inside).astype(np.float64)
+            if multiplier > 0.0 and len(members):
+                parts.append(np.array([-2.0, len(members), -1.0, multiplier]))
+                parts.append(np.pad(members, (0, -len(members) % 4), constant_values=-1.0))
+        return np.concatenate(parts)

@@ -16,7 +16,12 @@ def check(ctx: LeafContext) -> None:
     if value is None:
         budget.add_matrix(domain.n_groups)
         value = sdp_lower_bound(
-            domain.points, domain.weights, domain.edges, ctx.original.n_clusters, row
+            domain.points,
+            domain.weights,
+            domain.edges,
+            ctx.original.n_clusters,
+            row,
+            domain.constraints,
         )
         if domain is ctx.root_domain:
             budget.cached_bounds[ctx.row_index] = value
