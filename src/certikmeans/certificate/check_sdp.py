@@ -134,13 +134,16 @@ def _dual_matrix(
         costs, sizes, more_terms = costs + penalties, sizes + size, float(n if size.any() else 0)
     numbers, size_cuts = _split_size_cuts(row[n_entries:], n)
     s, t, u, cut_multipliers = _cuts(numbers, n)
-    for members, beta in size_cuts if limits is not None and limits.allow_size_cuts else []:
+    for members, beta in size_cuts:
+        if limits is None or not limits.allow_size_cuts:
+            break  # without them the bound is lower
         weight = float(weights[members].sum())
         term = beta * np.outer(weights[members], weights[members])
         costs[np.ix_(members, members)] += term
         sizes[np.ix_(members, members)] += term
         more_terms += 3.0
-        price = math.nextafter(price - beta * limits.right_side(weight) * (1 + EPS), -math.inf)
+        cost_of_cut = beta * limits.right_side(weight) * (1.0 + 4.0 * EPS)
+        price = math.nextafter(price - cost_of_cut, -math.inf)
     positive = np.zeros(n * n)
     negative = np.zeros(n * n)
     terms = np.zeros(n * n)
