@@ -36,7 +36,7 @@ class Options:
     time_limit : float or None
         Wall time for the whole run, in seconds. Without it the run ends by itself: bounds are
         raised as long as that pays, then the tree is searched for about ten seconds of work.
-    bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "sets", "spectral"}
+    bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "sets", "soft", "spectral"}
         Lower bound to compute.
     branching : {"auto", "centers", "pairs"}
         How to branch when the bound does not close the gap at the root.

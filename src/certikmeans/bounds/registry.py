@@ -34,6 +34,7 @@ BOUNDS: dict[str, Entry] = {
     "sets": Entry(
         "set_assignment:SetAssignmentBound", "linear assignments between cannot-link sets"
     ),
+    "soft": Entry("soft_pairs:SoftPairBound", "semidefinite relaxation with proven sizes"),
     "spectral": Entry("spectral:SpectralBound", "a few eigenvalues: any number of points and axes"),
 }
 

@@ -16,6 +16,7 @@ A bound chosen by name is the only one, without a work limit. Otherwise the sche
   and the partition bound, whose gap is the price of the sizes at least, have no turn. With few
   dimensions it comes beside the cluster bound where a large gap is left: its size cuts close gaps
   that the other cannot. The bound by matchings of cannot-link sets comes first where it applies.
+  With soft pairs the semidefinite bound proves sizes of clusters first (`bounds.soft_pairs`).
 * **A bound clearly below the best one waits**: after its first turn, a bound that leaves more than
   ``wait_ratio`` times the gap of the best one gets its next turn when no other is left.
 * **Later stages**: the semidefinite bound of the whole problem after the partition bound, and in
@@ -234,7 +235,10 @@ class BoundSchedule:
         early = [] if sized else [self._entry("spectral", min_gap)]
         if constraints.sets is not None:
             early.append(self._entry("sets", min_gap))
-        if sized or n_groups <= params.max_groups_sdp:
+        unweighted = bool((self._problem.weights == 1.0).all())
+        if constraints.soft is not None and unweighted and n_groups <= params.max_groups_sdp:
+            late = [self._entry("soft", min_gap), self._entry("sdp", min_gap, stage=1)]
+        elif sized or n_groups <= params.max_groups_sdp:
             late = [self._entry("sdp", min_gap)]
         else:
             late = [self._entry("partition", min_gap), self._entry("sdp", min_gap, stage=1)]

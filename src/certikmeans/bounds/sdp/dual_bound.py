@@ -231,3 +231,53 @@ def _eigenvalue_term(
     positive = eigen.positive_least_sum(min_rank)
     error = math.sqrt(rank) * (perturbation + eigen.residual)
     return negative - positive, error + 4.0 * EPS * (negative + abs(positive))
+
+
+def subset_bound(model: SdpModel, multipliers: MatrixMultipliers) -> tuple[float, Vector] | None:
+    """Bound for every subset of the groups of a plain model with weights 1.
+
+    For a labelling of a subset A with K clusters, ``M`` restricted to A is a projection of rank K
+    at most, and ``M 1 = 1`` on A. With any y and ``T' = S - y 1^T - 1 y^T``,
+
+        cost >= <S, M> = <T', M> + 2 sum over A of y
+             >= 2 sum of all y + sum of the K smallest eigenvalues of T', where negative,
+                - 2 sum of y outside A,
+
+    because the eigenvalues of a principal submatrix are at least those of the matrix, in order.
+    ``y`` is that of `safe_bound` with ``theta 1 / (2 n)`` added, which makes 1 an eigenvector with
+    the eigenvalue ``- theta``: with the mean of the other eigenvalues in use nothing is lost.
+
+    Returns
+    -------
+    value : float
+        The first two terms, rounded down.
+    y : ndarray of shape (n,)
+    """
+    n, rank = model.n_groups, model.n_clusters
+    if model.limits is not None or model.penalties is not None or rank >= n:
+        return None
+    if not (model.problem.weights == 1.0).all():
+        return None
+    dual = _dual_matrix(model, multipliers)
+    t, one = dual.matrix, np.ones(n)
+    pull = t @ one
+    y = pull / n - 0.5 * float(pull.sum()) / n / n
+    outer = np.outer(y, one)
+    if not float(dual.magnitude.max()) < MAX_ENTRY:
+        return None
+    others = np.sort(np.linalg.eigvalsh(t - (outer + outer.T)))[: max(rank - 1, 1)]
+    y = y + max(0.0, -float(others.mean())) / (2.0 * n)
+    outer = np.outer(y, one)
+    a = t - (outer + outer.T)
+    g = (model.problem.n_dims + dual.n_terms + 24) * EPS
+    magnitude = dual.magnitude + np.abs(outer) + np.abs(outer.T)
+    eigen = verified_eigenvalues(a) if np.isfinite(a).all() else None
+    if eigen is None:
+        return None
+    negative = eigen.positive_sum(rank, sign=-1.0)
+    perturbation = g * NORM_SAFETY * frobenius_norm(magnitude)
+    error = math.sqrt(rank) * (perturbation + eigen.residual) + 4.0 * EPS * negative
+    terms = [*(2.0 * y).tolist(), -negative]
+    value = math.fsum(terms) - NORM_SAFETY * error - TINY
+    value -= 4.0 * EPS * (abs(value) + negative)
+    return (value, y) if math.isfinite(value) else None

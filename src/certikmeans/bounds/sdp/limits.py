@@ -39,7 +39,7 @@ MAX_WHOLE = 2.0**53
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WeightLimits:
     """Limits on the weight of every non-empty cluster, and on the number of these.
 
@@ -51,32 +51,55 @@ class WeightLimits:
         Number of clusters that cannot be empty.
     whole : bool
         Whether all weights are whole numbers; the limits are whole numbers then.
+    group_low : ndarray of shape (n_groups,), optional
+        Least weight of the cluster of every group.
     """
 
     low: float
     high: float
     min_clusters: int = 1
     whole: bool = False
+    group_low: Vector | None = None
+
+    def least(self, weights: Vector) -> Vector:
+        """Least weight of the cluster of every group: at least as much as that of the group."""
+        found: Vector = np.maximum(self.low, weights)
+        return found if self.group_low is None else np.maximum(found, self.group_low)
 
     def diagonal(self, weights: Vector) -> tuple[Vector, Vector]:
-        """Limits on ``Z_ss``, rounded outwards: a cluster weighs at least as much as a member."""
+        """Limits on ``Z_ss``, rounded outwards."""
         low = np.full(len(weights), math.nextafter(1.0 / self.high, 0.0))
-        high = np.nextafter(1.0 / np.maximum(self.low, weights), np.inf)
+        high = np.nextafter(1.0 / self.least(weights), np.inf)
         return low, high
 
 
-def weight_limits(problem: ReducedProblem, min_weight: float = 0.0) -> WeightLimits | None:
-    """Limits that follow from sizes and sets; None if they say nothing.
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class AssumedSizes:
+    """Sizes that a caller assumes: the bound is one for labellings with these sizes.
 
-    Parameters
+    Attributes
     ----------
-    problem : ReducedProblem
-    min_weight : float
-        Another limit on the weight of all K clusters, assumed by the caller.
+    least : ndarray of shape (n_groups,)
+        Least weight of the cluster of every group.
+    nonempty : bool
+        Whether no cluster is empty.
     """
+
+    least: Vector
+    nonempty: bool
+
+
+def weight_limits(
+    problem: ReducedProblem, assumed: AssumedSizes | None = None
+) -> WeightLimits | None:
+    """Limits that follow from sizes, sets and assumptions; None if they say nothing."""
     constraints, weights = problem.label_constraints, problem.weights
     k, mass = problem.n_clusters, math.fsum(problem.weights.tolist())
-    low, high, min_clusters = min_weight, math.inf, k if min_weight > 0.0 else 1
+    low, high, min_clusters = 0.0, math.inf, 1
+    if assumed is not None:
+        low = float(assumed.least.min())
+        min_clusters = k if assumed.nonempty else 1
     if constraints.sizes is not None:
         low_demand, high_demand = _demand_limits(constraints.sizes)
         if low_demand > 0.0:
@@ -101,7 +124,10 @@ def weight_limits(problem: ReducedProblem, min_weight: float = 0.0) -> WeightLim
     if not low <= high:  # infeasible, which is for presolve to prove
         return None
     informative = min_clusters > 1 or low > float(weights.min()) or high < mass * down
-    return WeightLimits(float(low), float(high), min_clusters, whole) if informative else None
+    group_low = None if assumed is None else assumed.least
+    if not informative and group_low is None:
+        return None
+    return WeightLimits(float(low), float(high), min_clusters, whole, group_low)
 
 
 def _demand_limits(sizes: SizeLimits) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.sdp.limits import WeightLimits, weight_limits
+from certikmeans.bounds.sdp.limits import AssumedSizes, WeightLimits, weight_limits
 from certikmeans.bounds.sdp.penalties import PenaltyTerms, penalty_terms
 from certikmeans.bounds.sdp.size_cuts import SizeRule
 from certikmeans.constraint_model.model import forbidden_pairs
@@ -65,7 +65,7 @@ class SdpModel:
 
     @classmethod
     def of(
-        cls, problem: ReducedProblem, *, plain: bool = False, min_weight: float = 0.0
+        cls, problem: ReducedProblem, *, plain: bool = False, assumed: AssumedSizes | None = None
     ) -> SdpModel:
         """Build the matrices.
 
@@ -74,9 +74,8 @@ class SdpModel:
         problem : ReducedProblem
         plain : bool
             Whether to ignore sizes and soft pairs, which is a relaxation.
-        min_weight : float
-            Weight of every cluster that the caller assumes: the bound is one for the labellings
-            without lighter or empty clusters.
+        assumed : AssumedSizes, optional
+            Sizes that the caller assumes: the bound is one for labellings with these.
 
         Examples
         --------
@@ -98,11 +97,11 @@ class SdpModel:
         total = float(costs.sum()) / mass
         if plain:
             return cls(problem, np.sqrt(weights), costs, zero_mask, mass, total)
-        limits = weight_limits(problem, min_weight)
+        limits = weight_limits(problem, assumed)
         soft, penalties = problem.label_constraints.soft, None
         if soft is not None:
-            low = 0.0 if limits is None else limits.low
-            penalties = penalty_terms(soft, weights, low, zero_mask)
+            least = weights if limits is None else limits.least(weights)
+            penalties = penalty_terms(soft, weights, least, zero_mask)
             costs += penalties.matrix
         rule = SizeRule.of(problem.n_clusters, mass, limits)
         sqrt_weights = np.sqrt(weights)

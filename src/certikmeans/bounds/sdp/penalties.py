@@ -4,8 +4,8 @@
 clusters of groups i and j weigh at least ``m_i`` and ``m_j``, and a common one ``m_ij``, then
 
     together_ij >= m_ij Z_ij                              (both 0, or 1 >= m_ij / W),
-    apart_ij    >= m ((Z_ii + Z_jj) / 2 - Z_ij),          m = min(m_i, m_j)
-                                                          (both 0, or 1 >= m (1/W + 1/W') / 2).
+    apart_ij    >= (m_i Z_ii + m_j Z_jj) / 2 - (m_i + m_j) / 2 Z_ij
+                                                          (both 0, or 1 >= (m_i/W + m_j/W') / 2).
 
 So a penalty is at least a linear function of ``Z``: it changes the costs and needs no variables.
 A cluster weighs at least as much as its members, and as the limits on sizes say: the closer that
@@ -13,8 +13,8 @@ is to its weight, the more of the penalty is seen. With bonuses r (`constraint_m
 
     penalty = (constant - sum of r > 0) + sum over r > 0 of r apart + sum over r < 0 of -r together.
 
-**Rounding.** Coefficients are rounded down, and those of one pair agree exactly: ``c / 2`` on the
-diagonal twice and ``-c / 2`` off it twice. Only sums on the diagonal are rounded, which
+**Rounding.** Coefficients are rounded down, but off the diagonal of a must-link away from 0, at
+least to the mean of the two on the diagonal. Only sums on the diagonal are rounded, which
 ``n_terms`` counts.
 """
 
@@ -46,9 +46,9 @@ class PenaltyTerms:
 
 
 def penalty_terms(
-    soft: SoftPairs, weights: Vector, low: float, zero_mask: NDArray[np.bool_]
+    soft: SoftPairs, weights: Vector, least: Vector, zero_mask: NDArray[np.bool_]
 ) -> PenaltyTerms:
-    """Linear function of ``Z`` below the penalty; clusters weigh at least ``low``.
+    """Linear function of ``Z`` below the penalty; the cluster of s weighs at least ``least[s]``.
 
     Pairs in ``zero_mask`` are apart in every labelling: their penalty is constant.
     """
@@ -57,21 +57,19 @@ def penalty_terms(
     first, second = soft.pairs[~apart].T
     bonus = soft.bonus[~apart]
     together = bonus < 0.0
-    least = np.maximum(weights, low)
     pair_weight = (weights[first] + weights[second]) * (1.0 - 2.0 * EPS)
-    factor = np.where(
-        together, np.maximum(pair_weight, low), np.minimum(least[first], least[second])
-    )
-    half = np.nextafter(0.5 * np.abs(bonus) * factor * (1.0 - 4.0 * EPS), 0.0)
+    both = np.maximum(np.maximum(least[first], least[second]), pair_weight)
+    size = 0.5 * np.abs(bonus) * (1.0 - 8.0 * EPS)
+    ends = np.stack([size * least[first], size * least[second]])
+    off_diagonal = np.where(together, size * both, -0.5 * (ends[0] + ends[1]) * (1.0 + 8.0 * EPS))
     matrix, magnitude = np.zeros((n, n)), np.zeros((n, n))
-    off_diagonal = np.where(together, half, -half)
     matrix[first, second] = matrix[second, first] = off_diagonal
-    magnitude[first, second] = magnitude[second, first] = half
-    ends = np.concatenate([first[~together], second[~together]])
-    diagonal = np.bincount(ends, np.tile(half[~together], 2), n)
+    magnitude[first, second] = magnitude[second, first] = np.abs(off_diagonal)
+    linked = np.concatenate([first[~together], second[~together]])
+    diagonal = np.bincount(linked, ends[:, ~together].ravel(), n)
     matrix[np.arange(n), np.arange(n)] = magnitude[np.arange(n), np.arange(n)] = diagonal
     gains = bonus[~together]
     constant = math.fsum([soft.constant, *(-gains).tolist()]) - soft.error
     constant -= 4.0 * EPS * (abs(soft.constant) + float(np.abs(gains).sum()))
-    n_terms = int(np.bincount(ends, minlength=1).max()) + 1
+    n_terms = int(np.bincount(linked, minlength=1).max()) + 1
     return PenaltyTerms(matrix, magnitude, n_terms, constant)

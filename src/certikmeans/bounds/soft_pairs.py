@@ -1,0 +1,154 @@
+"""Semidefinite bound for soft pairs: penalties count by the least size of a cluster.
+
+The semidefinite relaxation sees the share ``m_i / |C|`` of a penalty, for a lower limit m_i on the
+size of the cluster C of an end i (`bounds.sdp.penalties`). Where the user does not limit sizes,
+choose any limits m. Let b(m) bound the cost of every labelling that violates them
+(`light_clusters`), and v(m) that of all others, by the relaxation with these limits. Then
+
+    cost >= min(v(m), b(m)).
+
+The first limits are the largest ones for which b(m) reaches the cutoff, so that only v(m) matters.
+Where v(m) stalls below it, larger limits are better: b(m) need only exceed what is aimed at.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, final
+
+from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
+from certikmeans.bounds.light_clusters import LightBounds, light_cluster_bounds
+from certikmeans.bounds.sdp.bound import MAX_GROUPS, MIN_CHECKS, SdpBound, SdpWarmStart, check_work
+from certikmeans.bounds.sdp.model import SdpModel
+from certikmeans.parallel.blas import one_blas_thread
+from certikmeans.problem import ReducedProblem
+from certikmeans.problem.domain import Domain
+from certikmeans.proof import LeafProof
+
+MAX_ROUNDS = 3
+# Share of the gap that is left which the next limit on sizes may leave.
+LEFT_SHARE = 0.5
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SoftPairState:
+    """State of the computation: bounds b, the limit m in use, and the state of its relaxation."""
+
+    light: LightBounds | None
+    aim: float  # labellings with smaller clusters cost this much at least
+    rounds: int
+    value: float  # best so far
+    inner: SdpWarmStart | None
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _LimitedContext(BoundContext):
+    """Context of the relaxation with a limit on sizes: values are reported up to b(m)."""
+
+    outer: BoundContext
+    limit: float
+    state: SoftPairState = field(repr=False)
+
+    def report(self, value: float | None = None, *, work: float = 0.0, **counts: int) -> None:
+        """Report the smaller of both bounds."""
+        value = None if value is None else min(value, self.limit)
+        self.outer.report(value, work=work, **counts)
+
+    def checkpoint(self, warm_start: Any) -> None:
+        """Store the state of both."""
+        self.outer.checkpoint(replace(self.state, inner=warm_start))
+
+
+@final
+class SoftPairBound(LowerBound[ReducedProblem]):
+    """The semidefinite bound with a limit on sizes that it proves itself.
+
+    Without soft pairs, or with weights, the semidefinite bound alone. Boxes and allowed clusters
+    of a domain are not used.
+
+    Parameters
+    ----------
+    max_iterations : int
+        Of every relaxation.
+    """
+
+    name: ClassVar[str] = "soft"
+    uses_center_boxes: ClassVar[bool] = False
+    certifiable: ClassVar[bool] = False
+    usable_in_tree: ClassVar[bool] = False
+
+    def __init__(self, *, max_iterations: int = 2_000) -> None:
+        self._sdp = SdpBound(max_iterations=max_iterations)
+
+    def unsupported_reason(self, problem: ReducedProblem) -> str | None:
+        """Dense matrices have a limit."""
+        if problem.n_groups <= MAX_GROUPS:
+            return None
+        return f"{problem.n_groups} groups are too many for dense matrices, at most {MAX_GROUPS}"
+
+    def min_work(self, problem: ReducedProblem) -> float:
+        """Return the work of a few checks of two relaxations."""
+        return 2 * MIN_CHECKS * check_work(problem.n_groups)
+
+    def node_warm_start(self, warm_start: object) -> None:
+        """Return None: the bound is for the root only."""
+
+    def setup(self, inputs: BoundInput) -> ReducedProblem:
+        """Return the problem: the relaxation depends on the limit on sizes."""
+        return inputs.problem
+
+    def compute(
+        self,
+        model: ReducedProblem,
+        domain: Domain,
+        cutoff: float,
+        ctx: BoundContext,
+        warm_start: SoftPairState | None = None,
+    ) -> BoundResult:
+        """Bound the reduced cost of every labelling in ``domain``."""
+        state = warm_start
+        if state is None:
+            light = None
+            if model.label_constraints.soft is not None:
+                with one_blas_thread():
+                    light = light_cluster_bounds(model, ctx.stop)
+                if ctx.stop.reason() is not None:  # from its values a run would not repeat
+                    return BoundResult(0.0, LeafProof(self.name), finished=False)
+            state = SoftPairState(light, cutoff, 0, 0.0, None)
+        while True:
+            assumed, limit = None, math.inf
+            if state.light is not None and math.isfinite(state.aim):
+                assumed, limit = state.light.reaching(state.aim)
+            inner_ctx = _LimitedContext(
+                stop=ctx.stop,
+                at_root=ctx.at_root,
+                incumbent=ctx.incumbent,
+                pool=ctx.pool,
+                time_boxed=ctx.time_boxed,
+                name=ctx.name,
+                outer=ctx,
+                limit=limit,
+                state=state,
+            )
+            inner = SdpModel.of(model, assumed=assumed)
+            found = self._sdp.compute(inner, domain, min(cutoff, limit), inner_ctx, state.inner)
+            value = max(state.value, min(found.value, limit))
+            state = replace(state, value=value, inner=found.warm_start)
+            if value >= cutoff or not found.finished:
+                break
+            if assumed is None or state.rounds + 1 >= MAX_ROUNDS:
+                break
+            start = self._sdp.node_warm_start(found.warm_start)
+            aim = state.aim - LEFT_SHARE * (state.aim - value)
+            state = replace(state, aim=aim, rounds=state.rounds + 1, inner=start)
+        least = 0 if assumed is None else int(assumed.least.min())
+        return replace(
+            found,
+            value=state.value,
+            leaf=LeafProof(self.name),
+            warm_start=state,
+            numbers={**found.numbers, "min_size": least},
+        )
