@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from certikmeans.constraint_model.model import ConstraintModel
 from certikmeans.kernels.constraint_prices.compose import update_prices
 from certikmeans.kernels.constraint_prices.select import fractional_set, select_set
 from certikmeans.kernels.constraint_prices.workspace import price_workspace
+from certikmeans.problem.graph_builder import build_cannot_link_graph
 from tests.kernels.constraint_prices.oracle import (
     KINDS,
     Admissible,
@@ -26,9 +28,10 @@ def instance(seed, kind):
     return model, ids, random_values(seed, len(ids))
 
 
-def priced(arrays, ids, values, effort=None):
+def priced(arrays, ids, values, effort=None, target=-np.inf):
     """Prices, the constant and the bound."""
     work = price_workspace(arrays, len(arrays.pair_indptr) - 1)
+    work.target[0] = target
     if effort is not None:
         work.effort[0] = effort
     price = np.full(len(ids), np.nan)
@@ -78,6 +81,34 @@ def is_forest(edges, ids):
                 return False
             root[u] = v
     return True
+
+
+@pytest.mark.parametrize("kind", ["hard", "mixed", "all"])
+@pytest.mark.parametrize("block", range(5))
+def test_odd_cycles(kind, block):
+    for seed in range(20 * block, 20 * block + 20):
+        model, ids, values = instance(seed, kind)
+        arrays = arrays_of(model)
+        values = np.abs(values) if seed % 2 else values
+        exact = Admissible(model, ids, values)
+        if exact.best is not None:
+            _, constant, before = priced(arrays, ids, values)
+            target = before - 0.29 * max(constant, 0.0) - 1e-9
+            price, constant, bound = priced(arrays, ids, values, target=target)
+            assert bound <= before
+            assert exact.largest_violation(values, price, constant) <= 0
+
+
+@pytest.mark.parametrize("length", [3, 5])
+def test_one_odd_cycle_is_exact(length):
+    pairs = np.sort([(i, (i + 1) % length) for i in range(length)], axis=1)
+    graph, _ = build_cannot_link_graph(length, pairs)
+    arrays = arrays_of(ConstraintModel(graph))
+    ids, values = np.arange(length, dtype=np.int32), np.full(length, 3.0)
+    _, _, weak = priced(arrays, ids, values)
+    _, _, bound = priced(arrays, ids, values, target=weak - 1e-3)
+    assert weak == pytest.approx(1.5 * length)
+    assert bound == pytest.approx(1.5 * (length - 1))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,6 +11,7 @@ from certikmeans.rounding import EPS, TINY
 
 ROUNDS = 6  # alternations between pairs and sets
 MAX_THETAS = 10  # prices of size tried together with other kinds
+MAX_CYCLE_GAIN = 0.3  # of the constant, by odd cycles
 MIN_GAIN = 1e-6  # relative improvement of the bound by a further round
 
 
@@ -44,6 +45,7 @@ def price_pairs_and_sets(
     constraints,  # IN
     ids,  # IN   (m,) int32
     values,  # IN   (m,)
+    strengthen,  # IN   whether to price odd cycles, too
     work,  # IN/OUT members numbered; pair_price, set_price, x
 ):
     """Prices of pairs and sets, alternating while the bound improves.
@@ -71,7 +73,7 @@ def price_pairs_and_sets(
             for i in range(m):
                 left[i] = values[i] - set_price[i]
             pair_constant, pair_size, pair_terms = price_pairs(
-                constraints, ids, left, has_sets, work, pair_price
+                constraints, ids, left, has_sets, strengthen, work, pair_price
             )
         for i in range(m):
             left[i] = pair_price[i] + set_price[i]
@@ -132,6 +134,33 @@ def next_theta(
 
 
 @njit(cache=True, nogil=True)
+def price_at(
+    constraints,  # IN
+    ids,  # IN   (m,) int32
+    values,  # IN   (m,)
+    theta,  # IN   price of size
+    strengthen,  # IN   whether to price odd cycles, too
+    work,  # IN/OUT members numbered; left: values without theta; total: sum of all prices
+):
+    """Prices of the other kinds for one price of size; returns the constant, rounded up."""
+    m = ids.size
+    demand, left, total = work.demand[:m], work.left[:m], work.total[:m]
+    for i in range(m):
+        left[i] = values[i] - theta * demand[i]
+    constant, size, terms = price_pairs_and_sets(constraints, ids, left, strengthen, work)
+    for i in range(m):
+        left[i] = values[i] - work.pair_price[i] - work.set_price[i]
+        total[i] = work.pair_price[i] + work.set_price[i] + theta * demand[i]
+    if theta != 0.0:
+        low, high = constraints.size_limits[0], constraints.size_limits[1]
+        high = min(high, total_demand(constraints, ids))
+        constant += theta * (high if theta > 0.0 else low)
+        size += abs(theta) * 2.0 * high
+        constant += TINY
+    return constant + (terms + 6) * EPS * size
+
+
+@njit(cache=True, nogil=True)
 def alternate(
     constraints,  # IN
     ids,  # IN   (m,) int32
@@ -147,34 +176,22 @@ def alternate(
     sized, has_sets = constraints.demand.size > 0, constraints.group_sets.size > 0
     paired = constraints.pair_neighbors.size > 0
     low, high = constraints.size_limits[0], constraints.size_limits[1]
-    best, demand, left, total = work.best[:m], work.demand[:m], work.left[:m], work.total[:m]
+    best, demand, total = work.best[:m], work.demand[:m], work.total[:m]
     theta, scale = 0.0, 0.0
     for i in range(m):
         demand[i] = constraints.demand[ids[i]] if sized else 0.0
         scale = max(scale, 0.25 * abs(values[i]))
     if sized:
-        high = min(high, total_demand(constraints, ids))
         theta = price_of_size(values, demand, low, high)
     bracket = np.array([[-np.inf, 0.0, 0.0], [np.inf, 0.0, 0.0]])
     best_bound, best_constant, best_theta = np.inf, 0.0, 0.0
     exact = not has_sets or (not paired and constraints.group_sets.size <= m)
     for k in range(MAX_THETAS if sized and (paired or has_sets) else 1):
-        for i in range(m):
-            left[i] = values[i] - theta * demand[i]
-        constant, size, terms = price_pairs_and_sets(constraints, ids, left, work)
-        for i in range(m):
-            left[i] = values[i] - work.pair_price[i] - work.set_price[i]
-            total[i] = work.pair_price[i] + work.set_price[i] + theta * demand[i]
-        if theta != 0.0:
-            constant += theta * (high if theta > 0.0 else low)
-            size += abs(theta) * 2.0 * high
-            constant += TINY
-        constant += (terms + 6) * EPS * size
+        constant = price_at(constraints, ids, values, theta, False, work)
         bound = priced_bound(constant, values, total)
         if bound < best_bound:
             best_bound, best_constant, best_theta = bound, constant, theta
-            for i in range(m):
-                best[i] = total[i]
+            best[:] = total
         if has_sets or not paired:
             complement_prices(values, total, paired, work.x[:m])
         used = 0.0
@@ -187,11 +204,18 @@ def alternate(
             break
         end = 1 if slope > 0.0 else 0
         bracket[end, 0], bracket[end, 1], bracket[end, 2] = theta, bound, slope
-        guess = price_of_size(left, demand, low, high) if k == 0 else np.nan
+        guess = price_of_size(work.left[:m], demand, low, high) if k == 0 else np.nan
         theta = next_theta(bracket, guess, best_bound, exact, scale)
         scale *= 2.0
         if np.isnan(theta):
             break
+    target = work.target[0]
+    if paired and target < best_bound <= target + MAX_CYCLE_GAIN * best_constant:
+        constant = price_at(constraints, ids, values, best_theta, True, work)
+        bound = priced_bound(constant, values, total)
+        if bound < best_bound:
+            best_constant = constant
+            best[:] = total
     return best_constant, best_theta
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from certikmeans._jit.dispatcher import njit
+from certikmeans.kernels.constraint_prices.cycles import price_odd_cycles
 from certikmeans.kernels.constraint_prices.flow import maximize_flow, read_solution
 from certikmeans.kernels.constraint_prices.reduction import CORE, OUT, extend_solution, reduce_pairs
 
@@ -104,6 +105,7 @@ def price_pairs(
     ids,  # IN   (m,) int32
     values,  # IN   (m,)
     centered,  # IN   whether other kinds of prices follow
+    strengthen,  # IN   whether to price odd cycles, too
     work,  # IN/OUT PriceWorkspace, members numbered
     price,  # OUT  (m,)
 ):
@@ -127,6 +129,17 @@ def price_pairs(
         scanned += more
         read_solution(m, pairs, work.flow, optimal, work.x)
     extend_solution(m, leaves, pairs, work.x)
+    constant, lost, cycle_terms = 0.0, 0.0, np.int64(0)
+    if strengthen and left > 0:
+        constant, cycle_terms, more = price_odd_cycles(m, n_arcs, pairs, work.x, work.cycles)
+        scanned += more
+        for i in range(m):
+            pairs.reduced[i] -= work.cycles.cover[i]
+        _, more = maximize_flow(m, n_arcs, pairs, work.flow, work.effort[0])
+        scanned += more
+        for i in range(m):
+            price[i] += work.cycles.cover[i]
+            size += work.cycles.cover[i]
     work.effort[1] += scanned
     if centered:
         for i in range(m):
@@ -134,7 +147,6 @@ def price_pairs(
             for e in range(start[i], start[i + 1]):
                 pairs.reduced[i] -= charge[e]
         center_prices(m, pairs)
-    constant, lost = 0.0, 0.0
     for i in range(ids.size):
         total = price[i]
         for e in range(start[i], start[i + 1]):
@@ -148,4 +160,4 @@ def price_pairs(
                     lost += (charge[e] - new) + constant
                 constant = new
         price[i] = total
-    return constant + lost, size, terms
+    return constant + lost, size, terms + cycle_terms

@@ -37,13 +37,36 @@ class FlowWorkspace(NamedTuple):
     path: np.ndarray  # (2 m,) int64: arcs of the current path
 
 
+class CycleWorkspace(NamedTuple):
+    """Workspace of the prices of odd cycles."""
+
+    pi: np.ndarray  # (a,) float64: prices of pairs, negative where not usable
+    cover: np.ndarray  # (m,) float64: sum of the prices of the cycles of a member
+    uses: np.ndarray  # (m,) int64: number of priced cycles of a member
+    y: np.ndarray  # (m,) float64
+    row: np.ndarray  # (m,) float64
+    mark: np.ndarray  # (m,) int64
+    strength: np.ndarray  # (m,) float64
+    first: np.ndarray  # (m,) int64
+    second: np.ndarray  # (m,) int64
+    reached: np.ndarray  # (m,) int32
+    arcs: np.ndarray  # (5,) int64
+    constant: np.ndarray  # (2,) float64: compensated sum
+
+
 class PriceWorkspace(NamedTuple):
-    """Workspace of `update_prices` and `select_set`."""
+    """Workspace of `update_prices` and `select_set`.
+
+    ``target`` is the bound that the caller needs. Odd cycles are priced only if the linear program
+    of the pairs misses it by little, so not at all as long as it is -inf.
+    """
 
     effort: np.ndarray  # (2,) int64: most arcs scanned by a call; total scanned so far
+    target: np.ndarray  # (1,) float64
     position: np.ndarray  # (n,) int32: index of a group among the members, -1 between calls
     pairs: PairWorkspace
     flow: FlowWorkspace
+    cycles: CycleWorkspace
     pair_price: np.ndarray  # (m,) float64
     set_price: np.ndarray  # (m,) float64
     values: np.ndarray  # (m,) float64
@@ -95,11 +118,27 @@ def price_workspace(
         queue=np.empty(2 * capacity, dtype=np.int32),
         path=np.empty(2 * capacity, dtype=np.int64),
     )
+    cycles = CycleWorkspace(
+        pi=np.empty(n_arcs),
+        cover=np.zeros(capacity),
+        uses=np.zeros(capacity, dtype=np.int64),
+        y=np.empty(capacity),
+        row=np.empty(capacity),
+        mark=np.empty(capacity, dtype=np.int64),
+        strength=np.empty(capacity),
+        first=np.empty(capacity, dtype=np.int64),
+        second=np.empty(capacity, dtype=np.int64),
+        reached=np.empty(capacity, dtype=np.int32),
+        arcs=np.empty(5, dtype=np.int64),
+        constant=np.zeros(2),
+    )
     return PriceWorkspace(
         effort=effort,
+        target=np.array([-np.inf]),
         position=np.full(constraints.pair_indptr.size - 1, -1, dtype=np.int32),
         pairs=pairs,
         flow=flow,
+        cycles=cycles,
         pair_price=np.empty(capacity),
         set_price=np.empty(capacity),
         values=np.empty(capacity),
