@@ -1,4 +1,4 @@
-"""k-means under must-link and cannot-link constraints, with a proven lower bound.
+"""k-means under constraints, with a proven lower bound.
 
 The names below are the public interface. They are loaded on first use, so that
 ``import certikmeans`` and the command line start fast.
@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from certikmeans.options import Options
     from certikmeans.problem.constraints import Constraints
     from certikmeans.problem.data import Problem
-    from certikmeans.problem.io import read_links, read_partial_labels, read_points, read_weights
+    from certikmeans.problem.io import (
+        read_cannot_link_groups,
+        read_links,
+        read_partial_labels,
+        read_points,
+        read_weights,
+    )
     from certikmeans.problem.links import Links
     from certikmeans.result import Result
     from certikmeans.status import Status, StopReason
@@ -57,6 +63,7 @@ _HOMES = {
     "StopSignal": "stop",
     "check_certificate": "certificate.verify",
     "elbow": "elbow_curve",
+    "read_cannot_link_groups": "problem.io",
     "read_links": "problem.io",
     "read_partial_labels": "problem.io",
     "read_points": "problem.io",
@@ -88,6 +95,7 @@ __all__ = [
     "__version__",
     "check_certificate",
     "elbow",
+    "read_cannot_link_groups",
     "read_links",
     "read_partial_labels",
     "read_points",

@@ -68,10 +68,12 @@ def finite_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | 
 
 def raise_infeasible(proof: InfeasibilityProof) -> NoReturn:
     """Raise `InfeasibleError` with the contradictory pairs."""
+    text, _, remedy = proof.describe().partition("\n  what to do: ")
     raise InfeasibleError(
-        f"no labelling respects every constraint: {proof.describe()}",
+        f"no labelling respects every constraint: {text}",
         proof=proof,
-        hint="remove one of these constraints, raise n_clusters if cannot-links are the cause, or "
+        hint=remedy
+        or "remove one of these constraints, raise n_clusters if cannot-links are the cause, or "
         "let pairs be violated at a price: constraints.softened(penalty), or soft_must_link and "
         "soft_cannot_link",
     )

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from certikmeans.constraint_model.cannot_link_sets import sets_of_columns
 from certikmeans.errors import InputError
+from certikmeans.problem import Problem
 from certikmeans.problem.constraints import Constraints
 from certikmeans.problem.links import Links
 
@@ -277,3 +279,76 @@ def test_softened_pairs_keep_sets_and_soft_pairs():
 def test_a_negative_price_is_rejected():
     with pytest.raises(InputError, match=r"soft_must_link\[0\]: the penalty is -1"):
         Constraints(must_link=[(0, 1)]).softened(-1.0)
+
+
+def _penalty(constraints, labels):
+    total = 0.0
+    for kind, violated_if_together in (("soft_must_link", False), ("soft_cannot_link", True)):
+        priced = getattr(constraints, kind)
+        ends = labels[priced.pairs]
+        total += priced.penalties[(ends[:, 0] == ends[:, 1]) == violated_if_together].sum()
+    return total
+
+
+def _satisfied(constraints, labels):
+    must, cannot = labels[constraints.must_link], labels[constraints.cannot_link]
+    separated = all(
+        len(set(labels[one])) == len(one) for one in sets_of_columns(constraints.cannot_link_groups)
+    )
+    return (must[:, 0] == must[:, 1]).all() and (cannot[:, 0] != cannot[:, 1]).all() and separated
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_subset_of_sets_and_soft_pairs(seed):
+    """Every labelling of all rows satisfies the subset; what it pays there, it pays at all."""
+    rng = np.random.default_rng(seed)
+    pairs = [tuple(pair) for pair in itertools.combinations(range(6), 2)]
+    chosen = rng.permutation(len(pairs))
+    every = Constraints(
+        must_link=[pairs[c] for c in chosen[:2]],
+        n_points=6,
+        cannot_link_groups=rng.integers(-1, 3, size=(6, 2)),
+        soft_must_link=[(*pairs[c], 1.5) for c in chosen[2:5]],
+        soft_cannot_link=[(*pairs[c], 0.5) for c in chosen[5:8]],
+    )
+    labellings = [np.array(one) for one in itertools.product(range(4), repeat=6)]
+    feasible = [labels for labels in labellings if _satisfied(every, labels)]
+    rows = rng.permutation(6)[:4]
+    part = every.subset(rows) if feasible else every.subset(np.arange(6))
+    kept = rows if feasible else np.arange(6)
+    for labels in feasible:
+        assert _satisfied(part, labels[kept])
+        assert _penalty(part, labels[kept]) <= _penalty(every, labels)
+    inside = np.isin(every.soft_must_link.pairs, kept).all(axis=1)
+    assert len(part.soft_must_link) >= inside.sum()
+
+
+def test_members_of_sets_are_replaced_by_their_group():
+    every = Constraints(
+        must_link=[(0, 1)],
+        cannot_link_groups=[5, -1, 5, -1, 2, 2],
+        soft_must_link=[(0, 4, 1.0), (0, 1, 9.0)],
+    )
+    part = every.subset([1, 2, 4])
+    assert [one.tolist() for one in sets_of_columns(part.cannot_link_groups)] == [[0, 1]]
+    assert part.soft_must_link.pairs.tolist() == [[0, 2]]
+    with pytest.raises(InputError, match="two points of one cannot-link group"):
+        Constraints(must_link=[(0, 1), (1, 2)], cannot_link_groups=[3, -1, 3, 3]).subset([1, 3])
+
+
+def test_union_and_arguments_of_all_kinds():
+    one = Constraints(cannot_link_groups=[0, 0, -1], soft_must_link=[(0, 1, 2.0)])
+    other = Constraints(must_link=[(0, 2)], soft_cannot_link=[(1, 2, np.inf)], n_points=3)
+    both = one | other
+    assert repr(both) == (
+        "Constraints(1 must-link, 1 cannot-link, 1 cannot-link set, 1 soft pair, n_points=3)"
+    )
+    given = both.as_fit_params(3)
+    problem = Problem.from_data(np.eye(3), 2, **given)
+    assert problem.cannot_link.tolist() == [[1, 2]]
+    assert problem.cannot_link_groups.tolist() == [[0, 0, -1]]
+    with pytest.raises(InputError, match="about 3 points, but there are 4"):
+        both.check(4)
+    assert Constraints.from_cannot_link_groups(["a", "", "a"]).n_points == 3
+    by_id = Constraints.from_pairs(soft_must_link=[("x", "y", 2.5)], index=["y", "x"])
+    assert by_id.soft_must_link.pairs.tolist() == [[1, 0]]

@@ -331,11 +331,12 @@ def show_infeasible(result: Result, base: int) -> None:
     """If the problem is infeasible, print the proof; points count from ``base``."""
     if result.infeasibility is not None:
         show_error("no labelling respects every constraint")
-        to_stderr(f"{result.infeasibility.describe(base=base)}\n")
-        to_stderr(
-            "hint: certikmeans diagnose finds every conflict, and which pairs to remove; its "
-            "--soft F writes all pairs as soft pairs, which may be violated at a price\n"
+        text, _, remedy = result.infeasibility.describe(base=base).partition("\n  what to do: ")
+        remedy = remedy or (
+            "certikmeans diagnose finds every conflict, and which pairs to remove; its "
+            "--soft F writes all pairs as soft pairs, which may be violated at a price"
         )
+        to_stderr(f"{text}\nhint: {remedy}\n")
 
 
 def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = ()) -> None:
