@@ -1,13 +1,13 @@
-"""`SizeAssigner`: labels within the limits, Lloyd runs, exchanges and prediction."""
+"""`SizeAssigner`: labels within the limits, Lloyd runs, exchanges."""
 
 from itertools import product
 
 import numpy as np
 import pytest
 
-from certikmeans import InputError, Problem
+from certikmeans import Problem
 from certikmeans.assignment import make_assigner
-from certikmeans.assignment.sizes import SizeAssigner, labels_for_centers
+from certikmeans.assignment.sizes import SizeAssigner
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.stop import StopSignal
 
@@ -105,21 +105,3 @@ def test_exchanges_leave_a_stable_point_of_lloyd():
         run = assigner.lloyd(sums / masses[:, None], np.full(6, -1))
         assert len(set(run.labels[:3])) == 1
         assert sorted(np.bincount(run.labels)) == [3, 3]
-
-
-def test_prediction_with_sizes():
-    points, centers = np.arange(6.0)[:, None], np.array([[0.0], [1.0], [9.0]])
-    assert labels_for_centers(points, centers, size_max=2).tolist() == [0, 0, 1, 1, 2, 2]
-    assert labels_for_centers(points, centers, size_min=[0, 0, 3]).tolist()[3:] == [2, 2, 2]
-    demand = [4.0, 1.0, 1.0, 1.0, 1.0, 0.0]
-    labels = labels_for_centers(points, centers, size_max=4.0, demand=demand)
-    assert np.bincount(labels, demand, 3).max() == 4.0
-    assert len(labels_for_centers(points[:0], centers)) == 0
-
-
-def test_prediction_with_impossible_sizes():
-    points, centers = np.arange(6.0)[:, None], np.array([[0.0], [9.0]])
-    with pytest.raises(InputError, match="allow 8 to"):
-        labels_for_centers(points, centers, size_min=4)
-    with pytest.raises(InputError, match="size_max"):
-        labels_for_centers(points, centers, size_max=2.5)

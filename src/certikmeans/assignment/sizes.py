@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +18,6 @@ from certikmeans.assignment.transportation import (
     writable,
 )
 from certikmeans.constraint_model.model import LabelConstraints
-from certikmeans.constraint_model.sizes import SizeLimits, validate_demand, validate_limit
-from certikmeans.errors import InputError
 from certikmeans.kernels.transportation.descent import descend_with_limits
 from certikmeans.kernels.transportation.exchanges import ClusterState, SizedPoints
 from certikmeans.problem import ReducedProblem
@@ -240,67 +238,3 @@ def without_infinities(table: FloatArray) -> FloatArray:
         return table
     largest = np.where(forbidden, 0.0, table).max(axis=1)
     return np.where(forbidden, 2.0 * float(largest.sum()) + 1.0, table)
-
-
-def labels_for_centers(
-    points: FloatArray,
-    centers: FloatArray,
-    *,
-    size_min: Any = None,
-    size_max: Any = None,
-    demand: Any = None,
-    weights: FloatArray | None = None,
-) -> IntArray:
-    """Cheapest labels of new points for given centres, with limits on the sizes of clusters.
-
-    For ``predict``. The limits are those of the new points, and belong to the centres in their
-    order; with different demands the labels need not be optimal.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_features)
-    centers : ndarray of shape (n_clusters, n_features)
-    size_min, size_max : float or array-like of shape (n_clusters,), optional
-    demand : array-like of shape (n_points,), optional
-        What a point counts towards the size of its cluster, 1 by default.
-    weights : ndarray of shape (n_points,), optional
-        Factors of the squared distances.
-
-    Raises
-    ------
-    InputError
-        If the limits are invalid, or no labels within them were found.
-
-    Examples
-    --------
-    >>> labels_for_centers(np.array([[0.0], [1.0], [2.0], [9.0]]), np.array([[0.0], [9.0]]),
-    ...                    size_max=2)
-    array([0, 0, 1, 1])
-    """
-    n, n_clusters = len(points), len(centers)
-    counts = validate_demand(demand, n)
-    limits = {}
-    for name, value in (("size_min", size_min), ("size_max", size_max)):
-        limits[name] = validate_limit(value, name, n_clusters, n, counted=counts is None)
-    counts = np.ones(n) if counts is None else counts
-    lower, upper = limits["size_min"], limits["size_max"]
-    sizes = SizeLimits(
-        counts,
-        np.zeros(n_clusters) if lower is None else lower,
-        np.full(n_clusters, float(counts.sum())) if upper is None else upper,
-    )
-    if n == 0:
-        return np.empty(0, dtype=np.int64)
-    costs = squared_distances(points, centers)
-    if weights is not None:
-        costs *= weights[:, None]
-    try:
-        return assign_sizes(costs, sizes).labels
-    except ValueError:
-        least, most = float(sizes.lower.sum()), float(sizes.upper.sum())
-        total = float(counts.sum())
-        raise InputError(
-            f"size_min, size_max: no labels of {n} points with a total demand of {total:g} were "
-            f"found, the limits allow {least:g} to {most:g} in all",
-            hint="give limits for these points: those of fit belong to other numbers of points",
-        ) from None
