@@ -334,6 +334,7 @@ def transport_units(
         np.empty(n_clusters + 1),
         np.empty(n_clusters + 1, dtype=np.int64),
         np.empty(n_clusters + 1, dtype=np.bool_),
+        np.empty(n_clusters + 1, dtype=np.bool_),
     )
     if initial_flow(sizes, prices, network):
         return 0
