@@ -161,7 +161,9 @@ def penalty_matrix(
 ) -> tuple[Floats, Floats]:
     """Matrix whose product with Z is at most the penalty, and the sums of its absolute terms.
 
-    Entries of one pair agree exactly; only sums on the diagonal are rounded.
+    If the clusters of s and t weigh at least ``m_s`` and ``m_t``, then a pair together pays the
+    share ``max(m_s, m_t) Z_st`` of a penalty, and a pair apart
+    ``(m_s Z_ss + m_t Z_tt) / 2 - (m_s + m_t) / 2 Z_st``. Off the diagonal that is rounded down.
     """
     n, low = len(weights), 0.0 if limits is None else limits.low
     matrix, size = np.zeros((n, n)), np.zeros((n, n))
@@ -171,12 +173,13 @@ def penalty_matrix(
     together = constraints.bonus < 0.0
     least = np.maximum(weights, low)
     both = np.maximum((weights[s] + weights[t]) * (1.0 - 2.0 * EPS), low)
-    factor = np.where(together, both, np.minimum(least[s], least[t]))
-    half = 0.5 * np.abs(constraints.bonus) * factor * (1.0 - 8.0 * EPS)
-    matrix[s, t] = matrix[t, s] = np.where(together, half, -half)
-    size[s, t] = size[t, s] = half
+    half = 0.5 * np.abs(constraints.bonus) * (1.0 - 8.0 * EPS)
+    at_s, at_t = half * least[s], half * least[t]
+    away = np.where(together, half * both, -0.5 * (at_s + at_t) * (1.0 + 8.0 * EPS))
+    matrix[s, t] = matrix[t, s] = away
+    size[s, t] = size[t, s] = np.abs(away)
     ends = np.concatenate([s[~together], t[~together]])
-    diagonal = np.bincount(ends, np.tile(half[~together], 2), n)
+    diagonal = np.bincount(ends, np.concatenate([at_s[~together], at_t[~together]]), n)
     matrix[np.arange(n), np.arange(n)] = size[np.arange(n), np.arange(n)] = diagonal
     return matrix, size
 

@@ -137,6 +137,8 @@ class BoundSchedule:
         self._needs_boxes = options.branching == "centers"
         entries = self._portfolio() if self._chosen is None else [ScheduledBound(self._chosen)]
         self._entries = [one for one in entries if one.bound.unsupported_reason(problem) is None]
+        if options.keep_proof and self._chosen is None:
+            self._entries = [one for one in self._entries if one.bound.certifiable]
 
     def unsupported_reason(self) -> str | None:
         """Return why the bound chosen by name is not available for this problem, or None."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 import numpy as np
@@ -20,7 +20,7 @@ from certikmeans.bounds.partition.run import (
 from certikmeans.bounds.partition.sizing import MIN_PART_SIZE
 from certikmeans.bounds.sdp.admm import iteration_work
 from certikmeans.errors import WorkerError
-from certikmeans.problem import ReducedProblem
+from certikmeans.problem import CannotLinks, ReducedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import AbstractEvidence, LeafProof
 
@@ -100,6 +100,8 @@ class PartitionBound(LowerBound[BoundInput]):
     ) -> BoundResult:
         """Bound the reduced cost of every labelling in ``domain``."""
         problem = model.problem
+        if model.keep_proof:  # certificates hold parts with pairs only
+            problem = replace(problem, label_constraints=CannotLinks(problem.graph))
         if ctx.at_root:
             labels = ctx.incumbent.labels()
         else:
