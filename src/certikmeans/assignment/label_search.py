@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.assignment.transportation import repair_labels
 from certikmeans.constraint_model.model import LabelConstraints
 from certikmeans.kernels.costs import cluster_costs
 from certikmeans.kernels.label_search.annealing import (
@@ -65,7 +66,7 @@ class LabelSearchParams:
     max_chain_length: int = 200
     n_swap_candidates: int = 12
     # Groups times clusters in a call of a kernel: the deadline is checked between calls.
-    entries_per_call: int = 1_000_000
+    entries_per_call: int = 400_000
     min_gain_fraction: float = 1e-12  # of the total cost; smaller gains are rounding
     min_pass_gain: float = 1e-7  # of the total cost; passes that gain less end a descent
 
@@ -77,6 +78,7 @@ class LabelSearchParams:
 DEFAULT_PARAMS = LabelSearchParams()
 
 MAX_ATTEMPTS = 20  # of a search for feasible labels
+MAX_SAMPLE_ATTEMPTS = 3  # of the same in a sample
 LEAST_SCALE = 1e-290  # of costs that are all 0
 
 
@@ -406,3 +408,23 @@ def search_feasible_labels(
         if found is not None or stop.reason() is not None:
             return found
     return None
+
+
+def feasible_labels_near(
+    problem: ReducedProblem, labels: IntArray, stop: StopSignal
+) -> IntArray | None:
+    """Feasible labels from those of a larger problem, or None if none were found.
+
+    The members of a sample satisfy pairs and sets as they did, but not the scaled limits on sizes.
+    """
+    constraints = problem.label_constraints
+    if constraints.satisfied_by(labels):
+        return constraints.aligned(labels)
+    sizes = constraints.sizes
+    if sizes is not None:
+        repaired = repair_labels(np.zeros((problem.n_groups, problem.n_clusters)), sizes, labels)
+        if repaired is not None and constraints.satisfied_by(repaired):
+            return constraints.aligned(repaired)
+    return search_feasible_labels(
+        constraints, problem.n_clusters, labels, problem.points, stop, MAX_SAMPLE_ATTEMPTS
+    )

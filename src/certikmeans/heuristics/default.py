@@ -8,6 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from certikmeans.assignment import AbstractAssigner, make_assigner
+from certikmeans.assignment.label_search import feasible_labels_near
 from certikmeans.heuristics.annealed_search import AnnealedSearch, is_entangled
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, HeuristicContext, Labels
 from certikmeans.heuristics.genetic_search import GeneticBudget, GeneticSearch
@@ -169,7 +170,11 @@ class DefaultSearch(AbstractHeuristic):
         params = self._params
         rng = generator(ctx.seed, "heuristics.sample")
         sample = draw_sample(ctx.problem, params.sample_size, rng)
-        feasible_labels = ctx.feasible_labels[sample.rows]
+        feasible_labels = feasible_labels_near(
+            sample.problem, ctx.feasible_labels[sample.rows], ctx.stop
+        )
+        if feasible_labels is None:
+            return list(ctx.starts) or [initial_centers(ctx.problem, ctx.seed, 0)]
         small = ctx.replace(
             problem=sample.problem,
             assigner=make_assigner(sample.problem, feasible_labels, exact_time_limit=0.0),

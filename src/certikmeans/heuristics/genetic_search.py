@@ -166,7 +166,8 @@ class _Run:
         for first in range(self._n_given, len(starts), size):
             if first and self._ctx.stop.reason() is not None:
                 return
-            self._descend(starts[first : first + size])
+            search = self._local if self._budget.starts else self._offspring
+            self._descend(starts[first : first + size], search)
             self._n_given = first + size
             self._save()
 

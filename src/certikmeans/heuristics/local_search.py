@@ -34,6 +34,8 @@ class LocalSearchParams:
     """Settings of both local searches."""
 
     lloyd_iterations: int = 300  # per Lloyd run
+    # Relative decrease that ends Lloyd runs before moves of any kind, which go on from there.
+    lloyd_tolerance: float = 1e-5
     max_rounds: int = 50  # of Lloyd and chain moves in `LocalSearch`
     max_chain_length: int = 64  # groups in a Kempe chain
     min_gain_fraction: float = 1e-13  # of the total scatter; smaller gains are rounding
