@@ -14,7 +14,7 @@ from certikmeans import Problem
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check_constraints import _can_be_matched
 from certikmeans.certificate.check_pricing import Limits
-from certikmeans.certificate.format import Reason
+from certikmeans.certificate.format import Certificate, Reason
 from certikmeans.certificate.format_constraints import StatedConstraints
 from certikmeans.checkpoint.from_certificate import from_certificate
 from certikmeans.cli.check import describe
@@ -291,6 +291,33 @@ def test_matching_of_limits(seed):
         for order in permutations(range(k))
     )
     assert _can_be_matched(sizes, lower, upper) == possible
+
+
+@pytest.mark.parametrize(
+    ("kinds", "feasible"),
+    [
+        ({"cannot_link_groups": [0, 0, 0, -1]}, False),
+        ({"cannot_link_groups": [0, 0, -1, -1]}, True),
+        ({"cannot_link_groups": [[0, 0, -1, -1], [-1, 1, 1, -1], [2, -1, 2, -1]]}, False),
+        ({"size_max": 1}, False),
+        ({"size_max": 2}, True),
+        ({"size_min": 3}, False),
+        ({"size_max": 1.5, "demand": [2.0, 0.1, 0.1, 0.1]}, False),
+        ({"size_min": [0, 4], "size_max": [0, 4]}, True),
+        ({"size_min": 2, "must_link": [(0, 1), (1, 2)]}, True),  # infeasible, but not shown
+    ],
+)
+def test_infeasible(kinds, feasible):
+    problem = Problem.from_data(POINTS, 2, **kinds)
+    content = Certificate(
+        4, 1, 2, math.inf, math.inf, form.hash_points(problem.points),
+        form.hash_pairs(problem.must_link, problem.cannot_link), problem.must_link,
+        problem.cannot_link, None, None, np.zeros(1), np.ones((1, 1)), np.array([5], np.uint8),
+        np.array([-1]), np.array([-1]), np.zeros(1), np.empty(0, np.int64), np.empty(0),
+    )  # fmt: skip
+    stated = StatedConstraints.of(problem.other_arrays(), 4)
+    made = replace(content, constraints=stated, constraints_sha256=stated.sha256())
+    assert verdict(problem, made).accepted != feasible
 
 
 def test_stated_constraints_of_nothing():

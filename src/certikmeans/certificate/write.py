@@ -40,6 +40,7 @@ SCATTER_MARGIN = 256 * 2.0**-52
 _SELF_CHECK_SECONDS = 2.0
 _SELF_CHECK_MAX_SIZE = 10_000_000
 _MARGIN_FACTOR = 16.0
+_SILENT_LOSS = 1e-4  # of the cost: more is worth a warning
 # Where the verifier needs too many boxes, the claim is lowered by these fractions of the cost.
 _LOWERED_FRACTIONS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 _LOWERED_CHECK_SECONDS = 20.0
@@ -95,10 +96,22 @@ def certificate_bytes(
         deadline = time.monotonic() + _SELF_CHECK_SECONDS
         margin = _claim_margin(problem, result)
         reason = _self_check(problem, certificate, deadline)
+        if math.isinf(certificate.lower_bound) and reason is form.Reason.BOUND:
+            raise InputError(
+                "the verifier cannot show by itself that these constraints are infeasible",
+                hint="print the proof of the solver, Result.infeasibility, instead",
+            )
+        proven = certificate.lower_bound
         while certificate.lower_bound > 0.0 and reason is form.Reason.BOUND:
             margin *= _MARGIN_FACTOR
             certificate = _lowered(certificate, margin)
             reason = _self_check(problem, certificate, deadline)
+        if proven - certificate.lower_bound > _SILENT_LOSS * certificate.cost:
+            warn_caller(
+                f"the certificate claims the lower bound {certificate.lower_bound:.6g} instead of "
+                f"{proven:.6g}: the verifier cannot show more with this proof",
+                CertificateWarning,
+            )
         # More work than allowed, before the deadline: the claim is too close to the proven value.
         work_limit_reached = reason is form.Reason.LIMIT and time.monotonic() < deadline
         if work_limit_reached and certificate.certainty is not None:
