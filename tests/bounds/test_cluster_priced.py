@@ -10,13 +10,20 @@ import pytest
 
 from certikmeans.assignment import make_assigner
 from certikmeans.bounds.base import BoundContext, BoundInput
+from certikmeans.bounds.cluster import driver
 from certikmeans.bounds.cluster.bound import ClusterBound
 from certikmeans.bounds.cluster.pricing import Pricer, PricingRegion
 from certikmeans.incumbent import NullIncumbent
 from certikmeans.problem.domain import Domain
+from certikmeans.problem.graph_builder import build_cannot_link_graph
 from certikmeans.stop import StopSignal
 
-from .cluster_oracle import exact_sigma_within, random_multipliers, random_reduced
+from .cluster_oracle import (
+    exact_sigma_within,
+    make_reduced,
+    random_multipliers,
+    random_reduced,
+)
 from .model_oracle import (
     HARD,
     SETS,
@@ -116,3 +123,30 @@ def relative_gap(seed, kinds):
 def test_bound_below_optimum(kinds):
     gaps = [relative_gap(seed, kinds) for seed in range(900, 906)]
     assert sum(gap is not None for gap in gaps) > 1
+
+
+@pytest.mark.parametrize("kinds", [HARD, SETS, SIZES, SOFT])
+def test_bound_without_constraints_comes_first(kinds, monkeypatch):
+    monkeypatch.setattr(driver, "RELAXED_MIN_SIZE", 0)
+    gaps = [relative_gap(seed, kinds) for seed in range(950, 954)]
+    assert sum(gap is not None for gap in gaps) > 0
+
+
+def test_dense_links_are_priced():
+    labels = np.arange(210) % 3
+    rng = np.random.default_rng(5)
+    points = rng.normal(size=(210, 2)) + 4.0 * np.eye(3)[labels][:, :2]
+    ends = rng.integers(210, size=(900, 2))
+    pairs = ends[labels[ends[:, 0]] != labels[ends[:, 1]]]
+    reduced = make_reduced(points, np.ones(210), pairs, 3)
+    _, order = build_cannot_link_graph(210, np.asarray(pairs, dtype=np.int64))
+    incumbent = labels[order]
+    bound = ClusterBound()
+    model = bound.setup(BoundInput(reduced, make_assigner(reduced, incumbent), gap=1e-2))
+    ctx = BoundContext(StopSignal().with_work_limit(2e9), at_root=True, incumbent=Fixed(incumbent))
+    found = bound.compute(model, Domain.root(reduced), math.inf, ctx)
+    sums, masses = reduced.cluster_sums(incumbent)
+    away = reduced.points - (sums / masses[:, None])[incumbent]
+    cost = float(np.sum(away * away))
+    assert Pricer(reduced).constraints is not None
+    assert 0.9 * cost < found.value <= cost

@@ -22,6 +22,7 @@ from certikmeans.bounds.cluster.cut_model import Cuts, SparseRows
 from certikmeans.bounds.cluster.driver import (
     BundleSettings,
     PricingMeter,
+    relaxed_bound,
     solve_at_root,
     solve_in_node,
 )
@@ -156,7 +157,10 @@ class ClusterBound(LowerBound[ClusterModel]):
         with one_blas_thread():
             meter = PricingMeter(ctx)
             pricer = Pricer(reduced, ctx.pool.executor, meter)
-            return solve_at_root(pricer, domain, start, settings, meter, progress)
+            relaxed = None
+            if pricer.constraints is not None and warm_start is None:
+                relaxed = relaxed_bound(reduced, settings, meter)
+            return solve_at_root(pricer, domain, start, settings, meter, progress, relaxed)
 
     def warm_start_from_multipliers(self, multipliers: Vector) -> ClusterWarmStart:
         """Return a warm start without columns."""

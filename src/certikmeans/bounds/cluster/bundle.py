@@ -48,13 +48,14 @@ STALL_RATIO = 0.95
 MAX_CLUSTERS_FOR_LEVEL = 5
 MAX_INITIAL_PROJECTIONS, PROJECTION_MIN_GROUPS = 30, 10_000
 MIN_STARTS, MIN_COLUMN_STARTS = 4, 8  # regardless of the work limit
+PAIR_WORK = 10  # of a pair at one end in a selection, in coordinates
 TYPICAL_ASCENT_STEPS = 8  # of an ascent
 MIN_GAIN = 1e-3  # a step that gains less ends an ascent, in units of the required gap
 MAX_ROUNDS = 1_000_000  # in effect no limit: the bundle ends when it stalls
 # With a time limit: after this many seconds and this fraction of it the stability center is priced
 # exactly for an early bound, within EARLY_BOUND_TIME_FRACTION of the time spent; again whenever
 # EARLY_BOUND_MIN_GAIN of the distance to the target can be gained.
-FIRST_BOUND_AFTER, FIRST_BOUND_FRACTION = 2.0, 0.1
+FIRST_BOUND_AFTER, FIRST_BOUND_FRACTION, FIRST_BOUND_FRACTION_SLOW = 2.0, 0.1, 0.4
 EARLY_BOUND_TIME_FRACTION = 0.15
 EARLY_BOUND_MIN_GAIN = 0.3
 # The stability center is priced exactly when the time left falls below this multiple of the time
@@ -321,7 +322,9 @@ class Bundle:
     def _early_bound(self, target: Target, stop: StopSignal, effort: EffortMeter) -> None:
         """Prove a bound early if a limit may end the run before the target is reached."""
         elapsed, remaining = effort.elapsed, effort.remaining
-        first = max(FIRST_BOUND_AFTER, FIRST_BOUND_FRACTION * (elapsed + remaining))
+        slow = self.pricer.constraints is not None and self.pricer.slow_ascents
+        fraction = FIRST_BOUND_FRACTION_SLOW if slow else FIRST_BOUND_FRACTION
+        first = max(FIRST_BOUND_AFTER, fraction * (elapsed + remaining))
         if remaining == np.inf or elapsed < first:
             return
         time_limit = EARLY_BOUND_TIME_FRACTION * elapsed - self._early_seconds
@@ -437,10 +440,13 @@ class Bundle:
         """Starts of ascents: incumbent centres, the best columns of the class, some groups."""
         reduced, sym_class = self.pricer.reduced, self.sym_classes[number]
         pricing_budget = self.step_rule.pricing_budget()
-        affordable = int(max(pricing_budget.max_work / self._ascent_work, MIN_STARTS))
+        least, least_columns = MIN_STARTS, MIN_COLUMN_STARTS
+        if self.pricer.slow_ascents:
+            least, least_columns = least // 2, least_columns // 2
+        affordable = int(max(pricing_budget.max_work / self._ascent_work, least))
         n_sampled = min(pricing_budget.sampled_starts, affordable, reduced.n_groups)
         n_sampled = 0 if self._columns_sufficient else -(-n_sampled // len(self.sym_classes))
-        n_columns = min(pricing_budget.column_starts, max(affordable, MIN_COLUMN_STARTS))
+        n_columns = min(pricing_budget.column_starts, max(affordable, least_columns))
         mine = self.model.columns_of(number)
         mine.sort(key=lambda i: -column_values[i])
         starts = [column.center for column in self._incumbent if sym_class.contains(column.center)]
@@ -533,4 +539,7 @@ class Bundle:
 
 def _ascent_work(pricer: Pricer) -> float:
     """Coordinates that a typical ascent touches."""
-    return float(pricer.reduced.points.size * TYPICAL_ASCENT_STEPS)
+    work = pricer.reduced.points.size
+    if pricer.constraints is not None:
+        work += PAIR_WORK * len(pricer.constraints.arrays.pair_neighbors)
+    return float(work * TYPICAL_ASCENT_STEPS)

@@ -10,6 +10,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.assignment import make_assigner
 from certikmeans.bounds.base import BoundContext, BoundResult, FractionalSolution
 from certikmeans.bounds.cluster.bundle import (
     MAX_CLUSTERS_FOR_LEVEL,
@@ -31,6 +32,7 @@ from certikmeans.bounds.cluster.initial_point import (
     improvement_columns,
     root_initial_point,
     rounded_fractional_solution,
+    sorted_means,
 )
 from certikmeans.bounds.cluster.lbfgs import maximize
 from certikmeans.bounds.cluster.pricing import Pricer, symmetry_classes
@@ -40,10 +42,10 @@ from certikmeans.bounds.cluster.step_rule import (
     LogSumExpModel,
 )
 from certikmeans.bounds.ryan_foster import Pair, fractional_pairs
-from certikmeans.problem import ReducedProblem
+from certikmeans.problem import CannotLinkGraph, CannotLinks, ReducedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import GroupMultipliers, LeafProof
-from certikmeans.stop import StopSignal
+from certikmeans.stop import EffortMeter, StopSignal
 
 # Limit on the rounds of the bundle in a node: a split gains more than many small steps. With many
 # clusters a round moves the multipliers little; instead of the limit on rounds, the bundle then
@@ -58,7 +60,12 @@ BOX_WIDENING = 1.0
 # An incumbent that is better by less than this does not need a new dual box.
 COST_RTOL = 1e-9
 
+# A bound without the constraints comes first, to this gap, if the time is limited.
+RELAXED_TIME_FRACTION, RELAXED_GAP, RELAXED_MIN_SIZE = 0.15, 5e-3, 10_000
+MAX_LLOYD_STEPS = 50
+
 Vector = NDArray[np.float64]
+Labels = NDArray[np.int64]
 
 
 @final
@@ -80,9 +87,53 @@ def solve_at_root(
     settings: BundleSettings,
     meter: PricingMeter,
     progress: RootProgress | None = None,
+    relaxed: tuple[float, Vector] | None = None,
 ) -> BoundResult:
-    """Raise the bound of the whole problem; restart the bundle when a better incumbent is found."""
-    return _RootSolve(pricer, domain, start, settings, meter, progress).run()
+    """Raise the bound of the whole problem; restart the bundle when a better incumbent is found.
+
+    ``relaxed`` is a bound that is proven already, with its multipliers.
+    """
+    return _RootSolve(pricer, domain, start, settings, meter, progress, relaxed).run()
+
+
+def relaxed_bound(
+    reduced: ReducedProblem, settings: BundleSettings, meter: PricingMeter
+) -> tuple[float, Vector] | None:
+    """Bound without constraints and its multipliers, within a part of the time.
+
+    Constraints are expensive to price; a run that ends early has at least this bound. None if there
+    is no time limit, or the problem is small. Labels need not satisfy the constraints, so that the
+    incumbent is improved first.
+    """
+    ctx, labels = meter.ctx, meter.ctx.incumbent.labels()
+    remaining = EffortMeter(ctx.stop).remaining
+    if remaining == np.inf or reduced.points.size < RELAXED_MIN_SIZE:
+        return None
+    stop = ctx.stop.with_effort_limit(RELAXED_TIME_FRACTION * remaining)
+    plain = dataclasses.replace(reduced, label_constraints=CannotLinks(_no_links(reduced)))
+    assigner, centers = make_assigner(plain, labels), sorted_means(plain, labels)
+    labels = labels.copy()
+    for _ in range(MAX_LLOYD_STEPS):
+        step = assigner.step(centers, labels, stop=stop)
+        if step.changed == 0 or not (step.masses > 0.0).all():
+            break
+        centers = step.sums / step.masses[:, None]
+    settings = dataclasses.replace(settings, gap=max(settings.gap, RELAXED_GAP), cutoff=np.inf)
+    start = root_initial_point(plain, labels, settings.gap, np.inf)
+    if start.target.bound <= 0.0:
+        return None
+    best = _BestBound(lambda value: None)
+    pricer = Pricer(plain, ctx.pool.executor, meter)
+    bundle = _make_bundle(pricer, Domain.root(plain), start, settings, best)
+    bundle.run(start.target, stop, stop_if_unreachable=True)
+    best.keep(bundle)
+    return (best.value, best.multipliers(bundle)) if best.value > 0.0 else None
+
+
+def _no_links(reduced: ReducedProblem) -> CannotLinkGraph:
+    none = np.empty(0, dtype=np.int64)
+    indptr, starts = np.zeros(reduced.n_groups + 1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    return CannotLinkGraph(reduced.n_groups, indptr, none, starts, none, none)
 
 
 def solve_in_node(
@@ -148,12 +199,15 @@ class _RootSolve:
         settings: BundleSettings,
         meter: PricingMeter,
         progress: RootProgress | None,
+        relaxed: tuple[float, Vector] | None,
     ) -> None:
         self._pricer, self._domain, self._settings = pricer, domain, settings
         self._meter, self._ctx = meter, meter.ctx
         self._start = start
         self._best = _BestBound(self._ctx.report)
         self._target_reachable = True
+        if progress is None and relaxed is not None:
+            self._best.restore(*relaxed, relaxed[0])
         if progress is None:
             self._bundle = self._bundle_at_incumbent()
             return

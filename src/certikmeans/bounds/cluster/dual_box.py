@@ -123,7 +123,7 @@ def make_dual_box(
     """
     if centers is None:
         centers, labels = cluster_means(reduced, labels)
-    own, other, alternative = _ranges(reduced, centers, labels)
+    own, other, initial = _ranges(reduced, centers, labels, params.initial_fraction)
     limit = params.unlimited_factor * (float(np.abs(own).sum()) + reduced.offset)
     low = np.minimum(own, other)  # labels need not be optimal
     width = np.abs(np.subtract(other, own, out=other), out=other)
@@ -153,10 +153,8 @@ def make_dual_box(
     if start is None:
         first = (params.initial_fraction + widening) / (1.0 + 2.0 * widening) * high
         first[variable[unlimited]] = 0.0
-        if alternative is not None:
-            free = np.flatnonzero(unlimited)
-            gain = params.initial_fraction * np.maximum(alternative[free] - low[free], 0.0)
-            np.maximum.at(first, variable[free], np.minimum(gain, high[variable[free]]))
+        if initial is not None and len(high) == n:
+            first = np.minimum(np.maximum(initial - low, 0.0), high)
         return DualBox(low, coefficient, variable, high, scale, first)
     down, up = np.zeros(len(high)), np.zeros(len(high))
     moving = coefficient > 0.0
@@ -169,11 +167,14 @@ def make_dual_box(
 
 
 def _ranges(
-    reduced: ReducedProblem, means: NDArray[np.float64], labels: NDArray[np.int64]
+    reduced: ReducedProblem,
+    means: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    fraction: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
-    """Ranges of the multipliers; for groups without an upper end also another cost, or None."""
+    """Ranges of the multipliers, and initial values if they differ from ``fraction``."""
     if uses_prices(reduced.label_constraints):
-        return model_cost_ranges(reduced, means, labels)
+        return model_cost_ranges(reduced, means, labels, fraction)
     own, other = _cost_ranges(reduced, means, labels)
     return own, other, None
 

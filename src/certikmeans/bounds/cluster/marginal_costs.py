@@ -15,20 +15,23 @@ from numpy.typing import NDArray
 
 from certikmeans.assignment.transportation import assign_sizes
 from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets
+from certikmeans.constraint_model.model import forbidden_pairs
 from certikmeans.constraint_model.soft_pairs import SoftPairs
 from certikmeans.problem import ReducedProblem
 
 Vector = NDArray[np.float64]
 Labels = NDArray[np.int64]
+CHARGE_ROUNDS = 2
+MAX_SHARE = 0.8
 
 
 def model_cost_ranges(
-    reduced: ReducedProblem, means: NDArray[np.float64], labels: Labels
+    reduced: ReducedProblem, means: NDArray[np.float64], labels: Labels, fraction: float
 ) -> tuple[Vector, Vector, Vector]:
-    """Cost of every group in its cluster, in the cheapest other one, and ignoring hard pairs.
+    """Lower and upper ends of the multipliers, and initial values.
 
     The second is infinite where hard cannot-links block all other clusters. ``labels`` number the
-    rows of ``means``.
+    rows of ``means``; ``fraction`` is the initial position between the ends.
     """
     model, n, k = reduced.label_constraints, reduced.n_groups, len(means)
     costs = cost_table(reduced, means)
@@ -44,6 +47,8 @@ def model_cost_ranges(
         costs = costs - together
     own = costs[rows, labels] + 0.5 * own_bonus
     lowest = np.minimum(own, costs[rows, labels])
+    first, second = excluding_pairs(reduced)
+    charged = own + blocking_charges(costs, own, labels, first, second)
     if model.sets is not None:
         costs = costs + exchange_costs(model.sets, costs, labels)
     costs[rows, labels] = np.inf
@@ -51,8 +56,64 @@ def model_cost_ranges(
     graph = model.cannot_links
     tails = np.repeat(rows, np.diff(graph.indptr))
     costs[tails, labels[graph.neighbors]] = np.inf
-    other = costs.min(axis=1) if k > 1 else np.full(n, np.inf)
-    return lowest, np.maximum(other, own), np.maximum(nearest, own)
+    other = np.maximum(costs.min(axis=1), charged) if k > 1 else np.full(n, np.inf)
+    room = np.minimum(other, nearest) - charged
+    room[np.isinf(room)] = 0.0
+    initial = charged + balanced_share(charged - own, np.maximum(room, 0.0), labels, k, fraction)
+    return lowest, other, initial
+
+
+def balanced_share(
+    charges: Vector, room: Vector, labels: Labels, n_clusters: int, fraction: float
+) -> Vector:
+    """Part of its room for every multiplier, such that all clusters have about the same value.
+
+    A cluster is worth the sum of what its members' multipliers exceed their costs by, and the bound
+    subtracts the largest value of a cluster for all of them.
+    """
+    values = np.bincount(labels, charges, n_clusters)
+    rooms = np.bincount(labels, room, n_clusters)
+    highest = float((values + fraction * rooms).max())
+    shares = np.divide(highest - values, rooms, out=np.zeros(n_clusters), where=rooms > 0.0)
+    part: Vector = np.clip(shares, 0.0, MAX_SHARE)[labels] * room
+    return part
+
+
+def excluding_pairs(reduced: ReducedProblem) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs that cannot share a cluster, sets expanded, in both directions."""
+    ends = forbidden_pairs(reduced.label_constraints)
+    both = np.concatenate([ends, ends[:, ::-1]]).astype(np.int64)
+    return both[:, 0], both[:, 1]
+
+
+def blocking_charges(
+    costs: NDArray[np.float64],
+    own: Vector,
+    labels: Labels,
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+) -> Vector:
+    """What groups have to pay for keeping others out of their cluster.
+
+    A group that a cheaper cluster excludes would gain there; in the pricing of that cluster, the
+    members that exclude it have to be worth as much. Each pays in proportion to what it can add
+    to its multiplier before another cluster attracts it.
+    """
+    n, k = costs.shape
+    rows = np.arange(n)
+    charges = np.zeros(n)
+    if len(first) == 0 or k == 1:
+        return charges
+    others = costs.copy()
+    others[rows, labels] = np.inf
+    slack = np.maximum(others.min(axis=1) - own, 0.0) + 1e-3 * float(np.abs(own).mean()) + 1e-300
+    key = first * k + labels[second]
+    totals = np.bincount(key, slack[second], n * k)
+    share = slack[second] / totals[key]
+    for _ in range(CHARGE_ROUNDS):
+        gain = np.maximum((own + charges)[first] - costs[first, labels[second]], 0.0)
+        charges = np.bincount(second, gain * share, n).astype(np.float64)
+    return charges
 
 
 def cost_table(reduced: ReducedProblem, means: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 # Cannot-links are priced by their spanning forest up to this many per group.
 MAX_LINKS_FOR_FOREST = 1.0
+# With few groups the forest is exact: it branches on groups where it ignores a cannot-link.
+MIN_GROUPS_FOR_PRICES = 200
 
 
 def uses_prices(constraints: LabelConstraints) -> bool:
@@ -39,7 +41,8 @@ def uses_prices(constraints: LabelConstraints) -> bool:
     if not constraints.is_cannot_link_only:
         return True
     graph = constraints.cannot_links
-    return len(graph.neighbors) > 2.0 * MAX_LINKS_FOR_FOREST * graph.n_vertices
+    many = len(graph.neighbors) > 2.0 * MAX_LINKS_FOR_FOREST * graph.n_vertices
+    return many and graph.n_vertices >= MIN_GROUPS_FOR_PRICES
 
 
 @final

@@ -73,6 +73,11 @@ class PricingParams:
     max_stall_ratio: float = 0.9
     stack_capacity: int = 128  # boxes on the stack of one kernel call
     max_improving_centers: int = 4  # returned by one kernel call, the latest
+    # With this many pairs, counted at both ends, a selection takes long: ascents have few steps,
+    # and only the best are continued.
+    preview_min_arcs: int = 30_000
+    preview_steps: int = 1
+    continued_ascents: int = 3
 
     def __post_init__(self) -> None:
         counts = (self.ascents_per_batch, self.boxes_per_batch, self.max_improving_centers)
@@ -235,6 +240,9 @@ class Pricer:
         model = reduced.label_constraints
         priced = uses_prices(model) if priced is None else priced
         self.constraints = PricedConstraints.of(model) if priced else None
+        self._n_arcs = (
+            0 if self.constraints is None else len(self.constraints.arrays.pair_neighbors)
+        )
 
     def price_exact(
         self,
@@ -302,6 +310,11 @@ class Pricer:
         return priced_error(error, self.constraints, self.reduced.n_dims)
 
     @property
+    def slow_ascents(self) -> bool:
+        """Whether pairs are so many that a selection takes long."""
+        return self._n_arcs >= self.params.preview_min_arcs
+
+    @property
     def penalty_constant(self) -> float:
         """Lower bound on the penalty of a labelling in which no soft pair shares a cluster."""
         if self.constraints is None:
@@ -347,7 +360,7 @@ class Pricer:
             n_boxes = min(self.params.boxes_per_batch, len(heap))
             batch = [heapq.heappop(heap) for _ in range(n_boxes)]
             search_params = (
-                self.search_params(error, cutoff_margin, budget)
+                self.search_params(error, cutoff_margin, budget, mean_bound=True)
                 if self.constraints is None
                 else self._priced_params(error, cutoff_margin, resolution, budget)
             )
@@ -410,7 +423,10 @@ class Pricer:
             # centre is at its point, and its multiplier would enter the cuts.
             error = pricing_error(self.reduced.points, self.reduced.weights, lam)
             lam = np.where(region.allowed, lam, -error)
-        ascend_from = self._ascent(lam, region, steps, min_gain)
+        ascend_from, preview = self._ascent(lam, region, steps, min_gain), None
+        if self.slow_ascents and steps > self.params.preview_steps:
+            preview = ascend_from
+            ascend_from = self._ascent(lam, region, self.params.preview_steps, min_gain)
         columns: list[Column] = []
         centers = list({start.tobytes(): start for start in starts}.values())
         batch_size = self.params.ascents_per_batch
@@ -418,6 +434,10 @@ class Pricer:
             if stop is not None and stop.reason() is not None:
                 break
             columns += self._ascent_pool.map(ascend_from, centers[first : first + batch_size])
+        if preview is not None and columns:
+            columns.sort(key=lambda column: -column.value)
+            promising = [column.center for column in columns[: self.params.continued_ascents]]
+            columns += self._ascent_pool.map(preview, promising)
         work = len(columns) * (ASCENT_OVERHEAD + ASCENT_WORK * self.reduced.points.size)
         self._progress(climbs=len(columns), work=work)
         best: dict[tuple[float, ...], Column] = {}
@@ -485,12 +505,15 @@ class Pricer:
             excluded_box, tolerance, resolution, budget,
         )  # fmt: skip
 
-    def search_params(self, error: float, tolerance: float, budget: float) -> SearchParams:
+    def search_params(
+        self, error: float, tolerance: float, budget: float, *, mean_bound: bool = False
+    ) -> SearchParams:
         """Kernel settings for all of space; `search_box` sets faces and excluded box."""
         excluded_box = no_excluded_box(self.reduced.n_dims)
         return SearchParams(
-            error, self._mean_error, self.full_region.active_faces, excluded_box, tolerance, budget
-        )
+            error, self._mean_error, self.full_region.active_faces, excluded_box, tolerance,
+            budget, mean_bound,
+        )  # fmt: skip
 
     def instance(self, lam: NDArray[np.float64]) -> Instance:
         """Kernel data for given multipliers."""

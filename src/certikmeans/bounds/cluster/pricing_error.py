@@ -20,6 +20,12 @@ The remaining errors:
 
 The total is below ``(3 n + 2.5 d + 35) EPS M``; `pricing_error` returns ``4 (n + d + 16) EPS M``.
 
+**Mean bound.** A value ``a_s + w_s |r|^2`` is at most twice the part of M of its group and errs by
+``(d + 10) EPS`` of its own, with ``3 EPS Y^2`` for the rounding of the half-widths and the centre.
+The differences in the forest add up to at most ``4 M``, and so do the terms of the sum over at
+most n groups; the groups that are in err as above. Together this is below ``(2 n + 2 d + 50) EPS
+M``, less than the error of the chords.
+
 **One box with prices.** Let ``S`` be the sum over groups of the sizes of their finite bonuses, and
 ``P`` the sum of the sizes of the prices and of the constant of a box. `update_prices` returns
 numbers for which the inequality of the prices holds exactly, and decisions rest on intervals

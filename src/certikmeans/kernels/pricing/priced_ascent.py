@@ -6,6 +6,7 @@ from certikmeans._jit.dispatcher import njit
 from certikmeans.kernels.constraint_prices.select import select_set
 from certikmeans.kernels.constraint_prices.workspace import price_workspace
 from certikmeans.kernels.pricing.box_bound import add_group
+from certikmeans.kernels.pricing.priced_box import max_effort
 
 
 @njit(cache=True, nogil=True)
@@ -93,6 +94,7 @@ def ascend_priced(
     must_fill = constraints.demand.size > 0 and constraints.size_limits[0] > 0.0
     more = positive_bonus(constraints, n)
     work = price_workspace(constraints, n)
+    work.effort[0] = max_effort(constraints)
     ids, values = np.empty(n, dtype=np.int32), np.empty(n)
     chosen, trial = np.empty(n, dtype=np.uint8), np.empty(n, dtype=np.uint8)
     sums, center = np.empty(d + 2), y.copy()

@@ -32,6 +32,8 @@ from certikmeans.kernels.pricing.box_bound import IN, OPEN, OUT
 from certikmeans.rounding import EPS
 
 MAX_DECISION_SWEEPS = 4
+# A flow is cut short after this many scans of every pair: its prices are valid, only less good.
+MAX_SCANS = 12
 
 
 class PricedInstance(NamedTuple):
@@ -81,6 +83,12 @@ class PricedWorkspace(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
+def max_effort(constraints):
+    """Limit on the work of one set of prices."""
+    return np.int64(MAX_SCANS) * constraints.pair_neighbors.size + 1_000
+
+
+@njit(cache=True, nogil=True)
 def make_priced_workspace(instance, capacity):
     """Allocate the workspace of boxes of up to ``capacity`` members."""
     n, d = instance.points.shape
@@ -96,6 +104,8 @@ def make_priced_workspace(instance, capacity):
         shared.demand,
         shared.size_limits.copy(),
     )
+    prices = price_workspace(constraints, capacity)
+    prices.effort[0] = max_effort(constraints)
     return PricedWorkspace(
         np.empty(capacity, dtype=np.int32),
         np.empty(capacity),
@@ -107,7 +117,7 @@ def make_priced_workspace(instance, capacity):
         np.empty(capacity, dtype=np.uint8),
         np.full(n, -1, dtype=np.int32),
         np.empty(d),
-        price_workspace(constraints, capacity),
+        prices,
         constraints,
         PricedBox(
             np.empty(d),

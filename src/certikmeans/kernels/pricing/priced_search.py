@@ -95,10 +95,11 @@ def process_priced_box(instance, stack, work, node, params, cutoff):
     n_bounds, n_evaluations = 0, 0.0
     while True:
         n_bounds += 1
-        n_evaluations += (size + 1.0) * (d + 4.0)
+        effort = work.prices.effort[1]
         bounded = bound_priced_box(
             instance, arena[start : start + size], shifts[start : start + size], work, params
         )
+        n_evaluations += (size + 1.0) * (d + 4.0) + (work.prices.effort[1] - effort)
         bound = min(bound, bounded.bound)
         if bound <= cutoff or bounded.n_open < 0:
             return ProcessedPricedBox(-np.inf, np.inf, start, size, n_bounds, n_evaluations)

@@ -57,6 +57,7 @@ class SearchParams(NamedTuple):
     excluded_box: np.ndarray  # (2, d): centres in it are ignored; low > high if empty
     tolerance: float  # an improving value raises the cutoff to itself plus this
     budget: float  # evaluations of a coordinate, about
+    mean_bound: bool  # whether `mean_bound` is used: only clusters centred at their mean count
 
 
 class ImprovingCenters(NamedTuple):
@@ -191,6 +192,49 @@ def bound_box(instance, members, work, error):
 
 
 @njit(cache=True, nogil=True)
+def mean_bound(instance, forest, box, active_faces, delta):
+    """Upper bound on the value of the sets whose mean lies in the box that was bounded last.
+
+    ``sum a_s(mean) = sum a_s(m) + W |mean - m|^2`` with ``m`` the centre of the box: the best set
+    of the forest at ``m``, for values raised by ``w_s |r|^2``, ``r`` the half-widths. Along an axis
+    where the box touches an active face the mean may lie beyond it; there the distance from the
+    box is used instead.
+    """
+    points, weights, lam = instance.points, instance.weights, instance.lam
+    ids, linked, parent, order = forest.ids, forest.linked, forest.parent, forest.order
+    lo, hi, sums, mass = box.lo, box.hi, box.before, box.before[1]
+    value, radius = sums[0], 0.0
+    for j in range(lo.size):
+        pull = sums[2 + j]
+        y = 0.5 * (lo[j] + hi[j])
+        if lo[j] > active_faces[0, j] and hi[j] < active_faces[1, j]:
+            half = 0.5 * (hi[j] - lo[j])
+            radius += half * half
+            value += mass * half * half
+        elif mass > 0.0:
+            y = min(max(pull / mass, lo[j]), hi[j])
+        value += y * (2.0 * pull - mass * y)
+    for i in range(ids.size):
+        s = ids[i]
+        r = 0.0
+        for j in range(lo.size):
+            x = points[s, j]
+            if lo[j] > active_faces[0, j] and hi[j] < active_faces[1, j]:
+                away = x - 0.5 * (lo[j] + hi[j])
+            else:
+                away = max(0.0, max(lo[j] - x, x - hi[j]))
+            r += away * away
+        delta[i] = lam[s] - weights[s] * (r - radius)
+    for q in range(linked - 1, -1, -1):
+        i = order[q]
+        if parent[i] >= 0 and delta[i] > 0.0:
+            delta[parent[i]] -= delta[i]
+    for i in range(ids.size):
+        value += max(delta[i], 0.0)
+    return value
+
+
+@njit(cache=True, nogil=True)
 def contract_box(instance, open_ids, box, excess, search_params):
     """Contract to centres that reach the cutoff and are reachable means; False if empty.
 
@@ -232,6 +276,11 @@ def process_box(instance, stack, work, node, search_params, cutoff):
         n_evaluations += (size + 1.0) * d
         bounded = bound_box(instance, arena[start : start + size], work, search_params.error)
         bound = min(bound, bounded.bound)
+        if bound > cutoff and search_params.mean_bound:
+            by_mean = mean_bound(
+                instance, bounded.forest, box, search_params.active_faces, work.gain
+            )
+            bound = min(bound, by_mean + search_params.error)
         if bound <= cutoff:
             return ProcessedBox(-np.inf, start, size, bounded.forest, n_bounds, n_evaluations)
         start, size = free, collect_undecided(bounded.forest.ids, work.state, arena[free:])
