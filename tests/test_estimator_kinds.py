@@ -12,7 +12,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from certikmeans import ConstrainedKMeans, Constraints, InputError, elbow
+from certikmeans import (
+    ConstrainedKMeans,
+    Constraints,
+    InputError,
+    check_certificate,
+    elbow,
+)
 from certikmeans._estimator_utils import labels_within_sizes
 from certikmeans.status import StopReason
 
@@ -204,6 +210,20 @@ def test_elbow_with_sizes_keeps_bounds_apart():
         elbow(points, [2, 3], size_max=[3, 3])
 
 
+def _interrupt_at_once(event):
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_interrupt_before_there_is_a_labelling():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ConstrainedKMeans(3, callbacks=[_interrupt_at_once]).fit(POINTS)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _interrupt_at_first_incumbent(event):
     if type(event).__name__ == "IncumbentFound":
         signal.raise_signal(signal.SIGINT)
@@ -226,3 +246,13 @@ def test_interrupt_keeps_the_labelling():
     assert model.result_.stop_reason is StopReason.INTERRUPTED
     assert model.labels_.shape == (300,)
     assert 0.0 <= model.lower_bound_ <= model.inertia_
+
+
+def test_limits_of_clusters_in_any_order(tmp_path):
+    """Clusters are renumbered by their centres; certificate and start labels still fit."""
+    settings = {"size_max": [1, 2, 4], "random_state": 0}
+    model = ConstrainedKMeans(3, keep_proof=True, **settings).fit(POINTS)
+    verdict = check_certificate(POINTS, model.write_certificate(tmp_path / "proof"))
+    assert verdict, verdict.message
+    again = ConstrainedKMeans(3, **settings).fit(POINTS, start_labels=model.labels_)
+    assert again.inertia_ <= model.inertia_

@@ -11,9 +11,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from types import FrameType
-from typing import Any, final
+from typing import Any, Self, final
 
 from certikmeans._alignment import inside_cross_validation
 from certikmeans._jit.compile_events import KernelCompilation
@@ -125,9 +125,9 @@ def solve(
     stop = StopSignal() if stop is None else stop
     with (
         make_progress(sys.stderr, quiet=quiet, on_compile=_warn_once) as progress,
-        _interrupts_stop(stop),
+        _Interrupts(stop) as interrupts,
     ):
-        return run.solve(
+        result = run.solve(
             problem,
             options=options,
             executor=executor,
@@ -140,33 +140,42 @@ def solve(
             resume=resume,
             **changes,
         )
+    if interrupts.received and result.labels is None:
+        raise KeyboardInterrupt
+    return result
 
 
-@contextlib.contextmanager
-def _interrupts_stop(stop: StopSignal) -> Iterator[None]:
-    """Let the first SIGINT end the run with what is known; the second one raises.
+@final
+class _Interrupts:
+    """Context in which the first SIGINT ends the run with what is known; the second one raises.
 
     Only where SIGINT raises KeyboardInterrupt as usual, and not inside a search over many fits,
     which an interrupt has to end as a whole.
     """
-    usual = signal.default_int_handler
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGINT) is not usual
-        or inside_cross_validation()
-    ):
-        yield
-        return
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, usual)
-        stop.interrupt()
+    def __init__(self, stop: StopSignal) -> None:
+        self._stop = stop
+        self._installed = False
+        self.received = False
 
-    signal.signal(signal.SIGINT, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, usual)
+    def __enter__(self) -> Self:
+        self._installed = (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            and not inside_cross_validation()
+        )
+        if self._installed:
+            signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.received = True
+        self._stop.interrupt()
+
+    def __exit__(self, *error: object) -> None:
+        if self._installed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @final
