@@ -148,3 +148,25 @@ def test_many_moves_refill_the_heaps():
     cost = costs[np.arange(2040), found.labels].sum()
     assert limits.satisfied_by(found.labels)
     assert transportation_bound(costs, limits, found.prices) == pytest.approx(cost, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["one cloud", "far apart", "duplicates"])
+@pytest.mark.parametrize("seed", range(6))
+def test_short_heaps_are_filled_where_paths_need_more(kind, seed):
+    rng = np.random.default_rng(seed)
+    n, k = 4000, 3 + seed % 3
+    centers = rng.normal(size=(k, 2)) * (100.0 if kind == "far apart" else 1.0)
+    shares = rng.dirichlet(np.full(k, 5.0))
+    points = centers[rng.choice(k, n, p=shares)] + rng.normal(size=(n, 2))
+    if kind == "duplicates":
+        points = np.round(points)
+    costs = ((points[:, None, :] - centers) ** 2).sum(axis=2)
+    sizes = np.bincount(np.argmin(costs, axis=1), minlength=k)
+    # Little excess at prices of 0, and limits that the second call moves by a little.
+    for shift in (10, 25):
+        limits = SizeLimits(np.ones(n), np.maximum(sizes - 900.0, 0.0), sizes + shift - 20.0)
+        limits.upper[0] = n
+        found = assign_sizes(costs, limits, prices=np.full(k, 1e-9))
+        cost = costs[np.arange(n), found.labels].sum()
+        assert limits.satisfied_by(found.labels)
+        assert transportation_bound(costs, limits, found.prices) == pytest.approx(cost, rel=1e-9)
