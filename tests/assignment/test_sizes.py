@@ -105,3 +105,16 @@ def test_exchanges_leave_a_stable_point_of_lloyd():
         run = assigner.lloyd(sums / masses[:, None], np.full(6, -1))
         assert len(set(run.labels[:3])) == 1
         assert sorted(np.bincount(run.labels)) == [3, 3]
+
+
+@pytest.mark.parametrize("seed", range(2, 24, 4))
+def test_integer_program_makes_assignments_of_groups_optimal(seed):
+    reduced, assigner = _reduced(seed)
+    rows = np.arange(reduced.n_groups)
+    for number in range(5):
+        costs = np.random.default_rng(number).random((reduced.n_groups, reduced.n_clusters))
+        expected = min(costs[rows, labels].sum() for labels in _feasible_labels(reduced))
+        quick = assigner.with_exact_time_limit(0.0).assign_costs(costs)
+        found = assigner.with_exact_time_limit(5.0).assign_costs(costs)
+        assert found.cost == pytest.approx(expected)
+        assert quick.cost >= found.cost

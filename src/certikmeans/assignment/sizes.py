@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
+from copy import copy
 from dataclasses import dataclass
 from typing import final
 
@@ -12,7 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from certikmeans.assignment.base import AbstractAssigner, Assignment, LloydRun, StepSums
 from certikmeans.assignment.transportation import (
     ScaledSizes,
+    SizedAssignment,
     assign_sizes,
+    improve_by_program,
     scale_sizes,
     transportation_bound,
     writable,
@@ -76,6 +79,9 @@ class SizeAssigner(AbstractAssigner):
     problem : ReducedProblem
     feasible_labels : array-like of shape (n_groups,)
         Any feasible labelling.
+    exact_time_limit : float
+        Seconds for the integer program of an assignment of groups of different demands; with 0
+        there is none.
 
     Notes
     -----
@@ -104,6 +110,7 @@ class SizeAssigner(AbstractAssigner):
         sizes = problem.label_constraints.sizes
         assert sizes is not None
         self._problem, self._params, self._sizes = problem, params, sizes
+        self._program_seconds = exact_time_limit
         labels = np.asarray(feasible_labels, dtype=np.int64)
         self._feasible: IntArray = sizes.aligned(labels)
         scaled = scale_sizes(sizes)
@@ -129,8 +136,10 @@ class SizeAssigner(AbstractAssigner):
         return False
 
     def with_exact_time_limit(self, exact_time_limit: float) -> SizeAssigner:
-        """Return itself: nothing is limited by time."""
-        return self
+        """Copy with another time limit for integer programs; 0 for none."""
+        other = copy(self)
+        other._program_seconds = exact_time_limit
+        return other
 
     def assign(
         self,
@@ -150,12 +159,24 @@ class SizeAssigner(AbstractAssigner):
             raise ValueError(f"costs: expected shape {expected}, got {table.shape}")
         finite = without_infinities(table)
         found = assign_sizes(finite, self._sizes, self._feasible)
+        if not found.exact and self._program_seconds > 0.0:
+            found = found._replace(labels=self._improved(finite, found, stop))
         cost = float(table[np.arange(len(table)), found.labels].sum())
         # A forbidden label costs more in the table than in the finite one.
         bound = max(0.0, transportation_bound(finite, self._sizes, found.prices))
         if np.isinf(table).all(axis=1).any():
             return Assignment(found.labels, cost, np.inf, True)
         return Assignment(found.labels, cost, bound, found.exact and np.isfinite(cost))
+
+    def _improved(
+        self, table: FloatArray, found: SizedAssignment, stop: StopSignal | None
+    ) -> IntArray:
+        seconds = self._program_seconds if stop is None else min(
+            self._program_seconds, stop.remaining
+        )  # fmt: skip
+        if seconds <= 0.0:
+            return found.labels
+        return improve_by_program(table, self._sizes, found.labels, found.prices, seconds)
 
     def step(
         self,
@@ -209,6 +230,14 @@ class SizeAssigner(AbstractAssigner):
             labels_out[:] = state.labels
             if stop is not None and stop.reason() is not None:
                 break
+            if done and self._program_seconds > 0.0 and self._scaled.limits.whole.size == 0:
+                # Better labels for the same centres are the start of another descent.
+                better = self.assign(best_means, stop=stop)
+                if better.cost < best * (1.0 - 1e-12):
+                    labels_out[:] = state.labels[:] = better.labels
+                    best_means = problem_means(problem, better.labels)
+                    best, done = self._cost_of(better.labels, best_means), False
+                    state.means[:] = best_means
         if best == np.inf:
             best = self._cost_of(self._feasible, best_means)
         return LloydRun(labels_out, best_means, float(best), iterations, done)

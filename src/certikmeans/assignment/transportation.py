@@ -32,6 +32,7 @@ class TransportationParams:
     # Groups of different demands.
     max_repair_steps: int = 200
     max_swap_candidates: int = 200
+    max_program_variables: int = 2_000  # of an integer program
     exact_tolerance: float = 1e-9  # relative gap at which labels count as optimal
 
     def __post_init__(self) -> None:
@@ -154,6 +155,68 @@ def scale_sizes(
         params.max_swap_candidates,
     )
     return ScaledSizes(demand, limits, 1.0 if unit is None else unit)
+
+
+def improve_by_program(
+    costs: ArrayLike,
+    size_limits: SizeLimits,
+    labels: Labels,
+    prices: ArrayLike,
+    seconds: float,
+    params: TransportationParams = DEFAULT_PARAMS,
+) -> Labels:
+    """Improve labels of groups by an integer program, if it is small and ends in time.
+
+    A label whose value at the prices exceeds the cheapest by more than the gap between the cost
+    and the dual value is in no better labelling: it is left out, and few variables remain.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_array
+
+    table, price = writable(costs), writable(prices)
+    n, n_clusters = table.shape
+    rows = np.arange(n)
+    cost = float(table[rows, labels].sum())
+    gap = cost - transportation_bound(table, size_limits, price)
+    if gap <= params.exact_tolerance * abs(cost):
+        return labels
+    at_price = table + size_limits.demand[:, None] * price
+    kept = at_price - at_price.min(axis=1, keepdims=True) <= gap
+    group, cluster = np.nonzero(kept)
+    free = kept.sum(axis=1)[group] > 1
+    if np.count_nonzero(free) > params.max_program_variables:
+        return labels
+    columns = np.arange(len(group))
+    one = coo_array((np.ones(len(group)), (group, columns)), shape=(n, len(group)))
+    totals = coo_array(
+        (size_limits.demand[group], (cluster, columns)), shape=(n_clusters, len(group))
+    )
+    found = milp(
+        table[group, cluster],
+        integrality=np.ones(len(group)),
+        bounds=Bounds(0.0, 1.0),
+        constraints=[
+            LinearConstraint(one.tocsr(), 1.0, 1.0),
+            LinearConstraint(totals.tocsr(), size_limits.lower, size_limits.upper),
+        ],
+        options={"time_limit": seconds},
+    )
+    if found.x is None:
+        return labels
+    better = np.empty(n, dtype=np.int64)
+    chosen = found.x > 0.5
+    better[group[chosen]] = cluster[chosen]
+    whole = np.array_equal(group[chosen], rows)
+    if not whole or not _within(size_limits, better):
+        return labels
+    return better if float(table[rows, better].sum()) < cost else labels
+
+
+def _within(size_limits: SizeLimits, labels: Labels) -> bool:
+    """Whether each cluster is within its own limits."""
+    totals, slack = size_limits.totals(labels), size_limits.tolerance
+    inside = (totals >= size_limits.lower - slack) & (totals <= size_limits.upper + slack)
+    return bool(inside.all())
 
 
 def repair_labels(
