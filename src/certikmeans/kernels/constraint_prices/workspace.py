@@ -6,6 +6,8 @@ import numpy as np
 
 from certikmeans._jit.dispatcher import njit
 
+MAX_SCANS_PER_ARC = 64  # of the flow in one call; a flow cut short gives valid prices
+
 
 class PairWorkspace(NamedTuple):
     """Pairs among up to ``m`` members, as compressed rows of directed arcs, and their prices."""
@@ -93,7 +95,7 @@ def price_workspace(
     n_arcs = constraints.pair_neighbors.size
     n_sets = constraints.set_indptr.size - 1
     effort = np.zeros(2, dtype=np.int64)
-    effort[0] = np.int64(1) << 40
+    effort[0] = MAX_SCANS_PER_ARC * n_arcs + 100_000
     pairs = PairWorkspace(
         start=np.empty(capacity + 1, dtype=np.int64),
         cursor=np.empty(capacity + 1, dtype=np.int64),
