@@ -39,7 +39,7 @@ LIMITS = Limits(boxes=20_000, threads=1)
 
 
 def multipliers(problem, labels, rng):
-    """Multipliers between the costs in the own and in the next cluster, half of bonuses added."""
+    """Multipliers between the costs in the own and in the next cluster, less half of bonuses."""
     presolved = presolve(problem, StopSignal())
     reduced = presolved.reduced
     groups = presolved.presolve_labels(np.asarray(labels))
@@ -53,8 +53,8 @@ def multipliers(problem, labels, rng):
     soft = reduced.label_constraints.soft
     if soft is not None and rng.random() < 0.7:
         for (a, b), bonus in zip(soft.pairs.tolist(), soft.bonus.tolist(), strict=True):
-            if (bonus > 0.0) == (groups[a] != groups[b]):
-                found[[a, b]] += 0.5 * abs(bonus)
+            if groups[a] == groups[b]:
+                found[[a, b]] -= 0.5 * bonus
     return presolved, in_order_of_points(presolved, found)
 
 

@@ -1,10 +1,7 @@
 """Cluster bound: ``cost >= sum lam`` minus the values of the ``n_clusters`` best clusters.
 
-With soft pairs, let ``h_s`` be half the sum of the bonuses ``r > 0`` of group s. The multipliers of
-the certificate are in *half form*: a cluster pays half of each must-link that it cuts, so that its
-cost is not negative. With ``mu = lam - h`` the cost with penalties is at least ``sum mu``, plus the
-sum of the bonuses ``r > 0``, minus the worths of the clusters (`check_mean_pricing`). Any numbers
-``mu`` are valid, so the rounding of the difference is of no account.
+With soft pairs the cost with penalties is at least ``sum lam``, plus the sum of the bonuses
+``r > 0``, minus the worths of the clusters, bonuses inside them included (`check_mean_pricing`).
 """
 
 from __future__ import annotations
@@ -22,7 +19,6 @@ from certikmeans.certificate.check_arithmetic import (
     Ints,
     connected_components,
     distinct,
-    sum_by,
 )
 from certikmeans.certificate.check_boxes import CenterRegion, CutoffExceeded
 from certikmeans.certificate.check_coloring import allowed_colors, box_costs
@@ -63,7 +59,7 @@ def check(ctx: LeafContext) -> None:
         raise Rejection(Reason.BOUND, "multipliers cannot prove that a domain is empty")
     constant = 0.0
     if domain.constraints is not None:
-        row, constant = _full_form(row, domain.constraints)
+        constant = _sum_of_gains(domain.constraints)
     exact = math.fsum([*row.tolist(), constant])
     available = math.nextafter(math.nextafter(exact, -math.inf) - domain.required_bound, -math.inf)
     classes = _region_classes(ctx)
@@ -86,13 +82,10 @@ def check(ctx: LeafContext) -> None:
         ctx.budget.boxes = pricing.evaluations
 
 
-def _full_form(row: Floats, constraints: GroupConstraints) -> tuple[Floats, float]:
-    """Multipliers without the halves of the bonuses, and the sum of the positive bonuses."""
-    gains = constraints.bonus > 0.0
-    bonus, pairs = constraints.bonus[gains], constraints.pairs[gains]
-    halves = 0.5 * (sum_by(pairs[:, 0], bonus, len(row)) + sum_by(pairs[:, 1], bonus, len(row)))
-    constant = math.fsum(bonus.tolist())
-    return row - halves, math.nextafter(constant, -math.inf) if len(bonus) else 0.0
+def _sum_of_gains(constraints: GroupConstraints) -> float:
+    """Sum of the positive bonuses, rounded down: the penalty where all groups are separated."""
+    gains = constraints.bonus[constraints.bonus > 0.0]
+    return math.nextafter(math.fsum(gains.tolist()), -math.inf) if len(gains) else 0.0
 
 
 def _with_limits(
