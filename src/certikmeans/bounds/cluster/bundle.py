@@ -64,6 +64,10 @@ RESERVED_TIME_RATIO = 0.7
 # Number of pricing errors added to the upper bound of a cluster's value, with a margin for
 # multipliers larger than the initial ones.
 ROUNDING_SAFETY = 2.5
+# Where prices prove less than the model of columns promises, the model has to exceed the target by
+# this more, in units of the gap, before the next proof.
+PROOF_MARGIN_STEP = 0.1
+MIN_RESOLUTION = 0.1  # of boxes in a proof, in units of the tolerance
 
 
 @final
@@ -92,6 +96,7 @@ class BundleState:
     columns_sufficient: bool
     pricing_failed: bool
     projected_until: int
+    proof_margin: float = 0.0
 
 
 @final
@@ -145,6 +150,8 @@ class Bundle:
         self._stall_detector = StallDetector(STALL_RATIO, STALL_ROUNDS)
         # Round after which the smoothed ascent replaces the projections.
         self._projected_until = MAX_INITIAL_PROJECTIONS
+        # Prices overestimate the value of a cluster: the model has to exceed the target by this.
+        self._proof_margin = 0.0
         self._resumed, self._out_of_work = False, False
         self.stopped_state: BundleState | None = None  # set where `run` was stopped
 
@@ -203,6 +210,7 @@ class Bundle:
             columns_sufficient=self._columns_sufficient,
             pricing_failed=self._pricing_failed,
             projected_until=self._projected_until,
+            proof_margin=self._proof_margin,
         )
 
     @classmethod
@@ -228,6 +236,7 @@ class Bundle:
         bundle._columns_sufficient = state.columns_sufficient
         bundle._pricing_failed = state.pricing_failed
         bundle._projected_until = state.projected_until
+        bundle._proof_margin = state.proof_margin
         bundle._resumed, bundle.stopped_state, bundle._out_of_work = True, None, False
         return bundle
 
@@ -347,7 +356,7 @@ class Bundle:
         position = self._position
         self._heuristic_pricing(position, target, stop)
         reached = self.model.value(position)
-        required = target.bound + self._rounding_allowance(target)
+        required = target.bound + self._rounding_allowance(target) + self._proof_margin
         if reached >= required:
             reached = self._intensified_pricing(position, target, stop)
         if reached >= required:
@@ -356,7 +365,10 @@ class Bundle:
                 return BundleStatus.PROVEN
             if self.model.value(position) >= reached:
                 # No column above the model was found: there is nothing to cut.
-                return BundleStatus.EXHAUSTED
+                margin = self._proof_margin + PROOF_MARGIN_STEP * target.abs_gap
+                if self.pricer.constraints is None or target.bound + margin >= target.level:
+                    return BundleStatus.EXHAUSTED
+                self._proof_margin = margin
         closer = self.model.value(position) >= self.model.value(self._stability_center)
         if closer:
             self._stability_center = position
@@ -488,6 +500,8 @@ class Bundle:
         slack = self.step_rule.convergence_tol * target.abs_gap
         required = target.bound + self._rounding_allowance(target)
         want = 0.9 * required + 0.1 * reached if test else min(reached - slack, required)
+        resolution = 0.3 * (reached - want) if test else slack
+        resolution = max(resolution, MIN_RESOLUTION * slack) / self._n_clusters
         known = self.model.class_values(position)
         stall_check_after, until = self._stall_check_after, stop
         remaining = EffortMeter(stop).remaining
@@ -509,7 +523,7 @@ class Bundle:
                 tolerance=None if test else slack / self._n_clusters,
                 region=sym_class.region,
                 stall_check_after=stall_check_after,
-                resolution=slack / self._n_clusters,
+                resolution=resolution,
             )
             sigma_sum = sum_upper_bound(sigma_sum, sym_class.count, priced.upper)
             self.statistics.exact_pricings += 1

@@ -189,7 +189,9 @@ class PricingResult:
 
     upper: float  # at least sigma, rounding included
     centers: list[NDArray[np.float64]]  # of clusters whose value exceeds the cutoff, best first
-    complete: bool  # False if stopped, stalled, or ended early after an improving cluster
+    # False if stopped, stalled, or ended early after an improving cluster. With prices True where
+    # smaller boxes would not lower the bound.
+    complete: bool
     boxes: int
     columns: tuple[Column, ...] = ()  # improving clusters as the search found them
 
@@ -393,7 +395,8 @@ class Pricer:
         return PricingResult(
             upper=float(max(cutoff, unsplittable_bound, highest)),
             centers=[center for _, center in improving_centers],
-            complete=highest <= cutoff and unsplittable_bound <= cutoff,
+            complete=highest <= cutoff
+            and (unsplittable_bound <= cutoff or self.constraints is not None),
             boxes=boxes,
             columns=tuple(self.columns_of_sets(lam, sets, regions)),
         )
