@@ -389,15 +389,15 @@ def search_feasible_labels(
 ) -> IntArray | None:
     """Feasible labels, or None if none were found.
 
-    The attempts anneal from ``start`` without regard to costs, if it is given, then from random
-    centres among ``points``.
+    The attempts anneal from random centres among ``points``, if they are given; the first without
+    them, or the second, from ``start`` without regard to costs.
     """
     n = constraints.cannot_links.n_vertices
     places = np.zeros((n, 1)) if points is None else points
     problem = ReducedProblem(places, np.ones(n), constraints, n_clusters, 0.0)
     search = LabelSearch(problem)
     for attempt in range(max_attempts):
-        if attempt == 0 and start is not None:
+        if start is not None and attempt == (0 if points is None else 1):
             costs = np.zeros((n, n_clusters))
             found = search.anneal(start, places[:n_clusters], attempt, costs=costs, stop=stop)
         else:

@@ -18,8 +18,10 @@ from certikmeans.heuristics.local_search import (
     NeighborhoodSearch,
     means_of,
 )
+from certikmeans.heuristics.seeding import initial_centers
 from certikmeans.problem import ReducedProblem
 
+FIRST_START = 1_000_000  # number of a random start that no search draws by itself
 ENTRY_WORK = 30.0  # multiplications that take as long as drawing one of the labels of a group
 
 
@@ -33,6 +35,8 @@ class AnnealedSearchParams:
     min_links_per_group: float = 3.5
     min_links_per_group_many: float = 1.4
     max_few_clusters: int = 10
+    # Groups times clusters above which exact labels under cannot-link sets take too long.
+    max_matched_entries: int = 450_000
     # Start of the temperature for centres from other local optima, in units of the mean cost.
     offspring_temperature: float = 0.3
 
@@ -54,7 +58,9 @@ def is_entangled(
     if not constraints.is_cannot_link_only:
         if not isinstance(constraints, ConstraintModel):
             return False
-        if assigner.needs_search:
+        entries = problem.n_groups * problem.n_clusters
+        many_sets = constraints.sets is not None and entries > params.max_matched_entries
+        if assigner.needs_search or many_sets:
             return True
     graph = constraints.cannot_links
     few = problem.n_clusters <= params.max_few_clusters
@@ -146,3 +152,15 @@ def offspring_search(
     if isinstance(search, AnnealedSearch):
         return search.with_temperature(params.offspring_temperature)
     return search
+
+
+def first_centers(
+    search: AnyLocalSearch, problem: ReducedProblem, feasible: Centers, seed: int
+) -> Centers:
+    """Centres of the first trial where none are given: the means of feasible labels.
+
+    These often lie close together, where annealing takes long to leave: random ones then.
+    """
+    if isinstance(search, AnnealedSearch):
+        return initial_centers(problem, seed, FIRST_START)
+    return feasible

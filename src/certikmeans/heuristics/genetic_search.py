@@ -15,6 +15,7 @@ import numpy as np
 
 from certikmeans.heuristics.annealed_search import (
     AnyLocalSearch,
+    first_centers,
     local_search,
     offspring_search,
 )
@@ -151,7 +152,8 @@ class _Run:
             if not self._n_given:
                 self._descend(list(ctx.starts[:1]))  # one or two Lloyd steps already help much
             return
-        self._descend_from_given(list(ctx.starts) or [feasible_centers])
+        usual = first_centers(self._local, ctx.problem, feasible_centers, ctx.seed)
+        self._descend_from_given(list(ctx.starts) or [usual])
         for first in range(self._n_drawn, self._budget.starts, batch_size):
             if ctx.finished():
                 return

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from certikmeans.heuristics.annealed_search import (
     AnyLocalSearch,
+    first_centers,
     local_search,
     offspring_search,
 )
@@ -357,7 +358,9 @@ class _Run:
         progress, ctx = self._progress, self._ctx
         if progress.kind == FIRST:
             starts = ctx.starts[: 1 if ctx.finished() else None]
-            self._descend_from_given(list(starts) or [self._no_solution.centers])
+            feasible = self._no_solution.centers
+            usual = first_centers(self._local_search, ctx.problem, feasible, ctx.seed)
+            self._descend_from_given(list(starts) or [usual])
         batch_size = self._params.batch_size
         for first in range(progress.drawn, self._budget.starts, batch_size):
             if ctx.finished():

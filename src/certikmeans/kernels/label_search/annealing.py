@@ -15,8 +15,10 @@ from certikmeans.kernels.label_search.state import (
 
 @njit(cache=True, nogil=True)
 def _decay(x):
-    """About exp(-x) for x >= 0: eight squarings take less time than a logarithm's inverse."""
-    y = max(0.0, 1.0 - x * 0.00390625)
+    """About exp(-x) for x >= 0, by squarings; 0 where that would be tiny, since such numbers, below
+    the least normal one, slow the arithmetic down.
+    """
+    y = 1.0 - x * 0.00390625 if x < 40.0 else 0.0
     y *= y
     y *= y
     y *= y
