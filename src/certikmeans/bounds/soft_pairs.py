@@ -26,9 +26,9 @@ from certikmeans.problem import ReducedProblem
 from certikmeans.problem.domain import Domain
 from certikmeans.proof import LeafProof
 
-MAX_ROUNDS = 3
-# Share of the gap that is left which the next limit on sizes may leave.
-LEFT_SHARE = 0.5
+MAX_ROUNDS = 4
+# The next aim lies this share of the way from the last one down to the value reached.
+AIM_STEP = 0.75
 
 
 @final
@@ -142,7 +142,7 @@ class SoftPairBound(LowerBound[ReducedProblem]):
             if assumed is None or state.rounds + 1 >= MAX_ROUNDS:
                 break
             start = self._sdp.node_warm_start(found.warm_start)
-            aim = state.aim - LEFT_SHARE * (state.aim - value)
+            aim = state.aim - AIM_STEP * (state.aim - value)
             state = replace(state, aim=aim, rounds=state.rounds + 1, inner=start)
         least = 0 if assumed is None else int(assumed.least.min())
         return replace(
