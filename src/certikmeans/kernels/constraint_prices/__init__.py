@@ -26,7 +26,7 @@ its valid range as it is (the two parts of a must-link's bonus add up to it with
 has ``sum_I p - sum_I p* <= (T + 2) UNIT S`` to first order, ``S`` the sum over the set of the sizes
 of the terms: at most ``sum |pi|`` at the ends of all pairs, ``sum q`` at the members of all cycles,
 ``sum q`` over all sets (a set has one member in ``I`` at most) and ``max(|theta| U, |theta| L)`` or
-``|theta| demand``. The constant is a compensated sum. `update_prices` adds ``(T + 4) EPS`` of these
+``|theta| demand``. The constant is a compensated sum. `update_prices` adds ``(T + 6) EPS`` of these
 sums to the constant it returns
 (``EPS = 2 UNIT`` covers the terms of higher order and the rounding of the sums themselves): **the
 inequality above holds exactly for the returned floating-point numbers**.
