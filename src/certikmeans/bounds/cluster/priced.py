@@ -23,6 +23,7 @@ from certikmeans.kernels.pricing.priced_search import (
     PricedStack,
     search_priced_boxes,
 )
+from certikmeans.kernels.soft_assignment import Forest, PairGraph, spanning_forest
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import iter_row_blocks
 
@@ -34,6 +35,8 @@ Vector = NDArray[np.float64]
 MAX_LINKS_FOR_FOREST = 1.0
 # With few groups the forest is exact: it branches on groups where it ignores a cannot-link.
 MIN_GROUPS_FOR_PRICES = 200
+# Pairs beyond a spanning forest, as a fraction of it, up to which sets are selected by the forest.
+MAX_EXTRA_FRACTION = 0.05
 
 
 def uses_prices(constraints: LabelConstraints) -> bool:
@@ -56,6 +59,7 @@ class PricedConstraints:
     constant_error: float
     rank_sizes: bool
     needs_members: bool  # whether the empty cluster is not admissible
+    forest: Forest  # of the pairs where they are nearly one and the only constraints, else empty
 
     @classmethod
     def of(cls, constraints: LabelConstraints) -> PricedConstraints:
@@ -74,7 +78,27 @@ class PricedConstraints:
             0.0 if soft is None else soft.error,
             sizes is not None and sizes.unit and only_sizes,
             sizes is not None and float(arrays.size_limits[0]) > 0.0,
+            _nearly_forest(arrays, n),
         )
+
+
+def _nearly_forest(arrays: ConstraintArrays, n_groups: int) -> Forest:
+    """Spanning forest of the pairs if few are left over and there is nothing else; else empty."""
+    empty = Forest(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
+    if len(arrays.demand) or len(arrays.set_members):
+        return empty
+    neighbors = arrays.pair_neighbors.astype(np.int64)
+    graph = PairGraph(arrays.pair_indptr.astype(np.int64), neighbors, arrays.pair_bonus.copy())
+    n_paired = int((np.diff(graph.indptr) > 0).sum())
+    forest = Forest(
+        np.empty(n_paired, dtype=np.int64), np.empty(n_paired, dtype=np.int64), np.empty(n_paired)
+    )
+    tails = np.repeat(np.arange(n_groups), np.diff(graph.indptr))
+    by_size = np.argsort(-np.abs(graph.bonus), kind="stable")
+    starts = spanning_forest(graph, by_size, tails, forest)
+    n_tree_edges = n_paired - (len(starts) - 1)
+    n_extra = len(neighbors) // 2 - n_tree_edges
+    return forest if n_extra <= MAX_EXTRA_FRACTION * n_tree_edges else empty
 
 
 def priced_instance(
@@ -93,6 +117,7 @@ def priced_instance(
         magnitude=np.abs(lam) + constraints.sum_of_bonuses,
         constraints=constraints.arrays,
         rank_sizes=constraints.rank_sizes,
+        forest=constraints.forest,
     )
 
 

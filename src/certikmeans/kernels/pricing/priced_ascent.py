@@ -6,6 +6,7 @@ from certikmeans._jit.dispatcher import njit
 from certikmeans.kernels.constraint_prices.select import select_set
 from certikmeans.kernels.constraint_prices.workspace import price_workspace
 from certikmeans.kernels.pricing.box_bound import add_group
+from certikmeans.kernels.pricing.forest_selection import select_by_forest
 from certikmeans.kernels.pricing.priced_box import max_effort
 
 
@@ -95,9 +96,10 @@ def ascend_priced(
     more = positive_bonus(constraints, n)
     work = price_workspace(constraints, n)
     work.effort[0] = max_effort(constraints)
-    ids, values = np.empty(n, dtype=np.int32), np.empty(n)
+    ids, values, delta = np.empty(n, dtype=np.int32), np.empty(n), np.empty(n)
     chosen, trial = np.empty(n, dtype=np.uint8), np.empty(n, dtype=np.uint8)
     sums, center = np.empty(d + 2), y.copy()
+    nearly_forest = instance.forest.order.size > 0
     best = -np.inf
     best_sums[:] = 0.0
     started = False
@@ -109,22 +111,27 @@ def ascend_priced(
     for step in range(int(limits[0])):
         m = 0
         for s in range(n):
-            if allowed[s] == 0:
-                continue
-            r = 0.0
-            for j in range(d):
-                away = points[s, j] - center[j]
-                r += away * away
-            a = lam[s] - weights[s] * r
-            if must_fill or a + more[s] > 0.0:
+            a = -np.inf
+            if allowed[s] == 1:
+                r = 0.0
+                for j in range(d):
+                    away = points[s, j] - center[j]
+                    r += away * away
+                a = lam[s] - weights[s] * r
+            if nearly_forest:
+                values[s] = a
+            elif allowed[s] == 1 and (must_fill or a + more[s] > 0.0):
                 ids[m] = s
                 values[m] = a
                 m += 1
-        if select_set(constraints, ids[:m], values[:m], work, chosen[:m]) == -np.inf:
+        if nearly_forest:
+            select_by_forest(constraints, instance.forest, values, delta, trial)
+        elif select_set(constraints, ids[:m], values[:m], work, chosen[:m]) == -np.inf:
             break
-        trial[:] = 0
-        for i in range(m):
-            trial[ids[i]] = chosen[i]
+        else:
+            trial[:] = 0
+            for i in range(m):
+                trial[ids[i]] = chosen[i]
         value = move_to_mean(instance, active_faces, trial, center, sums)
         gain = value - best
         if gain <= 1e-12 * abs(value):

@@ -29,6 +29,7 @@ from certikmeans.constraint_model.arrays import ConstraintArrays
 from certikmeans.kernels.constraint_prices.compose import update_prices
 from certikmeans.kernels.constraint_prices.workspace import PriceWorkspace, price_workspace
 from certikmeans.kernels.pricing.box_bound import IN, OPEN, OUT
+from certikmeans.kernels.soft_assignment import Forest
 from certikmeans.rounding import EPS
 
 MAX_DECISION_SWEEPS = 4
@@ -46,6 +47,7 @@ class PricedInstance(NamedTuple):
     magnitude: np.ndarray  # (n,) |lam| + sum of the finite |bonuses|
     constraints: ConstraintArrays
     rank_sizes: bool  # sizes are the only constraints, and all demands are 1
+    forest: Forest  # of the pairs where they are nearly one and the only constraints, else empty
 
 
 class PricedBox(NamedTuple):
