@@ -12,7 +12,6 @@ import numpy as np
 from benchmarks.datasets.base import BuiltInstance, Recipe, required_file
 from benchmarks.datasets.constrained import Labels, Points
 from certikmeans import Problem
-from certikmeans.constraint_model.sizes import balanced_limits
 from certikmeans.generate import random_pairs
 
 # Target gap and limit in seconds of the published sets; the others have no target.
@@ -22,6 +21,11 @@ TARGETS = {
     "PhonesAcc": (1e-2, 40.0), "WatchGyro": (1e-2, 40.0), "vehicle": (3e-2, 60.0),
 }  # fmt: skip
 LABELS_ONLY = (1.0, 15.0)
+
+
+def balanced_limits(n: int, k: int) -> tuple[int, int]:
+    """Floor and ceiling of the mean size."""
+    return n // k, -(-n // k)
 
 
 def published(directory: Path) -> Iterator[Recipe]:

@@ -13,8 +13,7 @@ from benchmarks.datasets.base import Sizes
 from benchmarks.solvers.base import AbstractSolver, SolverOutcome
 from certikmeans import Problem, StopSignal
 from certikmeans.assignment import make_assigner
-from certikmeans.presolve.infeasibility_proofs import InfeasibilityProof
-from certikmeans.presolve.pipeline import presolve
+from certikmeans.presolve.pipeline import PresolvedProblem, presolve
 
 MAX_SECONDS = 1800.0  # k-means-constrained knows no time limit
 
@@ -47,7 +46,7 @@ class SizedLloyd(AbstractSolver):
         rows = start_rows(problem, seed)
         began = time.perf_counter()
         done = presolve(problem, StopSignal(limit))
-        if isinstance(done, InfeasibilityProof):
+        if not isinstance(done, PresolvedProblem):
             return SolverOutcome(None, None, None, time.perf_counter() - began, "infeasible")
         assert done.feasible_labels is not None
         assigner = make_assigner(done.reduced, done.feasible_labels)

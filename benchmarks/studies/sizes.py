@@ -62,7 +62,7 @@ def recipes(scope: Scope) -> Iterator[Recipe]:
     if scope.small:
         make = partial(normal_with_limits, 300, 2, 3, "equal")
         yield _recipe("plane", "300 K=3, equal", 1e-2, 10.0, make)
-        yield _recipe("pairs", "iris", 1e-3, 10.0, partial(with_pairs, "iris"))
+        yield _recipe("pairs", "iris, pairs", 1e-3, 10.0, partial(with_pairs, "iris"))
         yield _recipe("demand", "60 K=3", 5e-2, 10.0, partial(groups_with_demand, 60, 3))
         return
     if scope.directory is not None:
@@ -80,7 +80,7 @@ def recipes(scope: Scope) -> Iterator[Recipe]:
     make = partial(normal_with_limits, 1_000_000, 2, 5, "equal")
     yield _recipe("plane", "1,000,000 K=5, equal", 1e-2, 180.0, make)
     for name in ("iris", "wine", "blobs"):
-        yield _recipe("pairs", name, 1e-3, 30.0, partial(with_pairs, name))
+        yield _recipe("pairs", f"{name}, pairs", 1e-3, 30.0, partial(with_pairs, name))
     for n, k in ((200, 4), (1_000, 8)):
         make = partial(groups_with_demand, n, k)
         yield _recipe("demand", f"{n:,} K={k}", 5e-2, 30.0, make)
