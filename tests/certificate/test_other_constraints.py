@@ -10,12 +10,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certikmeans import Problem
+from certikmeans import Problem, solve
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check_constraints import _can_be_matched
 from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.format import Certificate, Reason
 from certikmeans.certificate.format_constraints import StatedConstraints
+from certikmeans.certificate.write import certificate_bytes
 from certikmeans.checkpoint.from_certificate import from_certificate
 from certikmeans.cli.check import describe
 from certikmeans.errors import InputError
@@ -318,6 +319,27 @@ def test_infeasible(kinds, feasible):
     stated = StatedConstraints.of(problem.other_arrays(), 4)
     made = replace(content, constraints=stated, constraints_sha256=stated.sha256())
     assert verdict(problem, made).accepted != feasible
+
+
+@pytest.mark.parametrize("kind", ["sets", "sizes", "soft", "all"])
+def test_solved_problems(kind):
+    """What the cluster bound proves is claimed, and accepted."""
+    rng = np.random.default_rng(5)
+    points = np.concatenate([rng.normal(size=(12, 2)), rng.normal(size=(18, 2)) + 3.0])
+    kinds = {
+        "sets": {"cannot_link_groups": np.arange(30) // 2},
+        "sizes": {"size_min": 10, "size_max": 10},
+        "soft": {"soft_must_link": [(0, 20, 2.0)], "soft_cannot_link": [(0, 1, 0.5), (2, 3, 9.0)]},
+    }
+    kinds["all"] = kinds["sets"] | kinds["sizes"] | kinds["soft"]
+    chosen = kinds[kind]
+    problem = Problem.from_data(points, 3, **chosen)
+    result = solve(problem, bound="cluster", keep_proof=True, jobs=1, node_limit=1)
+    assert result.lower_bound > 0.2 * result.cost
+    content = certificate_bytes(problem, result)
+    found = check(problem, content)
+    assert found.accepted, found.message
+    assert found.lower_bound >= result.lower_bound - 1e-6 * result.cost
 
 
 def test_stated_constraints_of_nothing():
