@@ -224,7 +224,7 @@ def _stack_with(box: OpenBox, capacity: int) -> PricedStack:
 
 def column_cost(constraints: PricedConstraints | None, members: NDArray[Any]) -> float:
     """Bonuses of the pairs inside a column, to be subtracted from its sum of squares."""
-    if constraints is None or len(constraints.arrays.pair_neighbors) == 0:
+    if constraints is None:
         return 0.0
     return float(set_bonus(constraints.arrays, members.astype(np.uint8)))
 
