@@ -34,7 +34,7 @@ from certikmeans.rounding import EPS
 
 MAX_DECISION_SWEEPS = 4
 # A flow is cut short after this many scans of every pair: its prices are valid, only less good.
-MAX_SCANS = 12
+MAX_SCANS = 4
 
 
 class PricedInstance(NamedTuple):

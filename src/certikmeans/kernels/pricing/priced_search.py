@@ -19,6 +19,9 @@ from certikmeans.kernels.pricing.search import (
     quadratic_at,
 )
 
+# With this many pairs, counted at both ends, only one of so many boxes is searched for a set.
+PROBE_RARELY_MIN_PAIRS, RARE_PROBES = 60_000, 4
+
 
 class PricedStack(NamedTuple):
     """Stack of open boxes; members of a box are a slice of the arena."""
@@ -189,6 +192,8 @@ def search_priced_boxes(
     box = work.box
     n_bounded, n_evaluations, n_found, unsplittable_bound = 0, 0.0, 0, -np.inf
     unsplittable_center = np.zeros(mean_error.size)
+    many = instance.constraints.pair_neighbors.size >= PROBE_RARELY_MIN_PAIRS
+    n_split, probe_interval = 0, RARE_PROBES if many else 1
     while n_open > 0 and n_evaluations < params.budget:
         node = n_open - 1
         free = starts[node] + sizes[node]  # entries beyond belonged to boxes that are closed
@@ -209,7 +214,11 @@ def search_priced_boxes(
         axis = choose_axis(
             instance, work.ids[:m], work.state, work.upper, work.lower, box.lo, box.hi, work.score
         )
-        value = probe_priced(instance, work, m)
+        # With very many pairs a selection takes longer than a bound: only in some boxes.
+        value = -np.inf
+        n_split += 1
+        if n_split % probe_interval == 0:
+            value = probe_priced(instance, work, m)
         if value > cutoff:
             record_set(instance, work, m, value, improving_sets, n_found)
             n_found += 1
