@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 from certikmeans.assignment import make_assigner
 from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.bounds.cluster import driver
 from certikmeans.bounds.cluster.bound import ClusterBound
+from certikmeans.bounds.cluster.marginal_costs import set_duals
 from certikmeans.bounds.cluster.pricing import Pricer, PricingRegion
+from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets
+from certikmeans.constraint_model.model import ConstraintModel
 from certikmeans.incumbent import NullIncumbent
 from certikmeans.problem.domain import Domain
 from certikmeans.problem.graph_builder import build_cannot_link_graph
@@ -80,6 +85,80 @@ def test_sigma_is_bounded_for_mixtures(start):
 @pytest.mark.parametrize("kinds", [HARD, SETS, SIZES, SOFT])
 def test_sigma_is_bounded_for_each_kind(kinds):
     assert sum(check_sigma(seed, kinds) for seed in range(500, 506)) > 3
+
+
+def with_disjoint_sets(seed):
+    """Random problem whose only constraints are sets, no two of which overlap."""
+    reduced = random_model(seed, kinds=0, largest=10)
+    n, rng = reduced.n_groups, np.random.default_rng(seed)
+    number = rng.integers(0, max(2, n // 3), size=n)
+    sets = CannotLinkSets.of(n, [np.flatnonzero(number == i) for i in range(n // 3)])
+    model = ConstraintModel.of(reduced.label_constraints.cannot_links, sets, None, None)
+    return dataclasses.replace(reduced, label_constraints=model)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sigma_with_disjoint_sets(seed):
+    reduced = with_disjoint_sets(seed)
+    costs, pricer = column_costs(reduced), Pricer(reduced, priced=True)
+    for number in range(3):
+        lam = model_multipliers(reduced, 3 * seed + number)
+        sigma = model_sigma(reduced, lam, costs)
+        tolerance = 1e-5 * float(sigma) + 1e-12
+        priced = pricer.price_exact(lam, 0.0, StopSignal(), tolerance)
+        assert Fraction(priced.upper) >= sigma
+        # Boxes and prices leave no gap: the sets are part of no cycle.
+        assert priced.upper <= float(sigma) + 3.0 * tolerance + 8.0 * pricer.error(lam)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sigma_with_disjoint_sets_in_a_region(seed):
+    reduced = with_disjoint_sets(seed)
+    rng = np.random.default_rng(seed + 7)
+    low, high = reduced.points.min(axis=0), reduced.points.max(axis=0)
+    ends = np.sort(rng.uniform(low, high, size=(2, reduced.n_dims)), axis=0)
+    region = PricingRegion.of(reduced, ends[0], ends[1], None)
+    lam = model_multipliers(reduced, seed)
+    sigma = Fraction(0)
+    for bits, cost in column_costs(reduced).items():
+        members = [s for s in range(reduced.n_groups) if bits >> s & 1]
+        if members:
+            masses = [Fraction(float(reduced.weights[s])) for s in members]
+            value = sum((Fraction(float(lam[s])) for s in members), Fraction(0)) - cost
+            for j in range(reduced.n_dims):
+                column = [Fraction(float(reduced.points[s, j])) for s in members]
+                mean = sum(w * x for w, x in zip(masses, column, strict=True)) / sum(masses)
+                faces = [float(v) for v in region.active_faces[:, j]]
+                inside = mean
+                if np.isfinite(faces[0]):
+                    inside = max(inside, Fraction(faces[0]))
+                if np.isfinite(faces[1]):
+                    inside = min(inside, Fraction(faces[1]))
+                value -= sum(masses) * (mean - inside) ** 2
+            sigma = max(sigma, value)
+    tolerance = 1e-6 * float(sigma) + 1e-12
+    priced = Pricer(reduced, priced=True).price_exact(
+        lam, 0.0, StopSignal(), tolerance, region, STALL, tolerance
+    )
+    assert Fraction(priced.upper) >= sigma
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("n_clusters", [4, 6])
+def test_duals_of_sets_are_complementary(seed, n_clusters):
+    rng = np.random.default_rng(seed)
+    costs = rng.uniform(size=(8, n_clusters))
+    members = [np.arange(4), np.arange(4, 8)]
+    labels = np.concatenate([linear_sum_assignment(costs[one])[1] for one in members])
+    own = costs[np.arange(8), labels]
+    least, limits = set_duals(CannotLinkSets.of(8, members), costs, own, labels)
+    for lam in (own + least, limits):
+        for one in members:
+            pays = np.zeros(n_clusters)
+            pays[labels[one]] = (lam - own)[one]
+            assert pays.min() >= -1e-12
+            assert (lam[one, None] <= costs[one] + pays + 1e-12).all()
+    assert (limits >= own + least - 1e-12).all()
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -67,6 +67,8 @@ ROUNDING_SAFETY = 2.5
 # Where prices prove less than the model of columns promises, the model has to exceed the target by
 # this more, in units of the gap, before the next proof.
 PROOF_MARGIN_STEP = 0.1
+# With sets: tolerance of a pricing that is no test, relative to the model's distance from the target.
+EARLY_TOLERANCE = 0.03
 MIN_RESOLUTION = 0.1  # of boxes in a proof, in units of the tolerance
 
 
@@ -179,7 +181,13 @@ class Bundle:
         cost = sum(column.cost for column in self._incumbent)
         if self.pricer.constraints is not None:
             cost += self.pricer.constraints.constant
-        return SmoothedAscent(self.model, cost, self._ascent_work, warm_started=warm_started)
+        return SmoothedAscent(
+            self.model,
+            cost,
+            self._ascent_work,
+            warm_started=warm_started,
+            with_sets=self.pricer.only_disjoint_sets,
+        )
 
     @property
     def upper_bound(self) -> float:
@@ -499,6 +507,8 @@ class Bundle:
         reached = self.model.value(position)
         slack = self.step_rule.convergence_tol * target.abs_gap
         required = target.bound + self._rounding_allowance(target)
+        if self.pricer.only_disjoint_sets:  # far from the target it need not be exact
+            slack = max(slack, EARLY_TOLERANCE * (required - reached))
         want = 0.9 * required + 0.1 * reached if test else min(reached - slack, required)
         resolution = 0.3 * (reached - want) if test else slack
         resolution = max(resolution, MIN_RESOLUTION * slack) / self._n_clusters

@@ -3,9 +3,10 @@
 At fixed centres the multiplier of a group lies between what the group costs in its own cluster and
 what it would cost in another one. With soft pairs the bonuses to groups that share its cluster
 count half in the former (so that the incumbent's clusters are worth 0 there) and fully in the
-latter. With sizes, costs include the prices of the transportation problem. Where a cannot-link set
-has a member in the other cluster already, the two would exchange their places. These are initial
-values and scales; the bound is valid for any multipliers.
+latter. With sizes, costs include the prices of the transportation problem. The members of a
+cannot-link set are assigned to clusters together: their multipliers lie between the least and the
+largest dual solution of that linear assignment. These are initial values and scales; the bound is
+valid for any multipliers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 
 from certikmeans.assignment.transportation import assign_sizes
 from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets
-from certikmeans.constraint_model.model import forbidden_pairs
 from certikmeans.constraint_model.soft_pairs import SoftPairs
 from certikmeans.problem import ReducedProblem
 
@@ -47,16 +47,19 @@ def model_cost_ranges(
         costs = costs - together
     own = costs[rows, labels] + 0.5 * own_bonus
     lowest = np.minimum(own, costs[rows, labels])
-    first, second = excluding_pairs(reduced)
-    charged = own + blocking_charges(costs, own, labels, first, second)
-    if model.sets is not None:
-        costs = costs + exchange_costs(model.sets, costs, labels)
-    costs[rows, labels] = np.inf
-    nearest = costs.min(axis=1) if k > 1 else np.full(n, np.inf)
     graph = model.cannot_links
     tails = np.repeat(rows, np.diff(graph.indptr))
+    charged = own + blocking_charges(costs, own, labels, tails, graph.neighbors)
+    limit = np.full(n, np.inf)
+    if model.sets is not None:
+        least, limit = set_duals(model.sets, costs, own, labels)
+        charged += least
+        for members in model.sets.as_list():  # the duals take account of these clusters
+            costs[members[:, None], labels[members][None, :]] = np.inf
+    costs[rows, labels] = np.inf
+    nearest = np.minimum(costs.min(axis=1), limit) if k > 1 else limit
     costs[tails, labels[graph.neighbors]] = np.inf
-    other = np.maximum(costs.min(axis=1), charged) if k > 1 else np.full(n, np.inf)
+    other = np.maximum(np.minimum(costs.min(axis=1), limit), charged) if k > 1 else limit
     room = np.minimum(other, nearest) - charged
     room[np.isinf(room)] = 0.0
     initial = charged + balanced_share(charged - own, np.maximum(room, 0.0), labels, k, fraction)
@@ -77,13 +80,6 @@ def balanced_share(
     shares = np.divide(highest - values, rooms, out=np.zeros(n_clusters), where=rooms > 0.0)
     part: Vector = np.clip(shares, 0.0, MAX_SHARE)[labels] * room
     return part
-
-
-def excluding_pairs(reduced: ReducedProblem) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs that cannot share a cluster, sets expanded, in both directions."""
-    ends = forbidden_pairs(reduced.label_constraints)
-    both = np.concatenate([ends, ends[:, ::-1]]).astype(np.int64)
-    return both[:, 0], both[:, 1]
 
 
 def blocking_charges(
@@ -134,14 +130,42 @@ def bonus_table(soft: SoftPairs, labels: Labels, n_clusters: int) -> NDArray[np.
     return table
 
 
-def exchange_costs(
-    sets: CannotLinkSets, costs: NDArray[np.float64], labels: Labels
-) -> NDArray[np.float64]:
-    """What it costs to move the member of a common set out of a cluster, to the group's own."""
-    extra = np.zeros_like(costs)
+def set_duals(
+    sets: CannotLinkSets, costs: NDArray[np.float64], own: Vector, labels: Labels
+) -> tuple[Vector, Vector]:
+    """What the members of sets have to pay, at least, and the largest values of multipliers.
+
+    In the linear assignment of a set to clusters, a multiplier is at most the cost in a cluster
+    without a member, and at most the cost in another member's cluster plus what that member pays
+    for its place. Among the dual solutions of an optimal assignment there is a least and a largest
+    one, found by shortest paths. If all clusters have a member, a number may be added to all
+    multipliers: then the member that pays least does not pay more in the largest one.
+    """
+    charges, limits = np.zeros(len(own)), np.full(len(own), np.inf)
     for members in sets.as_list():
-        used = labels[members]
-        # Entry (i, j): member j moves from its cluster to that of member i.
-        moved = costs[members[None, :], used[:, None]] - costs[members, used][None, :]
-        extra[members[:, None], used[None, :]] += np.maximum(moved, 0.0)
-    return extra
+        used, mine = labels[members], own[members]
+        # Entry (i, j): member j in the cluster of member i.
+        exchanged = costs[members[None, :], used[:, None]]
+        pays = np.zeros(len(members))
+        for _ in range(len(members)):
+            more = np.maximum((mine + pays - exchanged).max(axis=1), pays)
+            np.maximum(more, 0.0, out=more)
+            if (more <= pays).all():
+                break
+            pays = more
+        free = np.ones(costs.shape[1], dtype=bool)
+        free[used] = False
+        if free.any():
+            highest = costs[np.ix_(members, free)].min(axis=1)
+        else:
+            highest = np.full(len(members), np.inf)
+            cheapest = int(np.argmin(pays))
+            highest[cheapest] = mine[cheapest] + pays[cheapest]
+        for _ in range(len(members)):
+            less = np.minimum(highest, (exchanged + (highest - mine)[:, None]).min(axis=0))
+            if (less >= highest).all():
+                break
+            highest = less
+        charges[members] += pays
+        limits[members] = np.minimum(limits[members], highest)
+    return charges, limits

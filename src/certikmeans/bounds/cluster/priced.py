@@ -60,6 +60,7 @@ class PricedConstraints:
     rank_sizes: bool
     needs_members: bool  # whether the empty cluster is not admissible
     forest: Forest  # of the pairs where they are nearly one and the only constraints, else empty
+    disjoint_sets: bool  # they are the only constraints
 
     @classmethod
     def of(cls, constraints: LabelConstraints) -> PricedConstraints:
@@ -79,7 +80,15 @@ class PricedConstraints:
             sizes is not None and sizes.unit and only_sizes,
             sizes is not None and float(arrays.size_limits[0]) > 0.0,
             _nearly_forest(arrays, n),
+            _only_disjoint_sets(arrays),
         )
+
+
+def _only_disjoint_sets(arrays: ConstraintArrays) -> bool:
+    """Whether there are sets, nothing else, and no group is in two of them."""
+    others = len(arrays.demand) or len(arrays.pair_neighbors)
+    most = int(np.diff(arrays.group_set_indptr).max(initial=0))
+    return most == 1 and not others
 
 
 def _nearly_forest(arrays: ConstraintArrays, n_groups: int) -> Forest:
@@ -118,6 +127,7 @@ def priced_instance(
         constraints=constraints.arrays,
         rank_sizes=constraints.rank_sizes,
         forest=constraints.forest,
+        disjoint_sets=constraints.disjoint_sets,
     )
 
 

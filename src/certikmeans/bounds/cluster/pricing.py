@@ -317,6 +317,11 @@ class Pricer:
         return self._n_arcs >= self.params.preview_min_arcs
 
     @property
+    def only_disjoint_sets(self) -> bool:
+        """Whether cannot-link sets are priced, nothing else, and no group is in two of them."""
+        return self.constraints is not None and self.constraints.disjoint_sets
+
+    @property
     def penalty_constant(self) -> float:
         """Lower bound on the penalty of a labelling in which no soft pair shares a cluster."""
         if self.constraints is None:

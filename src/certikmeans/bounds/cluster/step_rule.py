@@ -214,12 +214,16 @@ class LevelStep(StepRule):
 class SmoothedAscentParams:
     """Settings of smoothed ascents."""
 
-    ascent_steps: int = 30  # of L-BFGS per round
+    # Steps of L-BFGS per round. With sets many cuts are missing at first, and long ascents end
+    # where the model is wrong: they are short, and the model is smoother, until it is accurate.
+    ascent_steps: int = 30
+    first_steps_sets: int = 8
     first_step: float = 0.05  # relative to the cost, spread evenly over all variables
     # Initial temperature, relative to the mean cost of a cluster: usually; with so many groups
     # that few ascents are affordable and rounds have to be few; after a warm start.
     initial_temperature: float = 3e-3
     initial_temperature_large: float = 7e-4
+    initial_temperature_sets: float = 1e-2
     initial_temperature_warm: float = 1e-4
     # The last pricing found columns of larger value than the model knows; this excess, in units of
     # the temperature, decides: below ``accurate`` the temperature falls by ``cooling``, below
@@ -294,6 +298,8 @@ class SmoothedAscent(StepRule):
         Evaluations of a coordinate in one ascent of the pricing, about.
     warm_started : bool
         Whether the initial multipliers are nearly optimal, as in a node.
+    with_sets : bool
+        Whether the constraints are disjoint cannot-link sets.
     params : SmoothedAscentParams
     """
 
@@ -308,6 +314,7 @@ class SmoothedAscent(StepRule):
         ascent_work: float,
         *,
         warm_started: bool,
+        with_sets: bool = False,
         params: SmoothedAscentParams = SMOOTHED_ASCENT_PARAMS,
     ) -> None:
         self._params = params
@@ -317,9 +324,11 @@ class SmoothedAscent(StepRule):
         self._mean_cluster_cost = cost / self._n_clusters
         self._first_step = params.first_step * cost / np.sqrt(len(model.cuts.total))
         expensive = params.max_new_cuts * ascent_work > params.work_per_cluster
+        usual = params.initial_temperature_sets if with_sets else params.initial_temperature
         self._max_temperature = (
-            params.initial_temperature_large if expensive else params.initial_temperature
+            params.initial_temperature_large if expensive else usual
         ) * self._mean_cluster_cost
+        self._first_steps = params.first_steps_sets if with_sets else params.ascent_steps
         self._temperature = (
             params.initial_temperature_warm * self._mean_cluster_cost
             if warm_started
@@ -332,8 +341,7 @@ class SmoothedAscent(StepRule):
     def pricing_budget(self) -> PricingBudget:
         """Limits in proportion to the columns found by the last pricing."""
         params, k, found = self._params, self._n_clusters, self._found
-        warm = self._temperature > params.warm_ratio * self._max_temperature
-        columns, sampled = params.min_starts_warm if warm else params.min_starts_cold
+        columns, sampled = params.min_starts_warm if self._is_smooth() else params.min_starts_cold
         return PricingBudget(
             new_cuts=int(params.max_new_cuts * k),
             column_starts=int(min(params.max_column_starts * k, max(columns * k, 2.0 * found))),
@@ -361,7 +369,8 @@ class SmoothedAscent(StepRule):
         self._model.drop_idle()
         smoothed = LogSumExpModel(self._model.cuts, self._temperature)
         start = self._model.scaled(iterate.current)
-        ascended = maximize(smoothed.value, start, self._first_step, params.ascent_steps, stop)
+        steps = self._first_steps if self._is_smooth() else params.ascent_steps
+        ascended = maximize(smoothed.value, start, self._first_step, steps, stop)
         self._gain = ascended.gain
         cut_weights = smoothed.cut_weights(ascended.point)
         weights = np.where(cut_weights >= params.min_weight * cut_weights.max(), cut_weights, 0.0)
@@ -373,6 +382,9 @@ class SmoothedAscent(StepRule):
             # entropy term.
             self.upper_bound = ascended.value + ascended.gain + smoothed.entropy(ascended.point)
         return self._model.unscaled(ascended.point)
+
+    def _is_smooth(self) -> bool:
+        return self._temperature > self._params.warm_ratio * self._max_temperature
 
     def _ascent_converged(self) -> bool:
         return self._gain <= self._params.gain_tol * self._n_clusters * self._temperature

@@ -8,6 +8,7 @@ from certikmeans.kernels.constraint_prices.workspace import price_workspace
 from certikmeans.kernels.pricing.box_bound import add_group
 from certikmeans.kernels.pricing.forest_selection import select_by_forest
 from certikmeans.kernels.pricing.priced_box import max_effort
+from certikmeans.kernels.pricing.set_prices import best_of_all
 
 
 @njit(cache=True, nogil=True)
@@ -94,7 +95,7 @@ def ascend_priced(
     n, d = points.shape
     must_fill = constraints.demand.size > 0 and constraints.size_limits[0] > 0.0
     more = positive_bonus(constraints, n)
-    work = price_workspace(constraints, n)
+    work = price_workspace(constraints, 1 if instance.disjoint_sets else n)
     work.effort[0] = max_effort(constraints)
     ids, values, delta = np.empty(n, dtype=np.int32), np.empty(n), np.empty(n)
     chosen, trial = np.empty(n, dtype=np.uint8), np.empty(n, dtype=np.uint8)
@@ -118,7 +119,7 @@ def ascend_priced(
                     away = points[s, j] - center[j]
                     r += away * away
                 a = lam[s] - weights[s] * r
-            if nearly_forest:
+            if nearly_forest or instance.disjoint_sets:
                 values[s] = a
             elif allowed[s] == 1 and (must_fill or a + more[s] > 0.0):
                 ids[m] = s
@@ -126,6 +127,8 @@ def ascend_priced(
                 m += 1
         if nearly_forest:
             select_by_forest(constraints, instance.forest, values, delta, trial)
+        elif instance.disjoint_sets:
+            best_of_all(constraints, values, trial)
         elif select_set(constraints, ids[:m], values[:m], work, chosen[:m]) == -np.inf:
             break
         else:

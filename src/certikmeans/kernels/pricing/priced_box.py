@@ -15,8 +15,8 @@ is at most ``c + sum over all groups of max(v_s - p_s, 0)``, for any values ``v`
 worth more there. So a decision is valid if some best set at every y of the box, among those that
 obey the earlier decisions, obeys it. OUT: ``u_s`` and all bonuses to open groups together are at
 most 0, and sizes have no lower limit. IN: ``l_s`` and all negative bonuses to open groups together
-are at least 0, no open group shares a set with it, and sizes are not limited. The bonuses of a
-group that is IN move to its open neighbours (``shift``). Equal
+are at least 0, no open group shares a set with it, and sizes are not limited. Disjoint sets: see
+`drop_dominated`. The bonuses of a group that is IN move to its open neighbours (``shift``). Equal
 sizes: see `decide_by_rank`. Intervals are rounded outward.
 """
 
@@ -29,6 +29,7 @@ from certikmeans.constraint_model.arrays import ConstraintArrays
 from certikmeans.kernels.constraint_prices.compose import update_prices
 from certikmeans.kernels.constraint_prices.workspace import PriceWorkspace, price_workspace
 from certikmeans.kernels.pricing.box_bound import IN, OPEN, OUT
+from certikmeans.kernels.pricing.set_prices import drop_dominated, price_sets_by_ranges
 from certikmeans.kernels.soft_assignment import Forest
 from certikmeans.rounding import EPS
 
@@ -48,6 +49,7 @@ class PricedInstance(NamedTuple):
     constraints: ConstraintArrays
     rank_sizes: bool  # sizes are the only constraints, and all demands are 1
     forest: Forest  # of the pairs where they are nearly one and the only constraints, else empty
+    disjoint_sets: bool  # sets are the only constraints, and no group is in two of them
 
 
 class PricedBox(NamedTuple):
@@ -435,13 +437,18 @@ def bound_priced_box(instance, members, shifts, work, params):
         most = np.int64(min(np.floor(upper_limit), m + 1.0))
         decide_by_rank(m, least, most, work)
     else:
+        if instance.disjoint_sets:
+            drop_dominated(instance.constraints, m, work)
         decide_by_sign(m, sized, not (sized and lower_limit > 0.0), work)
     m = settle(instance, m, work)
     if sized:
         limits[0] = max(instance.constraints.size_limits[0] - box.demand[0], 0.0)
         limits[1] = instance.constraints.size_limits[1] - box.demand[0]
     ids, price, value = work.ids[:m], work.price[:m], work.value[:m]
-    constant = update_prices(work.constraints, ids, value, work.prices, price)
+    if instance.disjoint_sets:
+        constant = price_sets_by_ranges(instance, m, work)
+    else:
+        constant = update_prices(work.constraints, ids, value, work.prices, price)
     by_mean = constant + fixed_mean_value(box)
     open_mass, radius, size = 0.0, 0.0, abs(constant)
     for i in range(m):

@@ -18,6 +18,7 @@ from certikmeans.kernels.pricing.search import (
     contract_box,
     quadratic_at,
 )
+from certikmeans.kernels.pricing.set_prices import best_of_members
 
 # With this many pairs, counted at both ends, only one of so many boxes is searched for a set.
 PROBE_RARELY_MIN_PAIRS, RARE_PROBES = 60_000, 4
@@ -136,7 +137,10 @@ def probe_priced(instance, work, m):
             away = points[s, j] - y[j]
             r += away * away
         value[i] = lam[s] + work.shift[i] - weights[s] * r
-    chosen = select_set(work.constraints, ids[:m], value[:m], work.prices, work.chosen[:m])
+    if instance.disjoint_sets:
+        chosen = best_of_members(work.constraints, m, work)
+    else:
+        chosen = select_set(work.constraints, ids[:m], value[:m], work.prices, work.chosen[:m])
     return quadratic_at(box.sums, y) + chosen
 
 
