@@ -67,7 +67,7 @@ ROUNDING_SAFETY = 2.5
 # Where prices prove less than the model of columns promises, the model has to exceed the target by
 # this more, in units of the gap, before the next proof.
 PROOF_MARGIN_STEP = 0.1
-# With sets: tolerance of a pricing that is no test, relative to the model's distance from the target.
+# With sets: tolerance of a pricing that is no test, relative to the distance from the target.
 EARLY_TOLERANCE = 0.03
 MIN_RESOLUTION = 0.1  # of boxes in a proof, in units of the tolerance
 
