@@ -62,6 +62,7 @@ COST_RTOL = 1e-9
 
 # A bound without the constraints comes first, to this gap, if the time is limited.
 RELAXED_TIME_FRACTION, RELAXED_GAP, RELAXED_MIN_SIZE = 0.15, 5e-3, 10_000
+RELAXED_MIN_SIZE_SETS = 5_000  # sets and many clusters: many boxes from three axes on
 MAX_LLOYD_STEPS = 50
 
 Vector = NDArray[np.float64]
@@ -107,7 +108,10 @@ def relaxed_bound(
     """
     ctx, labels = meter.ctx, meter.ctx.incumbent.labels()
     remaining = EffortMeter(ctx.stop).remaining
-    if remaining == np.inf or reduced.points.size < RELAXED_MIN_SIZE:
+    least = RELAXED_MIN_SIZE
+    if reduced.label_constraints.sets is not None and reduced.n_clusters > MAX_CLUSTERS_FOR_LEVEL:
+        least = min(least, RELAXED_MIN_SIZE_SETS)
+    if remaining == np.inf or reduced.points.size < least:
         return None
     stop = ctx.stop.with_effort_limit(RELAXED_TIME_FRACTION * remaining)
     plain = dataclasses.replace(reduced, label_constraints=CannotLinks(_no_links(reduced)))
