@@ -8,7 +8,7 @@ from certikmeans.kernels.constraint_prices.workspace import price_workspace
 from certikmeans.kernels.pricing.box_bound import add_group
 from certikmeans.kernels.pricing.forest_selection import select_by_forest
 from certikmeans.kernels.pricing.priced_box import max_effort
-from certikmeans.kernels.pricing.set_prices import best_of_all
+from certikmeans.kernels.pricing.set_selection import best_of_all
 
 
 @njit(cache=True, nogil=True)

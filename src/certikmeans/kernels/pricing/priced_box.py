@@ -29,7 +29,7 @@ from certikmeans.constraint_model.arrays import ConstraintArrays
 from certikmeans.kernels.constraint_prices.compose import update_prices
 from certikmeans.kernels.constraint_prices.workspace import PriceWorkspace, price_workspace
 from certikmeans.kernels.pricing.box_bound import IN, OPEN, OUT
-from certikmeans.kernels.pricing.set_prices import drop_dominated, price_sets_by_ranges
+from certikmeans.kernels.pricing.set_selection import drop_dominated
 from certikmeans.kernels.soft_assignment import Forest
 from certikmeans.rounding import EPS
 
@@ -445,10 +445,7 @@ def bound_priced_box(instance, members, shifts, work, params):
         limits[0] = max(instance.constraints.size_limits[0] - box.demand[0], 0.0)
         limits[1] = instance.constraints.size_limits[1] - box.demand[0]
     ids, price, value = work.ids[:m], work.price[:m], work.value[:m]
-    if instance.disjoint_sets:
-        constant = price_sets_by_ranges(instance, m, work)
-    else:
-        constant = update_prices(work.constraints, ids, value, work.prices, price)
+    constant = update_prices(work.constraints, ids, value, work.prices, price)
     by_mean = constant + fixed_mean_value(box)
     open_mass, radius, size = 0.0, 0.0, abs(constant)
     for i in range(m):

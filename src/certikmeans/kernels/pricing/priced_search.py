@@ -18,7 +18,7 @@ from certikmeans.kernels.pricing.search import (
     contract_box,
     quadratic_at,
 )
-from certikmeans.kernels.pricing.set_prices import best_of_members
+from certikmeans.kernels.pricing.set_selection import best_of_members
 
 # With this many pairs, counted at both ends, only one of so many boxes is searched for a set.
 PROBE_RARELY_MIN_PAIRS, RARE_PROBES = 60_000, 4
