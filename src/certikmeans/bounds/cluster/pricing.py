@@ -198,6 +198,8 @@ class PricingResult:
 
 # Units of work: of an ascent, beside those per coordinate, and per coordinate of a box.
 ASCENT_OVERHEAD, ASCENT_WORK, BOX_WORK = 5e4, 30.0, 8.0
+# With prices: of a box, beside those per coordinate, and how much longer an ascent takes.
+PRICED_BOX_OVERHEAD, PRICED_ASCENT_FACTOR = 2e4, 20.0
 
 
 def _no_progress(**counts: float) -> None:
@@ -380,6 +382,8 @@ class Pricer:
             )
             for searched, result in zip(batch, self.task_pool.map(search, batch), strict=True):
                 work = BOX_WORK * result.boxes * len(searched.members) * self.reduced.n_dims
+                if self.constraints is not None:
+                    work += PRICED_BOX_OVERHEAD * result.boxes
                 stop.add_work(work)
                 self._progress(boxes=result.boxes, work=work)
                 for box in result.open_boxes:
@@ -447,6 +451,8 @@ class Pricer:
             promising = [column.center for column in columns[: self.params.continued_ascents]]
             columns += self._ascent_pool.map(preview, promising)
         work = len(columns) * (ASCENT_OVERHEAD + ASCENT_WORK * self.reduced.points.size)
+        if self.constraints is not None:
+            work *= PRICED_ASCENT_FACTOR
         self._progress(climbs=len(columns), work=work)
         best: dict[tuple[float, ...], Column] = {}
         for column in columns:
