@@ -307,7 +307,7 @@ def test_invalid_headers(problem, genuine):
     for text in (b"[" * 60_000, b"{}", b"[]", b"\xff\xfe", b'{"a":' * 9000, bare):
         damaged = content[:12] + struct.pack("<I", len(text)) + text
         assert check_certificate(problem.points, damaged).reason in (Reason.DAMAGED, Reason.FIELD)
-    version = content[:8] + struct.pack("<I", 3) + content[12:]
+    version = content[:8] + struct.pack("<I", 4) + content[12:]
     assert check_certificate(problem.points, version).reason is Reason.VERSION
 
 
