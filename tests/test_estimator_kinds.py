@@ -72,7 +72,8 @@ def test_demand():
     def allowed(labels):
         return np.bincount(labels, demand, 2).max() <= 6
 
-    model = ConstrainedKMeans(2, size_max=6, random_state=0, gap=1e-6).fit(POINTS, demand=demand)
+    model = ConstrainedKMeans(2, size_max=6, random_state=0, time_limit=5)
+    model.fit(POINTS, demand=demand)
     assert allowed(model.labels_)
     assert model.inertia_ == pytest.approx(least(POINTS, 2, allowed), rel=1e-6)
 

@@ -56,7 +56,7 @@ class ModelAssigner(AbstractAssigner):
     ... )
     >>> assigner = ModelAssigner(done.reduced, done.feasible_labels)
     >>> found = assigner.assign_costs([[0.0, 4.0], [0.0, 1.0], [9.0, 0.0]])
-    >>> found.labels.tolist(), found.cost, found.exact
+    >>> found.labels.tolist(), found.cost, bool(found.exact)
     ([0, 1, 1], 1.0, True)
     """
 

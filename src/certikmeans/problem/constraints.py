@@ -472,7 +472,7 @@ class Constraints:
         Examples
         --------
         >>> Constraints(must_link=[(0, 1)], cannot_link=[(1, 0)]).softened(2.0)
-        Constraints(0 must-links, 0 cannot-links, 2 soft pairs)
+        Constraints(0 must-links, 0 cannot-links, 2 soft pairs, n_points=None)
         """
         priced = [
             PricedPairs(pairs, np.full(len(pairs), float(penalty)))
