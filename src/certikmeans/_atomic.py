@@ -61,7 +61,7 @@ def open_beside(path: str | os.PathLike[str]) -> tuple[Path, int]:
 
 
 def _remove_abandoned(folder: Path, prefix: str) -> None:
-    """Remove partial files that nobody has written to for a while."""
+    """Remove partial files that have not been written to for a while."""
     newest = time.time() - _ABANDONED_SECONDS
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:

@@ -116,6 +116,13 @@ MUTANTS = (
         ("tests/certificate/test_tampering.py",),
     ),
     Mutant(
+        "verifier accepts a cost below that of the labels",
+        VERIFIER + "check.py",
+        "    if not cost <= certificate.cost:",
+        "    if not cost * (1.0 - 1e-9) <= certificate.cost:",
+        ("tests/certificate",),
+    ),
+    Mutant(
         "verifier does not count the last leaf",
         VERIFIER + "check.py",
         "    if pending:\n        raise Rejection(Reason.TREE",

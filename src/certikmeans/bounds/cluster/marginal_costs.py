@@ -71,7 +71,7 @@ def balanced_share(
 ) -> Vector:
     """Part of its room for every multiplier, such that all clusters have about the same value.
 
-    A cluster is worth the sum of what its members' multipliers exceed their costs by, and the bound
+    The value of a cluster is the sum of its members' multipliers minus its cost, and the bound
     subtracts the largest value of a cluster for all of them.
     """
     values = np.bincount(labels, charges, n_clusters)
