@@ -30,10 +30,8 @@ from certikmeans.tree.center_branching import (
     is_empty,
     tighten_by_order,
 )
-from certikmeans.tree.node import Node, NodeOutcome, NodeTask
-from certikmeans.tree.node_queue import NodeQueue
+from certikmeans.tree.node import Node, NodeOutcome, NodeQueue, NodeTask, ProofTree
 from certikmeans.tree.pair_branching import undecided_pair
-from certikmeans.tree.proof_tree import ProofTree
 from tests.clock import timed
 from tests.tree.helpers import entangled
 

@@ -9,8 +9,7 @@ import pytest
 
 from certikmeans.options import SELECTIONS
 from certikmeans.proof import LeafProof
-from certikmeans.tree.node import Node
-from certikmeans.tree.node_queue import MIXED_PERIOD, NodeQueue
+from certikmeans.tree.node import MIXED_PERIOD, Node, NodeQueue
 
 
 def node(number, bound, depth=0):

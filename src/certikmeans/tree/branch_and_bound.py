@@ -20,11 +20,17 @@ from certikmeans.solver.context import SolveContext
 from certikmeans.solver.state import SolveState
 from certikmeans.stop import StopSignal
 from certikmeans.tolerances import LEAST_GAP, gap_reached, target_bound
-from certikmeans.tree.node import BranchingScheme, Node, NodeOutcome, NodeResult
-from certikmeans.tree.node_queue import NodeQueue
-from certikmeans.tree.proof_tree import ProofTree
+from certikmeans.tree.node import (
+    BranchingScheme,
+    CachedChild,
+    Node,
+    NodeOutcome,
+    NodeQueue,
+    NodeResult,
+    ProofTree,
+    TreeState,
+)
 from certikmeans.tree.speculation import ChildResults, SpeculativeEvaluator
-from certikmeans.tree.state import CachedChild, TreeState
 
 DomainT = TypeVar("DomainT")
 

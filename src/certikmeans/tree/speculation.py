@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from certikmeans.parallel import SharedData, TaskPool
 from certikmeans.stop import StopSignal
-from certikmeans.tree.node import BranchingScheme, Node, NodeResult, NodeTask, compute
-from certikmeans.tree.state import CachedChild
+from certikmeans.tree.node import BranchingScheme, CachedChild, Node, NodeResult, NodeTask, compute
 
 DomainT = TypeVar("DomainT")
 
