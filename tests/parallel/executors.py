@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 
-from certikmeans.parallel import worker
+from certikmeans.parallel import remote
 
 
 def processes(count=2):
@@ -22,7 +22,7 @@ class Immediate(Executor):
     def submit(self, function, /, *arguments, **named):
         self.tasks += 1
         if self._forgets and self.tasks % self._forgets == 0:
-            worker._cache.clear()
+            remote._cache.clear()
         future = Future()
         try:
             future.set_result(function(*arguments, **named))

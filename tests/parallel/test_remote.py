@@ -15,8 +15,7 @@ from certikmeans import Problem, Status, StopReason, StopSignal, solve
 from certikmeans.bounds.partition import PartitionBound
 from certikmeans.errors import BoundError, InputError, WorkerError
 from certikmeans.parallel import RemoteExecutor, RemoteParams, SharedData, TaskPool
-from certikmeans.parallel.resolve import resolve_executor
-from certikmeans.parallel.task_pool import DRAIN_SECONDS
+from certikmeans.parallel.task_pool import DRAIN_SECONDS, resolve_executor
 from tests.checkpoint.cases import clumps, same
 from tests.parallel import tasks
 from tests.parallel.executors import Closed, Failing, Immediate, Silent, processes

@@ -12,7 +12,7 @@ from certikmeans.errors import WorkerError
 from certikmeans.events import EventBus, Listener, Timer
 from certikmeans.options import Options
 from certikmeans.parallel import TaskPool
-from certikmeans.parallel.resolve import resolve_executor
+from certikmeans.parallel.task_pool import resolve_executor
 from certikmeans.stop import StopSignal
 
 
