@@ -13,8 +13,7 @@ from certikmeans.certificate import check_certificate
 from certikmeans.certificate.check_domains import BranchingPath, OriginalProblem, aggregate_domain
 from certikmeans.certificate.check_sdp import sdp_lower_bound
 from certikmeans.certificate.check_weight_limits import WeightLimits, weight_limits
-from certikmeans.certificate.format import Rejection
-from certikmeans.certificate.format_constraints import StatedConstraints
+from certikmeans.certificate.format import Rejection, StatedConstraints
 from certikmeans.certificate.write import certificate_bytes
 from certikmeans.testing.instances import soft_problem
 from certikmeans.testing.oracle import exact_cost, feasible_labellings

@@ -11,9 +11,9 @@ import pytest
 
 from certikmeans.certificate import check_mean_pricing
 from certikmeans.certificate.check_boxes import CenterRegion, CutoffExceeded
+from certikmeans.certificate.check_constraints import PricedConstraints
 from certikmeans.certificate.check_mean_boxes import MeanData, PricedGroups
 from certikmeans.certificate.check_mean_pricing import MeanPricing
-from certikmeans.certificate.check_priced_constraints import PricedConstraints
 from certikmeans.certificate.check_prices import PriceProblem, price_bound
 from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.format import Reason, Rejection

@@ -14,8 +14,7 @@ from certikmeans import Problem, solve
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check_constraints import _can_be_matched
 from certikmeans.certificate.check_pricing import Limits
-from certikmeans.certificate.format import Certificate, Reason
-from certikmeans.certificate.format_constraints import StatedConstraints
+from certikmeans.certificate.format import Certificate, Reason, StatedConstraints
 from certikmeans.certificate.write import certificate_bytes
 from certikmeans.checkpoint.from_certificate import from_certificate
 from certikmeans.cli.check import describe

@@ -105,21 +105,7 @@ def check_certificate(
 ) -> Verdict:
     """Accept or reject a certificate; any bytes are allowed, and none raise an exception.
 
-    Parameters
-    ----------
-    points : array-like of shape (n_points, n_features)
-        The rows, read from a trusted source.
-    content : bytes
-        The certificate.
-    must_link, cannot_link, weights : array-like, optional
-        If given, the certificate must be about exactly these (pairs in any order).
-    n_clusters : int, optional
-        If given, the certificate must be about this number of clusters.
-    constraints : mapping, optional
-        If given, the certificate must be about exactly these constraints beside hard pairs: arrays
-        by name, as `Problem.other_arrays` returns them; empty if there are none.
-    limits : Limits, optional
-        Amount of work after which the result is `Reason.LIMIT`.
+    The parameters are those of `certikmeans.check_certificate`, which also reads files.
     """
     start_time = time.perf_counter()
     certificate: Certificate | None = None

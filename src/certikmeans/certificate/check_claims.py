@@ -11,8 +11,13 @@ from numpy.typing import ArrayLike
 from certikmeans.certificate.check_arithmetic import Floats, Ints
 from certikmeans.certificate.check_constraints import check_labels
 from certikmeans.certificate.check_domains import OriginalProblem
-from certikmeans.certificate.format import Certificate, Reason, Rejection
-from certikmeans.certificate.format_constraints import StatedConstraints, hash_constraints
+from certikmeans.certificate.format import (
+    Certificate,
+    Reason,
+    Rejection,
+    StatedConstraints,
+    hash_constraints,
+)
 
 
 def check_pairs(pairs: Ints, n_points: int) -> None:

@@ -28,8 +28,7 @@ from certikmeans.certificate.check_arithmetic import (
 )
 from certikmeans.certificate.check_constraints import GroupConstraints, group_constraints
 from certikmeans.certificate.check_pricing import Limits
-from certikmeans.certificate.format import Reason, Rejection
-from certikmeans.certificate.format_constraints import StatedConstraints
+from certikmeans.certificate.format import Reason, Rejection, StatedConstraints
 
 # Entries of tables of groups times clusters: a base, and more per value of the points.
 TABLE_ENTRIES, TABLE_ENTRIES_PER_VALUE = 1 << 24, 64

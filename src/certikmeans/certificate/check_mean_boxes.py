@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, sum_by, total
 from certikmeans.certificate.check_boxes import CenterRegion
-from certikmeans.certificate.check_priced_constraints import PricedConstraints
+from certikmeans.certificate.check_constraints import PricedConstraints
 from certikmeans.certificate.check_prices import PriceProblem, price_bound
 
 Mask = NDArray[np.bool_]

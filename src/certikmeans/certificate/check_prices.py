@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.certificate.check_arithmetic import EPS, Floats, Ints, sum_by
-from certikmeans.certificate.check_priced_constraints import PricedConstraints
+from certikmeans.certificate.check_constraints import PricedConstraints
 
 # Where a price is put between its breakpoints, sweep after sweep: near the lower one, which uses
 # up the smaller value, and half-way, which spreads what is left.

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from certikmeans._version import __version__
 from certikmeans.certificate.format import MAGIC as CERTIFICATE_MAGIC
-from certikmeans.certificate.format import hash_pairs, hash_points
-from certikmeans.certificate.format_constraints import hash_constraints
+from certikmeans.certificate.format import hash_constraints, hash_pairs, hash_points
 from certikmeans.checkpoint.codec import (
     Decoder,
     Encoder,

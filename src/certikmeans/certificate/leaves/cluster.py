@@ -22,11 +22,10 @@ from certikmeans.certificate.check_arithmetic import (
 )
 from certikmeans.certificate.check_boxes import CenterRegion, CutoffExceeded
 from certikmeans.certificate.check_coloring import allowed_colors, box_costs
-from certikmeans.certificate.check_constraints import GroupConstraints
+from certikmeans.certificate.check_constraints import GroupConstraints, PricedConstraints
 from certikmeans.certificate.check_domains import LeafContext, check_table_size
 from certikmeans.certificate.check_mean_boxes import PricedGroups
 from certikmeans.certificate.check_mean_pricing import MeanPricing
-from certikmeans.certificate.check_priced_constraints import PricedConstraints
 from certikmeans.certificate.check_pricing import Pricing
 from certikmeans.certificate.format import Reason, Rejection
 
