@@ -22,7 +22,7 @@ from certikmeans.incumbent import Labels, NullIncumbent
 from certikmeans.options import BOUNDS, BRANCHINGS, check_choice
 from certikmeans.presolve.pipeline import PresolvedProblem, presolve
 from certikmeans.problem import Problem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.solver.run import solve
 from certikmeans.stop import StopSignal
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from certikmeans import Problem
-from certikmeans.baselines._groups import MustLinkGroups
+from certikmeans.baselines._base import MustLinkGroups
 
 # Pairs that COP-k-means cannot satisfy in the given order, whatever the start: the first two
 # points take a centre each, and the third may join neither. Yet {0, 1} | {2} is feasible.

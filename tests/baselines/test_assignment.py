@@ -9,7 +9,7 @@ from certikmeans import Problem
 from certikmeans.assignment import CannotLinkAssigner
 from certikmeans.baselines import BLPKMCC, EncodeKMeansPost, _assignment
 from certikmeans.baselines._assignment import MilpResult, OptimalAssignment, cheapest_labels
-from certikmeans.baselines._groups import MustLinkGroups
+from certikmeans.baselines._base import MustLinkGroups
 from certikmeans.presolve.infeasibility_proofs import InfeasibilityProof
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.stop import StopSignal

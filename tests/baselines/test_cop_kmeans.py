@@ -7,7 +7,7 @@ import pytest
 
 from certikmeans import Problem
 from certikmeans.baselines import COPKMeans
-from certikmeans.baselines._groups import MustLinkGroups
+from certikmeans.baselines._base import MustLinkGroups
 from certikmeans.baselines._kernels import cop_pass
 from certikmeans.testing.instances import random_problem
 from certikmeans.testing.oracle import respects

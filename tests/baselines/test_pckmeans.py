@@ -9,7 +9,7 @@ import pytest
 
 from certikmeans import Problem
 from certikmeans.baselines import PCKMeans
-from certikmeans.baselines._groups import MustLinkGroups
+from certikmeans.baselines._base import MustLinkGroups
 from certikmeans.baselines.pckmeans import _neighborhood_centers
 from tests.baselines.helpers import blobs, instance
 from tests.baselines.test_cop_kmeans import closure

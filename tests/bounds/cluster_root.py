@@ -14,7 +14,7 @@ from certikmeans.bounds.cluster import ClusterBound
 from certikmeans.bounds.cluster.initial_point import columns_of
 from certikmeans.incumbent import NullIncumbent
 from certikmeans.parallel import TaskPool
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 
 
 class FixedIncumbent(NullIncumbent):

@@ -7,7 +7,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from certikmeans.bounds.grouped.tasks import Chunk
+from certikmeans.bounds.grouped.bundle import Chunk
 from certikmeans.kernels.box_costs import box_costs
 from certikmeans.kernels.grouped.preprocessing import reduce_allowed
 

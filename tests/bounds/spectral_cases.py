@@ -7,8 +7,7 @@ import numpy as np
 from certikmeans import Problem
 from certikmeans.bounds.sdp.model import MatrixMultipliers
 from certikmeans.bounds.spectral.dual_bound import coefficient_matrix, valid_multipliers
-from certikmeans.bounds.spectral.gram import Frame, all_columns
-from certikmeans.bounds.spectral.multipliers import SpectralMultipliers
+from certikmeans.bounds.spectral.gram import Frame, SpectralMultipliers, all_columns
 from certikmeans.problem import ReducedProblem
 from certikmeans.testing.instances import feasible_problem
 from tests.bounds.sdp_cases import exact_costs, reduced_of

@@ -27,7 +27,7 @@ from certikmeans.kernels.assignment_fixing import (
 from certikmeans.kernels.box_costs import box_costs
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.instances import feasible_problem
 from tests.bounds.box_bound import box_bound_value

@@ -21,7 +21,7 @@ from certikmeans.bounds.cluster.pricing_error import lagrangian_lower_bound, sum
 from certikmeans.bounds.cluster.step_rule import BundleStatus, LevelStep, SmoothedAscent, Target
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 
 N_CLUSTERS = 20

@@ -19,7 +19,7 @@ from certikmeans.bounds.cluster.pricing import Pricer, PricingRegion
 from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets
 from certikmeans.constraint_model.model import ConstraintModel
 from certikmeans.incumbent import NullIncumbent
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.problem.graph_builder import build_cannot_link_graph
 from certikmeans.stop import StopSignal
 

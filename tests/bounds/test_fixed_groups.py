@@ -11,7 +11,7 @@ import pytest
 from certikmeans.assignment import CannotLinkAssigner
 from certikmeans.bounds.sample import fixed_groups_bound
 from certikmeans.presolve.pipeline import presolve
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.instances import feasible_problem
 

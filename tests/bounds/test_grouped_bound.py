@@ -14,13 +14,13 @@ from certikmeans.assignment import CannotLinkAssigner
 from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.bounds.grouped import GroupedBound
 from certikmeans.bounds.grouped.bound import GroupedWarmStart
-from certikmeans.bounds.grouped.bundle import LagrangianDual
+from certikmeans.bounds.grouped.bundle import GroupedDual
 from certikmeans.errors import InputError
 from certikmeans.generate import gaussian_clusters, random_pairs
 from certikmeans.parallel import TaskPool
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.contracts import check_bound
 from certikmeans.testing.instances import feasible_problem
@@ -192,20 +192,20 @@ def test_value_independent_of_workers():
 
 
 def test_tasks_pickle():
-    from certikmeans.bounds.grouped import tasks
-    from certikmeans.bounds.grouped.tasks import SearchLimits
+    from certikmeans.bounds.grouped.bundle import solve_chunk
+    from certikmeans.kernels.grouped.solve import SearchLimits
     from tests.bounds.grouped_oracle import random_group
 
     chunk, nu, _ = random_group(1)
     task = (chunk, nu[None], np.full(len(chunk.points), -1), SearchLimits(0.0, 50, 100))
-    solve, arguments = pickle.loads(pickle.dumps((tasks.solve_chunk, task)))
+    solve, arguments = pickle.loads(pickle.dumps((solve_chunk, task)))
     solutions = pickle.loads(pickle.dumps(solve(*arguments)))
-    assert solutions.bounds[0] == tasks.solve_chunk(*task).bounds[0]
+    assert solutions.bounds[0] == solve_chunk(*task).bounds[0]
 
 
 def test_interrupted_evaluation_is_not_saved(monkeypatch):
     """An evaluation interrupted by a stop is repeated on resume."""
-    reduced, compute = instance().reduced, LagrangianDual.compute
+    reduced, compute = instance().reduced, GroupedDual.compute
     bound = GroupedBound()
     state, whole = bound.setup(BoundInput(reduced, None)), Domain.root(reduced)
     full = bound.compute(state, whole, np.inf, BoundContext(at_root=True))
@@ -218,12 +218,12 @@ def test_interrupted_evaluation_is_not_saved(monkeypatch):
                 stop.interrupt()
             return done[-1]
 
-        monkeypatch.setattr(LagrangianDual, "compute", until)
+        monkeypatch.setattr(GroupedDual, "compute", until)
         ctx = RecordingContext(stop, at_root=True)
         found = bound.compute(state, whole, np.inf, ctx)
         assert len(done) >= number
         assert len(ctx.checkpoints) == number - 1
-        monkeypatch.setattr(LagrangianDual, "compute", compute)
+        monkeypatch.setattr(GroupedDual, "compute", compute)
         again = bound.compute(
             state,
             whole,

@@ -11,7 +11,7 @@ from certikmeans.bounds.grouped import GroupedBound
 from certikmeans.bounds.grouped.sample_groups import make_sample_groups, size_limit
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.instances import feasible_problem
 

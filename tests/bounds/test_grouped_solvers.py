@@ -7,16 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certikmeans.bounds.grouped import tasks
-from certikmeans.bounds.grouped.rounding_error import group_errors, sample_magnitudes
-from certikmeans.bounds.grouped.tasks import SearchLimits
+from certikmeans.bounds.grouped.bundle import group_errors, sample_magnitudes, solve_chunk
+from certikmeans.kernels.grouped.solve import SearchLimits
 from tests.bounds.grouped_oracle import exact_minimum, make_chunk, random_group
 
 PLAIN = SearchLimits(relative_tolerance=0.0, quick_limit=10**6, node_limit=10**6)
 DOLLS = SearchLimits(relative_tolerance=0.0, quick_limit=0, node_limit=10**6)
 
 
-def solve(chunk, nu, limits, solver=tasks.solve_chunk):
+def solve(chunk, nu, limits, solver=solve_chunk):
     return solver(chunk, nu[None], np.full(len(chunk.points), -1), limits)
 
 

@@ -16,7 +16,7 @@ from certikmeans.assignment import CannotLinkAssigner
 from certikmeans.bounds.assignment_fixing import AssignmentFixing
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.oracle import brute_force, exact_cost
 from tests.bounds.box_bound import box_bound_value

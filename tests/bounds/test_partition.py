@@ -13,7 +13,17 @@ import pytest
 from certikmeans import Problem
 from certikmeans.bounds.base import BoundContext
 from certikmeans.bounds.partition import partition_bound, run, scheduler
-from certikmeans.bounds.partition.part_task import (
+from certikmeans.bounds.partition.parts import (
+    MIN_COARSENING,
+    anticlusters,
+    equal_share,
+    first_size,
+    next_size,
+    part_size,
+    shared_groups,
+    split_into_parts,
+)
+from certikmeans.bounds.partition.scheduler import (
     CompactMultipliers,
     PartSpec,
     PartTask,
@@ -21,13 +31,6 @@ from certikmeans.bounds.partition.part_task import (
     solve_part,
     solve_part_spec,
 )
-from certikmeans.bounds.partition.parts import (
-    anticlusters,
-    equal_share,
-    shared_groups,
-    split_into_parts,
-)
-from certikmeans.bounds.partition.sizing import MIN_COARSENING, first_size, next_size, part_size
 from certikmeans.bounds.sdp.dual_bound import safe_bound
 from certikmeans.bounds.sdp.limits import weight_limits
 from certikmeans.bounds.sdp.model import SdpModel

@@ -16,7 +16,7 @@ from certikmeans.bounds.sdp.dual_bound import safe_bound
 from certikmeans.bounds.sdp.interior_point import solve_interior_point
 from certikmeans.bounds.sdp.model import MatrixMultipliers, SdpModel
 from certikmeans.errors import InputError, MissingExtraError
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.contracts import check_bound
 from certikmeans.testing.instances import feasible_problem

@@ -19,7 +19,7 @@ from certikmeans.bounds.sdp.limits import weight_limits
 from certikmeans.bounds.sdp.model import MatrixMultipliers, SdpModel
 from certikmeans.bounds.sdp.size_cuts import SizeRule
 from certikmeans.errors import InputError
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.instances import feasible_problem, soft_problem
 from certikmeans.testing.oracle import exact_cost, exact_penalty, feasible_labellings

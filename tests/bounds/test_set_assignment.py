@@ -10,7 +10,7 @@ import pytest
 from certikmeans import Problem
 from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.bounds.set_assignment import SetAssignmentBound, batches_of, disjoint_sets
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.oracle import brute_force
 from tests.bounds.sdp_cases import reduced_of

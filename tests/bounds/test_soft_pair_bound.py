@@ -12,7 +12,7 @@ from certikmeans import Problem
 from certikmeans.bounds.base import BoundInput
 from certikmeans.bounds.light_clusters import largest_block_sums, light_cluster_bounds
 from certikmeans.bounds.soft_pairs import SoftPairBound
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.instances import feasible_problem, soft_problem
 from certikmeans.testing.oracle import brute_force, exact_cost, feasible_labellings

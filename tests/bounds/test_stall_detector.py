@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certikmeans.bounds.stall_detector import StallDetector
+from certikmeans.bounds.base import StallDetector
 
 
 def first_stall(detector, distances, works):

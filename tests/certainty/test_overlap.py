@@ -26,7 +26,7 @@ from certikmeans.certainty.overlap import (
 )
 from certikmeans.certainty.params import OverlapParams
 from certikmeans.presolve.pipeline import presolve
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 from tests.certainty.enumeration import check_all_claims, near_optimal_labellings
 

@@ -23,7 +23,7 @@ from certikmeans.checkpoint.writer import CheckpointWriter
 from certikmeans.errors import CheckpointWarning, InputError
 from certikmeans.events import CheckpointOpportunity
 from certikmeans.options import Options
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.solver.bound_schedule import TurnState
 from certikmeans.solver.state import SolverSnapshot
 from certikmeans.tree.node import NodeOutcome

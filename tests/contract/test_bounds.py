@@ -13,7 +13,7 @@ from certikmeans.bounds._template import Template
 from certikmeans.bounds.base import BoundContext
 from certikmeans.bounds.registry import BOUNDS, make_bound
 from certikmeans.presolve.pipeline import presolve
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.contracts import check_bound, make_bound_input
 from certikmeans.testing.instances import feasible_problem

@@ -14,7 +14,7 @@ from certikmeans.heuristics.local_search import means_of
 from certikmeans.incumbent import NullIncumbent
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopCause, StopSignal
 from certikmeans.testing.contracts import make_bound_input
 

@@ -16,7 +16,7 @@ from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.leaves import CODES, KINDS
 from certikmeans.certificate.write import make_certificate
 from certikmeans.presolve.pipeline import presolve
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.proof import AbstractEvidence, GroupMultipliers, LeafProof
 from certikmeans.solver.context import SolveContext
 from certikmeans.solver.state import SolveState

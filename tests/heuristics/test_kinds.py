@@ -13,8 +13,7 @@ from certikmeans.generate import gaussian_clusters
 from certikmeans.heuristics.annealed_search import AnnealedSearch, is_entangled
 from certikmeans.heuristics.default import DefaultSearch, HeuristicParams
 from certikmeans.heuristics.genetic_search import GeneticBudget, GeneticSearch
-from certikmeans.heuristics.local_search import LocalSearch
-from certikmeans.heuristics.seeding import draw_sample
+from certikmeans.heuristics.local_search import LocalSearch, draw_sample
 from certikmeans.heuristics.swap_search import SwapBudget, SwapSearch
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.stop import StopSignal

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem
-from certikmeans.heuristics.seeding import draw_sample
+from certikmeans.heuristics.local_search import draw_sample
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.stop import StopSignal
 

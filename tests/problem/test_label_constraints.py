@@ -21,11 +21,10 @@ from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.bounds.registry import BOUNDS, make_bound
 from certikmeans.heuristics.base import HeuristicContext
 from certikmeans.heuristics.default import DefaultSearch
-from certikmeans.heuristics.local_search import NeighborhoodSearch, means_of
-from certikmeans.heuristics.seeding import draw_sample
+from certikmeans.heuristics.local_search import NeighborhoodSearch, draw_sample, means_of
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import LabelConstraints, ReducedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.contracts import check_feasible
 from certikmeans.testing.oracle import exact_cost, feasible_labellings

@@ -21,7 +21,7 @@ from certikmeans.certificate import check_coloring
 from certikmeans.errors import BoundError, InputError
 from certikmeans.events import NodeClosed, StageStarted, TreeProgress
 from certikmeans.presolve.pipeline import presolve
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.proof import CenterSplit, LeafProof
 from certikmeans.tolerances import check_bound
 from certikmeans.tree.center_branching import (

@@ -13,7 +13,7 @@ from scipy.sparse import coo_array
 
 from certikmeans._estimator_utils import raise_infeasible
 from certikmeans.assignment import AbstractAssigner, make_assigner
-from certikmeans.baselines._groups import MustLinkGroups, raise_if_infeasible
+from certikmeans.baselines._base import MustLinkGroups, raise_if_infeasible
 from certikmeans.presolve.infeasibility_proofs import InfeasibilityProof
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem

@@ -8,8 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans._numbers import whole_number
-from certikmeans.baselines._base import Baseline, RunResult, RunStatus, best_of_restarts
-from certikmeans.baselines._groups import MustLinkGroups
+from certikmeans.baselines._base import (
+    Baseline,
+    MustLinkGroups,
+    RunResult,
+    RunStatus,
+    best_of_restarts,
+)
 from certikmeans.baselines._kernels import cluster_means, cop_pass
 from certikmeans.baselines._kmeans import INITS, initial_centers
 from certikmeans.options import check_choice

@@ -19,8 +19,13 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.baselines._base import Baseline, RunResult, cost_of
-from certikmeans.baselines._groups import MustLinkGroups, raise_if_infeasible
+from certikmeans.baselines._base import (
+    Baseline,
+    MustLinkGroups,
+    RunResult,
+    cost_of,
+    raise_if_infeasible,
+)
 from certikmeans.errors import MissingExtraError
 from certikmeans.options import Options, check_choice
 from certikmeans.presolve.reductions import aggregate

@@ -12,12 +12,12 @@ from certikmeans.baselines._base import (
     Baseline,
     FloatArray,
     IntArray,
+    MustLinkGroups,
     RunResult,
     RunStatus,
     best_of_restarts,
     check_open_interval,
 )
-from certikmeans.baselines._groups import MustLinkGroups
 from certikmeans.baselines._kernels import cluster_means, pck_pass
 from certikmeans.kernels.graph import CsrGraph
 from certikmeans.problem import Problem

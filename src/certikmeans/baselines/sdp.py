@@ -17,7 +17,7 @@ from certikmeans.options import Options, check_choice
 from certikmeans.presolve.infeasibility_proofs import InfeasibilityProof
 from certikmeans.presolve.pipeline import PresolvedProblem, presolve
 from certikmeans.problem import Problem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.status import Status
 from certikmeans.stop import StopSignal
 from certikmeans.tolerances import gap_reached, relative_gap, target_bound

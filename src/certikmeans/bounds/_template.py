@@ -6,7 +6,7 @@ from typing import Any, ClassVar, final
 
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.proof import LeafProof
 
 

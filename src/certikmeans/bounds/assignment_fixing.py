@@ -22,7 +22,7 @@ from certikmeans.kernels.assignment_fixing import (
 )
 from certikmeans.kernels.box_costs import box_costs
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
 

@@ -34,11 +34,11 @@ from typing import final
 
 import numpy as np
 
+from certikmeans.bounds.sample import cost_about_single_center
 from certikmeans.bounds.sdp.admm import Admm, iteration_work
 from certikmeans.bounds.sdp.dual_bound import subset_bound
 from certikmeans.bounds.sdp.limits import AssumedSizes
 from certikmeans.bounds.sdp.model import Matrix, SdpModel, Vector
-from certikmeans.bounds.single_center import cost_about_single_center
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal

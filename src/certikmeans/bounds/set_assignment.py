@@ -36,7 +36,7 @@ from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, Lower
 from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets
 from certikmeans.kernels.set_matchings import matching_sums
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.proof import LeafProof
 from certikmeans.rounding import EPS
 from certikmeans.stop import UNITS_PER_SECOND

@@ -23,7 +23,7 @@ from certikmeans.bounds.sdp.bound import MAX_GROUPS, MIN_CHECKS, SdpBound, SdpWa
 from certikmeans.bounds.sdp.model import SdpModel
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.proof import LeafProof
 
 MAX_ROUNDS = 4

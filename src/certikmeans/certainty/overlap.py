@@ -58,8 +58,7 @@ from certikmeans.bounds.spectral.dual_bound import (
     coefficient_matrix,
     valid_multipliers,
 )
-from certikmeans.bounds.spectral.gram import Frame, full_gram, with_indicators
-from certikmeans.bounds.spectral.multipliers import SpectralMultipliers
+from certikmeans.bounds.spectral.gram import Frame, SpectralMultipliers, full_gram, with_indicators
 from certikmeans.certainty.params import OverlapParams
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem

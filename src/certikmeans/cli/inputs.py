@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from certikmeans.problem import Problem
     from certikmeans.problem.constraints import Constraints
     from certikmeans.problem.io import LinkFile, PointTable
-    from certikmeans.problem.io.point_names import PointIds
+    from certikmeans.problem.io.text import PointIds
 
 STANDARD_STREAM = Path("-")
 
@@ -290,7 +290,7 @@ def load(inputs: Inputs) -> LoadedInputs:
 def read_numbers(path: Path | None, table: PointTable) -> NDArray[np.float64] | None:
     """Read a number for every point."""
     from certikmeans.problem.io import read_weights
-    from certikmeans.problem.io.values import numbers_by_id
+    from certikmeans.problem.io.points import numbers_by_id
 
     if path is None:
         return None
@@ -450,7 +450,7 @@ def joined_pairs(
     """Collect the pairs of all files; each file is checked alone, so that errors name its lines."""
     from certikmeans.problem.constraints import Constraints
     from certikmeans.problem.io import read_partial_labels
-    from certikmeans.problem.io.values import labels_by_id
+    from certikmeans.problem.io.points import labels_by_id
     from certikmeans.problem.links import check_rows
 
     pairs = Constraints(n_points=n_points)
@@ -476,8 +476,8 @@ def joined_pairs(
 def _read_start_labels(path: Path, n_points: int, ids: PointIds | None) -> NDArray[np.int64]:
     """Read a complete labelling; whether it respects the pairs is checked by the solver."""
     from certikmeans.problem.io import read_partial_labels
+    from certikmeans.problem.io.points import labels_by_id
     from certikmeans.problem.io.text import quote
-    from certikmeans.problem.io.values import labels_by_id
 
     labels = read_partial_labels(path) if ids is None else labels_by_id(path, ids, complete=True)
     if len(labels) != n_points:

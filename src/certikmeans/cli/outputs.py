@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from certikmeans.certainty import Certainty
     from certikmeans.options import Options
     from certikmeans.problem import Problem
-    from certikmeans.problem.io.point_names import PointIds
+    from certikmeans.problem.io.text import PointIds
     from certikmeans.report.trace import Trace
     from certikmeans.result import Result
 

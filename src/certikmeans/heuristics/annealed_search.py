@@ -16,9 +16,9 @@ from certikmeans.heuristics.local_search import (
     LocalOptimum,
     LocalSearch,
     NeighborhoodSearch,
+    initial_centers,
     means_of,
 )
-from certikmeans.heuristics.seeding import initial_centers
 from certikmeans.problem import ReducedProblem
 
 FIRST_START = 1_000_000  # number of a random start that no search draws by itself

@@ -12,8 +12,13 @@ from certikmeans.assignment.label_search import feasible_labels_near
 from certikmeans.heuristics.annealed_search import AnnealedSearch, is_entangled
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, HeuristicContext, Labels
 from certikmeans.heuristics.genetic_search import GeneticBudget, GeneticSearch
-from certikmeans.heuristics.local_search import LocalSearch, means_of, pass_work
-from certikmeans.heuristics.seeding import draw_sample, initial_centers
+from certikmeans.heuristics.local_search import (
+    LocalSearch,
+    draw_sample,
+    initial_centers,
+    means_of,
+    pass_work,
+)
 from certikmeans.heuristics.swap_search import SwapBudget, SwapSearch
 from certikmeans.incumbent import NullIncumbent
 from certikmeans.problem import ReducedProblem

@@ -21,8 +21,7 @@ from certikmeans.heuristics.annealed_search import (
 )
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, HeuristicContext, Labels
 from certikmeans.heuristics.crossover import crossover_mutate
-from certikmeans.heuristics.local_search import LocalOptimum, means_of
-from certikmeans.heuristics.seeding import initial_centers
+from certikmeans.heuristics.local_search import LocalOptimum, initial_centers, means_of
 from certikmeans.random_streams import generator
 
 

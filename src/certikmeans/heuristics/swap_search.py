@@ -24,8 +24,12 @@ from certikmeans.heuristics.crossover import (
     crossover_mutate,
     hyperplane_crossover,
 )
-from certikmeans.heuristics.local_search import LocalOptimum, NeighborhoodSearch, means_of
-from certikmeans.heuristics.seeding import initial_centers
+from certikmeans.heuristics.local_search import (
+    LocalOptimum,
+    NeighborhoodSearch,
+    initial_centers,
+    means_of,
+)
 from certikmeans.kernels.lloyd.seeding import bisect_cluster, bisection_costs, kmeanspp_seeds
 from certikmeans.problem import ReducedProblem
 from certikmeans.random_streams import generator

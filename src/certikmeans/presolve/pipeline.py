@@ -19,18 +19,20 @@ from certikmeans.presolve.infeasibility_search import (
     find_contradiction,
     find_size_contradiction,
 )
-from certikmeans.presolve.model_builder import (
-    build_model,
-    separate_fixed_penalty,
-    split_complete_components,
-)
 from certikmeans.presolve.postsolve import (
     Centering,
     FixedPenalty,
     PostsolveStep,
     ZeroWeightRemoval,
 )
-from certikmeans.presolve.reductions import aggregate, must_link_groups, rotate_to_principal_axes
+from certikmeans.presolve.reductions import (
+    aggregate,
+    build_model,
+    must_link_groups,
+    rotate_to_principal_axes,
+    separate_fixed_penalty,
+    split_complete_components,
+)
 from certikmeans.problem import Problem, ReducedProblem
 from certikmeans.problem.arrays import iter_row_blocks
 from certikmeans.problem.graph_builder import build_cannot_link_graph, edgeless_graph

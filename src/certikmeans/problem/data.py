@@ -1,4 +1,4 @@
-"""The original problem, the reduced problem of the solver, and validation of start values."""
+"""Points, constraints and weights as given; the reduced problem; domains of the solution set."""
 
 from __future__ import annotations
 
@@ -542,3 +542,24 @@ def validate_start_centers(problem: Problem, centers: Any) -> NDArray[np.float64
             hint="one row per cluster, one column per feature",
         )
     return array
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Domain:
+    """All labellings with the mean of every non-empty cluster k in ``lower[k] .. upper[k]``.
+
+    ``allowed``, where given, also excludes every labelling that puts a group s into a cluster k
+    with ``allowed[s, k]`` False.
+    """
+
+    lower: NDArray[np.float64]  # (n_clusters, n_dims)
+    upper: NDArray[np.float64]  # (n_clusters, n_dims)
+    allowed: NDArray[np.bool_] | None = None  # (n_groups, n_clusters)
+
+    @classmethod
+    def root(cls, problem: ReducedProblem) -> Domain:
+        """Every labelling: a mean of points lies in the bounding box of the points."""
+        low, high = column_ranges(problem.points)
+        boxes = (problem.n_clusters, 1)
+        return cls(np.tile(low, boxes), np.tile(high, boxes))

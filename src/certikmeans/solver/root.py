@@ -19,7 +19,7 @@ from certikmeans.heuristics.set_partitioning import SetPartitioningHeuristic
 from certikmeans.incumbent import CandidateCluster
 from certikmeans.parallel import TaskPool
 from certikmeans.presolve.pipeline import PresolvedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.proof import LeafProof, Proof
 from certikmeans.result import Attempt
 from certikmeans.solver.bound_schedule import BoundRun, BoundSchedule, ScheduledBound

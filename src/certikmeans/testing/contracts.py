@@ -16,7 +16,7 @@ from certikmeans.incumbent import NullIncumbent
 from certikmeans.presolve.infeasibility_search import InfeasibilityProof
 from certikmeans.presolve.pipeline import PresolvedProblem, presolve
 from certikmeans.problem import Problem, ReducedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.solver.context import SolveContext
 from certikmeans.solver.state import SolveState
 from certikmeans.stop import StopSignal

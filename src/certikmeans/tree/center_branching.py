@@ -31,7 +31,7 @@ from certikmeans.bounds.base import (
 from certikmeans.bounds.sample import BoxBound
 from certikmeans.presolve.pipeline import PresolvedProblem
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.proof import CenterSplit, LeafProof
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal

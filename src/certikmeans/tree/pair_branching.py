@@ -21,7 +21,7 @@ from certikmeans.constraint_model.model import raise_unsupported
 from certikmeans.presolve.pipeline import PresolvedProblem
 from certikmeans.presolve.reductions import must_link_groups
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.proof import LeafProof, PairSplit
 from certikmeans.stop import StopSignal
 from certikmeans.tree.node import BranchingScheme, NodeResult, NodeTask, Split, node_overhead

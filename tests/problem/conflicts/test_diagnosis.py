@@ -9,11 +9,9 @@ import pytest
 
 from certikmeans import Constraints
 from certikmeans.errors import InputError
-from certikmeans.problem.conflicts.conflict_sets import ConflictWalks, coloring_conflicts
+from certikmeans.problem.conflicts.conflict_sets import ConflictWalks, PairGraph, coloring_conflicts
 from certikmeans.problem.conflicts.diagnosis import diagnose
-from certikmeans.problem.conflicts.heuristics import heuristic_labels
-from certikmeans.problem.conflicts.min_removal import RemovalParams, min_removal
-from certikmeans.problem.conflicts.pair_graph import PairGraph
+from certikmeans.problem.conflicts.min_removal import RemovalParams, heuristic_labels, min_removal
 from certikmeans.stop import StopSignal
 
 

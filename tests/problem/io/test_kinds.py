@@ -10,8 +10,8 @@ import pytest
 
 from certikmeans.errors import InputError
 from certikmeans.problem.io import read_cannot_link_groups, read_links, read_points
-from certikmeans.problem.io.point_names import PointIds
-from certikmeans.problem.io.values import labels_by_id, numbers_by_id
+from certikmeans.problem.io.points import labels_by_id, numbers_by_id
+from certikmeans.problem.io.text import PointIds
 
 IDS = PointIds.of(["a1", "b 2", "c3", "7"], "name", "data.csv")
 

@@ -38,12 +38,12 @@ from certikmeans.bounds.cluster.priced import FoundSet
 from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.bounds.cluster.pricing_error import pricing_error
 from certikmeans.bounds.cluster.step_rule import LogSumExpModel
-from certikmeans.bounds.single_center import cost_about_single_center
+from certikmeans.bounds.sample import cost_about_single_center
 from certikmeans.kernels.pricing.ascent import ascend
 from certikmeans.kernels.pricing.search import search_boxes
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.proof import GroupMultipliers, LeafProof
 from certikmeans.stop import StopSignal
 

@@ -17,6 +17,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.bounds.base import StallDetector
 from certikmeans.bounds.cluster.cut_model import CutModel
 from certikmeans.bounds.cluster.dual_box import DualBox
 from certikmeans.bounds.cluster.initial_point import BundleStart
@@ -31,7 +32,6 @@ from certikmeans.bounds.cluster.step_rule import (
     StepRule,
     Target,
 )
-from certikmeans.bounds.stall_detector import StallDetector
 from certikmeans.random_streams import generator
 from certikmeans.stop import EffortMeter, StopCause, StopSignal
 

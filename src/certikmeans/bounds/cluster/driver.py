@@ -43,7 +43,7 @@ from certikmeans.bounds.cluster.step_rule import (
 )
 from certikmeans.bounds.ryan_foster import Pair, fractional_pairs
 from certikmeans.problem import CannotLinkGraph, CannotLinks, ReducedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.proof import GroupMultipliers, LeafProof
 from certikmeans.stop import EffortMeter, StopSignal
 

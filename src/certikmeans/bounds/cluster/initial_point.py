@@ -18,7 +18,7 @@ from certikmeans.bounds.cluster.step_rule import Target
 from certikmeans.bounds.sample import min_box_costs
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import iter_row_blocks
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from certikmeans.kernels.pricing.box_bound import Instance
 from certikmeans.kernels.pricing.search import bound_box, make_workspace
 from certikmeans.parallel import TaskPool
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.proof import GroupMultipliers
 from certikmeans.stop import StopSignal
 

@@ -20,6 +20,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.bounds.base import StallDetector
 from certikmeans.bounds.cluster.priced import (
     FoundSet,
     PricedConstraints,
@@ -35,7 +36,6 @@ from certikmeans.bounds.cluster.pricing_error import (
     priced_error,
     pricing_error,
 )
-from certikmeans.bounds.stall_detector import StallDetector
 from certikmeans.kernels.pricing.ascent import ascend
 from certikmeans.kernels.pricing.box_bound import Instance
 from certikmeans.kernels.pricing.priced_box import PricedInstance
@@ -50,7 +50,7 @@ from certikmeans.kernels.pricing.search import (
 from certikmeans.parallel import TaskPool
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import column_ranges, iter_row_blocks
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 
 

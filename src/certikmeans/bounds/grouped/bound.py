@@ -10,24 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
-from certikmeans.bounds.grouped import scip, tasks
+from certikmeans.bounds.grouped import scip
 from certikmeans.bounds.grouped.bundle import (
     AscentState,
-    LagrangianDual,
+    ChunkSolver,
+    GroupedDual,
     ascend,
     average_over_classes,
     continue_ascent,
+    make_chunks,
+    solve_chunk,
     symmetry_classes,
 )
 from certikmeans.bounds.grouped.sample_groups import SampleGroups, make_sample_groups
-from certikmeans.bounds.grouped.tasks import ChunkSolver, GroupSolutions, SearchLimits, make_chunks
 from certikmeans.errors import InputError
 from certikmeans.kernels.box_costs import box_costs
 from certikmeans.kernels.grouped.preprocessing import reduce_allowed
-from certikmeans.problem.domain import Domain
+from certikmeans.kernels.grouped.solve import GroupSolutions, SearchLimits
+from certikmeans.problem.data import Domain
 from certikmeans.proof import LeafProof
 
-SOLVERS: dict[str, ChunkSolver] = {"compiled": tasks.solve_chunk, "scip": scip.solve_chunk}
+SOLVERS: dict[str, ChunkSolver] = {"compiled": solve_chunk, "scip": scip.solve_chunk}
 
 
 @final
@@ -131,7 +134,7 @@ class GroupedBound(LowerBound[SampleGroups]):
         if warm_start is None:
             shape = (model.n_sets, *domain.lower.shape)
             warm_start = GroupedWarmStart(np.zeros(shape), np.full(len(model.order), -1))
-        lagrangian = LagrangianDual(
+        lagrangian = GroupedDual(
             model,
             domain,
             make_chunks(model, domain, allowed, nearest),
@@ -185,7 +188,7 @@ class _AscentProgress:
     Nothing is saved after a stop: the last evaluation may have been interrupted.
     """
 
-    def __init__(self, ctx: BoundContext, lagrangian: LagrangianDual) -> None:
+    def __init__(self, ctx: BoundContext, lagrangian: GroupedDual) -> None:
         self._ctx = ctx
         self._lagrangian = lagrangian
         self.consistent: AscentState | None = None

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.grouped.tasks import Chunk, GroupSolutions, SearchLimits
 from certikmeans.errors import MissingExtraError
+from certikmeans.kernels.grouped.solve import Chunk, GroupSolutions, SearchLimits
 from certikmeans.stop import StopSignal
 
 MARGIN = 1e-5  # subtracted from a value, relative to its scale, because of SCIP's tolerances

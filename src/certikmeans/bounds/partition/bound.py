@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
-from certikmeans.bounds.partition.parts import anticlusters
+from certikmeans.bounds.partition.parts import MIN_PART_SIZE, anticlusters
 from certikmeans.bounds.partition.run import (
     LATER_ITERATIONS,
     PartitionState,
     PartProof,
     partition_bound,
 )
-from certikmeans.bounds.partition.sizing import MIN_PART_SIZE
 from certikmeans.bounds.sdp.admm import iteration_work
 from certikmeans.errors import WorkerError
 from certikmeans.problem import CannotLinks, ReducedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.proof import AbstractEvidence, LeafProof
 
 MIN_TASKS = 4  # of every part, in a turn of the schedule

@@ -21,21 +21,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.base import BoundContext
-from certikmeans.bounds.partition.part_task import (
-    CompactAdmmState,
-    CompactMultipliers,
-    PartResult,
-    PartTask,
-)
-from certikmeans.bounds.partition.parts import Part, group_costs, split_into_parts
-from certikmeans.bounds.partition.scheduler import PartScheduler
-from certikmeans.bounds.partition.sizing import (
+from certikmeans.bounds.partition.parts import (
     MAX_LATER_PART_SIZE,
     MIN_PART_SIZE,
+    Part,
     first_size,
+    group_costs,
     next_size,
     part_size,
     rough_iterations,
+    split_into_parts,
+)
+from certikmeans.bounds.partition.scheduler import (
+    CompactAdmmState,
+    CompactMultipliers,
+    PartResult,
+    PartScheduler,
+    PartTask,
 )
 from certikmeans.bounds.sdp.admm import iteration_work
 from certikmeans.parallel.blas import one_blas_thread

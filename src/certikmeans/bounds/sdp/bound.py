@@ -25,7 +25,7 @@ from certikmeans.errors import InputError
 from certikmeans.kernels.sdp import EntryLimits, leading_sums, project_on_size_cuts
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.proof import LeafProof
 
 MAX_GROUPS = 2_500

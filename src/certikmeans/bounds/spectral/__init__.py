@@ -4,7 +4,7 @@ from certikmeans.bounds.spectral.ascent import ascend
 from certikmeans.bounds.spectral.bound import SpectralBound
 from certikmeans.bounds.spectral.closed_form import SpectralProof, closed_form
 from certikmeans.bounds.spectral.dual_bound import eigenvalue_bound, safe_value
-from certikmeans.bounds.spectral.multipliers import SpectralMultipliers
+from certikmeans.bounds.spectral.gram import SpectralMultipliers
 
 __all__ = [
     "SpectralBound",

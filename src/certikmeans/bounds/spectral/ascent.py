@@ -26,8 +26,15 @@ import numpy as np
 
 from certikmeans.bounds.spectral.closed_form import PairMargins, SpectralProof, compute_pair_margins
 from certikmeans.bounds.spectral.dual_bound import MAX_COLUMNS, inner_products, safe_value
-from certikmeans.bounds.spectral.gram import Frame, Gram, cluster_centers, full_gram
-from certikmeans.bounds.spectral.multipliers import Floats, Ints, SpectralMultipliers
+from certikmeans.bounds.spectral.gram import (
+    Floats,
+    Frame,
+    Gram,
+    Ints,
+    SpectralMultipliers,
+    cluster_centers,
+    full_gram,
+)
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 

@@ -14,9 +14,9 @@ from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, Lower
 from certikmeans.bounds.spectral.ascent import ascend
 from certikmeans.bounds.spectral.closed_form import SpectralProof, closed_form
 from certikmeans.bounds.spectral.dual_bound import eigenvalue_bound
-from certikmeans.bounds.spectral.multipliers import SpectralMultipliers
+from certikmeans.bounds.spectral.gram import SpectralMultipliers
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.domain import Domain
+from certikmeans.problem.data import Domain
 from certikmeans.proof import AbstractEvidence, LeafProof
 
 # In all measurements the ascent closed between a third and a half of the gap, in up to ten seconds.

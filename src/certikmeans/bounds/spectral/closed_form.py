@@ -35,14 +35,16 @@ from certikmeans.bounds.spectral.dual_bound import (
     safe_value,
 )
 from certikmeans.bounds.spectral.gram import (
+    Floats,
     Frame,
     Gram,
+    Ints,
+    SpectralMultipliers,
     axes_gram,
     bisector_margins,
     cluster_centers,
     full_gram,
 )
-from certikmeans.bounds.spectral.multipliers import Floats, Ints, SpectralMultipliers
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 

@@ -56,8 +56,16 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.bounds.spectral.gram import CHUNK, Frame, Gram, axes_gram, full_gram
-from certikmeans.bounds.spectral.multipliers import Floats, Ints, SpectralMultipliers
+from certikmeans.bounds.spectral.gram import (
+    CHUNK,
+    Floats,
+    Frame,
+    Gram,
+    Ints,
+    SpectralMultipliers,
+    axes_gram,
+    full_gram,
+)
 from certikmeans.bounds.verified_eigen import (
     NORM_SAFETY,
     cholesky_above,

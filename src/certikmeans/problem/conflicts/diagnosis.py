@@ -12,10 +12,12 @@ from certikmeans.problem.conflicts.conflict_sets import (
     ColoringUndecided,
     ConflictSet,
     ConflictWalks,
+    IntArray,
+    MustLinkPaths,
+    PairGraph,
     coloring_conflicts,
 )
 from certikmeans.problem.conflicts.min_removal import DEFAULT_PARAMS, RemovalParams, min_removal
-from certikmeans.problem.conflicts.pair_graph import IntArray, MustLinkPaths, PairGraph
 from certikmeans.stop import StopSignal
 
 if TYPE_CHECKING:

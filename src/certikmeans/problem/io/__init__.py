@@ -1,8 +1,13 @@
 """Readers of points, pairs, labels and weights. Errors name file, line, value and remedy."""
 
 from certikmeans.problem.io.pairs import LinkFile, read_links
-from certikmeans.problem.io.points import PointTable, read_partial_labels, read_points, read_weights
-from certikmeans.problem.io.values import read_cannot_link_groups
+from certikmeans.problem.io.points import (
+    PointTable,
+    read_cannot_link_groups,
+    read_partial_labels,
+    read_points,
+    read_weights,
+)
 
 __all__ = [
     "LinkFile",

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.errors import InputError, MissingExtraError
-from certikmeans.problem.io.point_names import PointIds
 from certikmeans.problem.io.table import (
     ALL_COLUMNS,
     ColumnChoice,
@@ -23,7 +22,7 @@ from certikmeans.problem.io.table import (
     text_column_hint,
     validate_points,
 )
-from certikmeans.problem.io.text import did_you_mean, format_list
+from certikmeans.problem.io.text import PointIds, did_you_mean, format_list
 
 MMAP_MIN_BYTES = 1 << 26  # larger arrays are memory-mapped, not copied
 BATCH = 1 << 18  # rows of a parquet file at a time

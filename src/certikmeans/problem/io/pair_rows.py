@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.errors import Argument, InputError, Message
-from certikmeans.problem.io.point_names import MAX_ROW_NUMBER, PointIds
-from certikmeans.problem.io.text import TextFile, is_number
+from certikmeans.problem.io.text import MAX_ROW_NUMBER, PointIds, TextFile, is_number
 from certikmeans.problem.links import Links
 
 Rows = list[tuple[int, int, int, float]]  # line, i, j, penalty; NaN: one unit

@@ -52,10 +52,11 @@ from certikmeans.problem.io.pair_rows import (
     format_of_row,
     read_rows,
 )
-from certikmeans.problem.io.point_names import MAX_ROW_NUMBER, PointIds
 from certikmeans.problem.io.text import (
     MAX_QUOTE,
+    MAX_ROW_NUMBER,
     PathLike,
+    PointIds,
     TextFile,
     did_you_mean,
     existing_file,

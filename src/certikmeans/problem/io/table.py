@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from certikmeans._numbers import count
 from certikmeans.errors import Argument, InputError, Message
 from certikmeans.problem.arrays import MAX_COORDINATE, column_ranges
-from certikmeans.problem.io.point_names import PointIds
-from certikmeans.problem.io.text import did_you_mean, format_list, quote
+from certikmeans.problem.io.text import PointIds, did_you_mean, format_list, quote
 
 Names = tuple[str, ...] | None
 

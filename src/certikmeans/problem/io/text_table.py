@@ -21,7 +21,6 @@ import numpy as np
 
 from certikmeans.errors import Argument, InputError, Message
 from certikmeans.problem.arrays import MAX_COORDINATE
-from certikmeans.problem.io.point_names import PointIds
 from certikmeans.problem.io.table import (
     ALL_COLUMNS,
     RANGE_HINT,
@@ -37,6 +36,7 @@ from certikmeans.problem.io.table import (
 from certikmeans.problem.io.text import (
     MAX_QUOTE,
     PathLike,
+    PointIds,
     TextFile,
     is_finite,
     is_number,
