@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 SMOKE_SEEDS = 2  # make quick
-FAST_SEEDS = 50  # make test
+# make test; tools.mutants runs more of them
+FAST_SEEDS = int(os.environ.get("CERTIKMEANS_FAST_SEEDS", "5"))
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects

@@ -92,6 +92,7 @@ def _small(name):
     return command.STUDIES[name].requests(study.Scope(None, True, options))
 
 
+@pytest.mark.slow
 def test_the_semidefinite_evidence_is_accepted():
     request = next(one for one in _small("certificates") if one.instance.facts["kind"] == "none")
     row = run_in_process(request, None)

@@ -77,9 +77,12 @@ def check_sigma(seed, kinds=None):
     return 1
 
 
-@pytest.mark.parametrize("start", range(0, 40, 10))
-def test_sigma_is_bounded_for_mixtures(start):
-    assert sum(check_sigma(seed) for seed in range(start, start + 10)) > 5
+@pytest.mark.parametrize(
+    ("start", "count"),
+    [(0, 4), *(pytest.param(first, 10, marks=pytest.mark.slow) for first in range(0, 40, 10))],
+)
+def test_sigma_is_bounded_for_mixtures(start, count):
+    assert sum(check_sigma(seed) for seed in range(start, start + count)) > count // 2
 
 
 @pytest.mark.parametrize("kinds", [HARD, SETS, SIZES, SOFT])

@@ -1,6 +1,7 @@
 """A program whose runs are killed: each in a process of its own, with a real SIGKILL.
 
-Started with the directory of the files as its argument; prints one line of JSON about every run.
+Started with the directory of the files and the number of runs as its arguments; prints one line of
+JSON about every run.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from certikmeans import Problem, solve
 from certikmeans.events import CheckpointOpportunity
 from tests.checkpoint.cases import RUN_SETTINGS, clumps
 
-RUNS = 30
 # What a run is at when it is killed, mostly; runs take turns.
 STAGES = {
     "tree": (clumps(), {**RUN_SETTINGS["sample, mixed"], "node_limit": 30}),
@@ -73,15 +73,17 @@ def killed(stage, path, counter):
     return os.waitpid(child, 0)[1] == signal.SIGKILL
 
 
-def main(folder):
+def main(folder, n_runs):
     rng = np.random.default_rng(0)
     whole = {stage: Counter() for stage in STAGES}
     for stage, counter in whole.items():
         run(stage, os.path.join(folder, stage), counter)
-    for number in range(RUNS):
+    # One run of every stage in three, or the second of two, is killed while it writes.
+    period = min(3, n_runs // len(STAGES))
+    for number in range(n_runs):
         stage = list(STAGES)[number % len(STAGES)]
         path = os.path.join(folder, f"state-{number}")
-        write = number // len(STAGES) % 3 == 2
+        write = number // len(STAGES) % period == period - 1
         while not os.path.exists(path):  # one that was killed before its first state has none
             most = whole[stage].writes if write else whole[stage].events
             at = int(rng.integers(2, most))
@@ -104,4 +106,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

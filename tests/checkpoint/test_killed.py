@@ -1,4 +1,4 @@
-"""Runs killed with SIGKILL at random moments, thirty of them, and resumed."""
+"""Runs killed with SIGKILL at random moments, and resumed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.checkpoint.killed_runs import RUNS, STAGES, answer
+from tests.checkpoint.killed_runs import STAGES, answer
 
 ROOT = Path(__file__).parents[2]
 FIRST = 5  # safe points at the start of every run
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-def test_thirty_kills_at_counted_events(tmp_path):
+@pytest.mark.parametrize("n_runs", [10, pytest.param(30, marks=pytest.mark.slow)])
+def test_kills_at_counted_events(n_runs, tmp_path):
     """At events and in the middle of writing; hashes differ between this process and that one."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.checkpoint.killed_runs", tmp_path],
+        [sys.executable, "-m", "tests.checkpoint.killed_runs", tmp_path, str(n_runs)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -33,7 +34,7 @@ def test_thirty_kills_at_counted_events(tmp_path):
     assert done.returncode == 0, done.stderr
     reports = [json.loads(line) for line in done.stdout.splitlines()]
     whole = {stage: answer(stage) for stage in STAGES}
-    assert len(reports) == RUNS
+    assert len(reports) == n_runs
     assert sum(one["write"] for one in reports) >= 4
     for one in reports:
         expected = whole[one["stage"]]
@@ -47,7 +48,7 @@ def test_thirty_kills_at_counted_events(tmp_path):
             # What was saved is not done again, but for a few at the start.
             assert one["again"] <= one["safe_points"] - one["saved"] + FIRST
     assert {one["stage"] for one in reports} == set(STAGES)
-    assert len({one["at"] for one in reports}) > 10
+    assert len({one["at"] for one in reports}) > n_runs // 3
 
 
 SOLVE = (

@@ -17,15 +17,18 @@ def killed(problem, path, at, **settings):
         solve(problem, checkpoint=path, checkpoint_interval=0, callbacks=[KillAt(at)], **settings)
 
 
+few_or_many = pytest.mark.parametrize("moments", [2, pytest.param(4, marks=pytest.mark.slow)])
+
+
+@few_or_many
 @pytest.mark.parametrize("name", RUN_SETTINGS)
-def test_resume_equals_uninterrupted(name, tmp_path):
+def test_resume_equals_uninterrupted(name, moments, tmp_path):
     settings, path, problem = {**RUN_SETTINGS[name], "jobs": 1}, tmp_path / "state", clumps()
     counter = KillAt()
     whole = solve(problem, callbacks=[counter], **settings)
     assert whole.nodes > 2
     assert counter.seen > 8
-    moments = {3, *np.linspace(5, counter.seen, 4).astype(int).tolist()}
-    for at in sorted(moments):
+    for at in sorted({3, *np.linspace(5, counter.seen, moments).astype(int).tolist()}):
         killed(problem, path, at, **settings)
         later = KillAt()
         again = solve(problem, resume=path, callbacks=[later], **settings)
@@ -50,13 +53,14 @@ def test_killed_repeatedly(tmp_path):
     assert same(solve(problem, resume=path, **settings), whole)
 
 
+@few_or_many
 @pytest.mark.parametrize("name", RUN_SETTINGS)
-def test_killed_right_after_resume(name, tmp_path):
+def test_killed_right_after_resume(name, moments, tmp_path):
     """The saved state is kept until the interrupted bound or the tree continues."""
     settings, path, problem = {**RUN_SETTINGS[name], "jobs": 1}, tmp_path / "state", clumps()
     counter = KillAt()
     whole = solve(problem, callbacks=[counter], **settings)
-    for at in np.linspace(6, counter.seen, 4).astype(int).tolist():
+    for at in np.linspace(6, counter.seen, moments).astype(int).tolist():
         for again in (2, 3):
             killed(problem, path, at, **settings)
             killed(problem, path, again, resume=path, **settings)
