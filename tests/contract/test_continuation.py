@@ -99,6 +99,30 @@ def test_stopped_and_continued_equals_uninterrupted(name):
             assert stop.work == counted.work or name == "spectral"
 
 
+def test_turns_of_a_run_with_a_time_limit_continue():
+    # Limits inside a turn are then in seconds: a pricing that they end has not failed.
+    done, labels = instance()
+    bound = make_bound("cluster")
+    model, whole = bound.setup(make_bound_input(done)), Domain.root(done.reduced)
+    incumbent = FixedIncumbent(labels)
+
+    def compute(stop, warm_start=None):
+        ctx = BoundContext(stop, at_root=True, incumbent=incumbent, name="cluster")
+        return bound.compute(model, whole, np.inf, ctx, warm_start)
+
+    counted = StopSignal()
+    full = compute(counted)
+    stop, warm_start, turns, units = StopSignal(3_600.0), None, 0, 1e-4 * counted.work
+    while True:
+        found = compute(stop.with_work_limit(units), warm_start)
+        turns += 1
+        if found.finished:
+            break
+        warm_start, units = found.warm_start, 2.0 * units
+    assert turns > 1
+    assert found.value >= (1.0 - 1e-5) * full.value
+
+
 def test_work_limit_stops_children_and_counts_in_parents():
     run = StopSignal()
     limited = run.with_work_limit(3.0)

@@ -540,8 +540,13 @@ class Bundle:
             self.statistics.boxes += priced.boxes
             self._last_boxes = priced.boxes
             if time_limit == np.inf and not (priced.complete or priced.centers):
-                if until.reason() is StopCause.WORK_LIMIT:
-                    self._out_of_work = True  # it may end with a larger work limit
+                # A turn with a work limit ends a pricing by work or, in a run with a time limit,
+                # by the clock: it may end with a larger limit.
+                limited = until.reason() is StopCause.WORK_LIMIT or (
+                    until.reason() is StopCause.TIME_LIMIT and stop.remaining_work < np.inf
+                )
+                if limited:
+                    self._out_of_work = True
                 else:
                     self._pricing_failed |= stop.reason() is None
             if priced.centers:
