@@ -10,7 +10,6 @@ import pytest
 from certikmeans.bounds.base import BoundContext
 from certikmeans.bounds.registry import make_bound
 from certikmeans.checkpoint.codec import Decoder, Encoder
-from certikmeans.heuristics.local_search import means_of
 from certikmeans.incumbent import NullIncumbent
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
@@ -27,16 +26,6 @@ SETTINGS = {
 }
 
 
-class FixedIncumbent(NullIncumbent):
-    """A labelling that stays the best."""
-
-    def __init__(self, labels):
-        self._labels = labels
-
-    def labels(self):
-        return self._labels
-
-
 def instance():
     rng = np.random.default_rng(5)
     truth = np.arange(45) % 3
@@ -46,7 +35,7 @@ def instance():
     assigner = make_bound_input(done).assigner
     labels = done.presolve_labels(truth)
     for _ in range(20):
-        labels = assigner.assign(means_of(done.reduced, labels)).labels
+        labels = assigner.assign(done.reduced.cluster_means(labels)).labels
     return done, labels
 
 
@@ -62,12 +51,12 @@ def test_stopped_and_continued_equals_uninterrupted(name):
     done, labels = instance()
     bound = make_bound(name, **SETTINGS[name])
     model, whole = bound.setup(make_bound_input(done)), Domain.root(done.reduced)
-    incumbent = FixedIncumbent(labels)
+    incumbent = NullIncumbent(labels)
     cost = sum(
         float(
             done.reduced.weights[labels == k] @ ((done.reduced.points[labels == k] - c) ** 2).sum(1)
         )
-        for k, c in enumerate(means_of(done.reduced, labels))
+        for k, c in enumerate(done.reduced.cluster_means(labels))
     )
     cutoff = 0.9999 * cost
 
@@ -104,7 +93,7 @@ def test_turns_of_a_run_with_a_time_limit_continue():
     done, labels = instance()
     bound = make_bound("cluster")
     model, whole = bound.setup(make_bound_input(done)), Domain.root(done.reduced)
-    incumbent = FixedIncumbent(labels)
+    incumbent = NullIncumbent(labels)
 
     def compute(stop, warm_start=None):
         ctx = BoundContext(stop, at_root=True, incumbent=incumbent, name="cluster")

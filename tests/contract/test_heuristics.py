@@ -14,7 +14,6 @@ from certikmeans.heuristics._template import Template
 from certikmeans.heuristics.base import AbstractHeuristic
 from certikmeans.heuristics.default import DefaultSearch
 from certikmeans.heuristics.genetic_search import GeneticBudget, GeneticSearch
-from certikmeans.heuristics.local_search import means_of
 from certikmeans.heuristics.set_partitioning import SetPartitioningHeuristic
 from certikmeans.heuristics.swap_search import SwapBudget, SwapSearch
 from certikmeans.testing.contracts import check_heuristic, make_heuristic_context
@@ -29,7 +28,7 @@ class Column:
 
 
 def random_columns(ctx, seed):
-    """Clusters of the witness, and random independent sets, as a bound might come across them."""
+    """Clusters of the feasible labels, and random independent sets, as a bound might find them."""
     problem = ctx.problem
     rng = np.random.default_rng(seed)
     chosen = [ctx.feasible_labels == k for k in np.unique(ctx.feasible_labels)]
@@ -42,7 +41,7 @@ def random_columns(ctx, seed):
             members[i] = not near[i, members].any()
         chosen.append(members)
     for members in chosen:
-        center = means_of(problem, np.where(members, 0, 1))[0]
+        center = problem.cluster_means(np.where(members, 0, 1))[0]
         away = problem.weights[members, None] * (problem.points[members] - center) ** 2
         yield Column(center, members.astype(np.uint8), float(np.sum(away)))
 

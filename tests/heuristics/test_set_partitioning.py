@@ -8,7 +8,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from certikmeans.heuristics.local_search import means_of
 from certikmeans.heuristics.set_partitioning import (
     SetPartitioningHeuristic,
     _solve_set_partitioning,
@@ -26,7 +25,7 @@ class Cluster:
 
 
 def clusters_of(problem, labels):
-    means = means_of(problem, labels)
+    means = problem.cluster_means(labels)
     for k in np.unique(labels):
         members = labels == k
         away = problem.points[members] - means[k]

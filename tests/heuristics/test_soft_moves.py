@@ -23,7 +23,7 @@ def objective(reduced, labels):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_moves_lower_the_objective_until_no_single_move_gains(seed):
+def test_descent_ends_at_local_optimum(seed):
     problem = soft_problem(seed, largest=8)
     done = presolve(problem, StopSignal())
     assert isinstance(done, PresolvedProblem)

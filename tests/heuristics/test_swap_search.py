@@ -21,7 +21,6 @@ from certikmeans.heuristics.local_search import (
     LocalOptimum,
     LocalSearchParams,
     NeighborhoodSearch,
-    means_of,
     neighbor_clusters,
 )
 from certikmeans.heuristics.swap_search import (
@@ -52,7 +51,7 @@ def blobs(seed, n_clusters=12, n_points=150, n_pairs=40):
 
 
 def optimum_of(problem, labels):
-    means = means_of(problem, labels)
+    means = problem.cluster_means(labels)
     away = problem.points - means[labels]
     return LocalOptimum(labels, means, float(problem.weights @ (away**2).sum(axis=1)), 0)
 
@@ -140,7 +139,7 @@ def test_pool_combines_better_regions():
     best, other = sorted((one, two), key=lambda optimum: optimum.cost)
     combined = FragmentPool(reduced, best).combined(other)
     assert combined is not None
-    true = means_of(reduced, classes)
+    true = reduced.cluster_means(classes)
     np.testing.assert_allclose(np.sort(combined, axis=0), np.sort(true, axis=0), atol=1e-9)
 
 
@@ -161,7 +160,7 @@ def test_pool_pairs_unbalanced_fragments():
     found = [pool.combined(optimum_of(reduced, one)) for one in (more, less)]
     combined = found[-1]
     assert combined is not None
-    true = means_of(reduced, classes)
+    true = reduced.cluster_means(classes)
     np.testing.assert_allclose(np.sort(combined, axis=0), np.sort(true, axis=0), atol=1e-9)
 
 

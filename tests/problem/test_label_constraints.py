@@ -10,18 +10,18 @@ import pytest
 
 from certikmeans import InputError, Problem
 from certikmeans.assignment import (
+    ASSIGNERS,
     AbstractAssigner,
     Assignment,
     LloydRun,
     StepSums,
     make_assigner,
 )
-from certikmeans.assignment.cannot_link import ASSIGNERS
 from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.bounds.registry import BOUNDS, make_bound
 from certikmeans.heuristics.base import HeuristicContext
 from certikmeans.heuristics.default import DefaultSearch
-from certikmeans.heuristics.local_search import NeighborhoodSearch, draw_sample, means_of
+from certikmeans.heuristics.local_search import NeighborhoodSearch, draw_sample
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import LabelConstraints, ReducedProblem
 from certikmeans.problem.data import Domain
@@ -75,7 +75,7 @@ class ByEnumeration(AbstractAssigner):
     def with_exact_time_limit(self, exact_time_limit):
         return self
 
-    def assign(self, centers, *, executor=None, stop=None):
+    def assign(self, centers, *, stop=None):
         away = self._problem.points[:, None, :] - np.asarray(centers)[None, :, :]
         return self.assign_costs(self._problem.weights[:, None] * (away**2).sum(axis=2))
 
@@ -101,7 +101,7 @@ class ByEnumeration(AbstractAssigner):
             if not found.cost < cost:
                 break
             labels_out[:], cost = found.labels, found.cost
-            centers = means_of(self._problem, labels_out)
+            centers = self._problem.cluster_means(labels_out)
         return LloydRun(labels_out, centers, cost, 1, True)
 
 
@@ -124,7 +124,7 @@ def optimum(problem):
     return min(exact_cost(problem.points, problem.weights, one) for one in admissible(problem))
 
 
-def workshop(problem, assigner):
+def context_of(problem, assigner):
     return HeuristicContext(problem, assigner, admissible(problem)[0], StopSignal())
 
 
@@ -163,9 +163,9 @@ def test_subset_of_components(seed):
 @pytest.mark.parametrize("seed", range(10))
 def test_heuristics_with_other_constraints(known, seed):
     linked, sized = drawn(seed)
-    free = DefaultSearch().search(workshop(linked, make_assigner(linked, admissible(linked)[0])))
+    free = DefaultSearch().search(context_of(linked, make_assigner(linked, admissible(linked)[0])))
     assert not sized.label_constraints.satisfied_by(free), "the rules would not matter"
-    labels = DefaultSearch().search(workshop(sized, make_assigner(sized, admissible(sized)[0])))
+    labels = DefaultSearch().search(context_of(sized, make_assigner(sized, admissible(sized)[0])))
     check_feasible(sized, labels)
     cost = exact_cost(sized.points, sized.weights, labels)
     assert cost == optimum(sized)

@@ -10,6 +10,8 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certikmeans.problem import ReducedProblem
+from certikmeans.problem.arrays import squared_distances
 from certikmeans.stop import StopSignal
 
 
@@ -68,7 +70,7 @@ class LloydRun:
 class AbstractAssigner(ABC):
     """Cheapest feasible labels of a problem for given centres or costs.
 
-    One class per kind of constraints, registered in `certikmeans.assignment.cannot_link`. Immutable
+    One class per kind of constraints, registered in `certikmeans.assignment`. Immutable
     after construction, so threads may share it. Results do not depend on the number of threads.
     """
 
@@ -87,13 +89,7 @@ class AbstractAssigner(ABC):
         """Copy with another time limit per component."""
 
     @abstractmethod
-    def assign(
-        self,
-        centers: ArrayLike,
-        *,
-        executor: Executor | None = None,
-        stop: StopSignal | None = None,
-    ) -> Assignment:
+    def assign(self, centers: ArrayLike, *, stop: StopSignal | None = None) -> Assignment:
         """Cheapest feasible labels for ``centers``, of shape (n_clusters, n_dims)."""
 
     @abstractmethod
@@ -127,3 +123,56 @@ class AbstractAssigner(ABC):
         stop: StopSignal | None = None,
     ) -> LloydRun:
         """Alternate cheapest feasible labels and means until the labels converge."""
+
+
+class TableAssigner(AbstractAssigner):
+    """Assigner that solves every step for the table of all costs."""
+
+    def __init__(self, problem: ReducedProblem) -> None:
+        self._problem = problem
+
+    @abstractmethod
+    def _assign_table(
+        self, table: NDArray[np.float64], before: NDArray[np.int64] | None, stop: StopSignal | None
+    ) -> Assignment:
+        """Feasible labels for a table of costs; ``before`` are those of the previous step."""
+
+    def assign(self, centers: ArrayLike, *, stop: StopSignal | None = None) -> Assignment:
+        """Feasible labels for ``centers``, of shape (n_clusters, n_dims)."""
+        return self._assign_table(self._costs(centers), None, stop)
+
+    def assign_costs(self, costs: ArrayLike, *, stop: StopSignal | None = None) -> Assignment:
+        """Feasible labels for any costs >= 0 of shape (n_groups, n_clusters)."""
+        table = np.array(costs, dtype=np.float64, order="C")
+        expected = (self._problem.n_groups, self._problem.n_clusters)
+        if table.shape != expected:
+            raise ValueError(f"costs: expected shape {expected}, got {table.shape}")
+        return self._assign_table(table, None, stop)
+
+    def step(
+        self,
+        centers: ArrayLike,
+        labels_out: NDArray[np.int64],
+        *,
+        executor: Executor | None = None,
+        stop: StopSignal | None = None,
+    ) -> StepSums:
+        """Write feasible labels into ``labels_out`` and sum the clusters."""
+        found = self._assign_table(self._costs(centers), labels_out, stop)
+        changed = int((labels_out != found.labels).sum())
+        labels_out[:] = found.labels
+        sums, masses = self._problem.cluster_sums(found.labels)
+        return StepSums(sums, masses, found.cost, found.lower_bound, found.exact, changed)
+
+    def _costs(self, centers: ArrayLike) -> NDArray[np.float64]:
+        distances = squared_distances(self._problem.points, np.asarray(centers, dtype=np.float64))
+        return np.ascontiguousarray(self._problem.weights[:, None] * distances)
+
+
+def without_infinities(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the table with forbidden labels at a price that no other labels reach."""
+    forbidden = np.isinf(table)
+    if not forbidden.any():
+        return table
+    largest = np.where(forbidden, 0.0, table).max(axis=1)
+    return np.where(forbidden, 2.0 * float(largest.sum()) + 1.0, table)

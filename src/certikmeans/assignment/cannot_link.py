@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Executor
 from copy import copy
 from typing import Any, final
@@ -13,10 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from certikmeans.assignment.base import AbstractAssigner, Assignment, LloydRun, StepSums
 from certikmeans.assignment.dense_components import ComponentSolution, solve_dense_component
 from certikmeans.assignment.layout import build_geometry, build_layout
-from certikmeans.assignment.model import ModelAssigner
 from certikmeans.assignment.params import DEFAULT_PARAMS, AssignmentParams
-from certikmeans.assignment.sizes import SizeAssigner, has_sizes_alone
-from certikmeans.constraint_model.model import ConstraintModel, raise_unsupported
 from certikmeans.kernels.assignment import SEARCH, SUM_BLOCK, assign_table
 from certikmeans.kernels.lloyd.iteration import (
     CONTINUE,
@@ -31,7 +27,7 @@ from certikmeans.kernels.lloyd.iteration import (
     lloyd,
     sum_chunks,
 )
-from certikmeans.problem import CannotLinks, ReducedProblem
+from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
 
@@ -139,16 +135,10 @@ class CannotLinkAssigner(AbstractAssigner):
         other._exact_time_limit = exact_time_limit
         return other
 
-    def assign(
-        self,
-        centers: ArrayLike,
-        *,
-        executor: Executor | None = None,
-        stop: StopSignal | None = None,
-    ) -> Assignment:
+    def assign(self, centers: ArrayLike, *, stop: StopSignal | None = None) -> Assignment:
         """Cheapest feasible labels for ``centers``, of shape (n_clusters, n_dims)."""
         labels = np.full(self._n_groups, -1)
-        step = self.step(centers, labels, executor=executor, stop=stop)
+        step = self.step(centers, labels, stop=stop)
         return Assignment(labels, step.cost, step.lower_bound, step.exact)
 
     def assign_costs(self, costs: ArrayLike, *, stop: StopSignal | None = None) -> Assignment:
@@ -401,25 +391,3 @@ def _proven_lower_bound(
     if cost == np.inf:
         return cost
     return max(0.0, cost * (1.0 - error) - shortfall * (1.0 + error) - underflow)
-
-
-# Assigner of every kind of constraints; called with the problem, feasible labels and settings.
-ASSIGNERS: dict[str, Callable[..., AbstractAssigner]] = {
-    CannotLinks.kind: CannotLinkAssigner,
-    ConstraintModel.kind: ModelAssigner,
-}
-
-
-def make_assigner(
-    problem: ReducedProblem, feasible_labels: ArrayLike, **settings: Any
-) -> AbstractAssigner:
-    """Make the assigner for the constraints of a problem.
-
-    ``feasible_labels`` is any feasible labelling; ``settings`` are those of the assigner.
-    """
-    make = ASSIGNERS.get(problem.label_constraints.kind)
-    if has_sizes_alone(problem.label_constraints):
-        make = SizeAssigner
-    if make is None:
-        raise_unsupported(problem.label_constraints, "the assignment of groups to clusters")
-    return make(problem, feasible_labels, **settings)

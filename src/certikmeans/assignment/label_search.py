@@ -346,14 +346,12 @@ class LabelSearch:
     def evaluate(self, labels: IntArray, costs: FloatArray | None = None) -> Labelling:
         """Means and cost of labels."""
         problem = self._problem
-        means = np.zeros((problem.n_clusters, problem.n_dims))
         if costs is None:
-            sums, masses = problem.cluster_sums(labels)
-            filled = masses > 0.0
-            means[filled] = sums[filled] / masses[filled, None]
+            means = problem.cluster_means(labels)
             each = np.empty(problem.n_clusters)
             cost = float(cluster_costs(problem.points, problem.weights, means, labels, each))
         else:
+            means = np.zeros((problem.n_clusters, problem.n_dims))
             cost = float(costs[np.arange(problem.n_groups), labels].sum())
         cost += self._constraints.penalty(labels)
         return Labelling(labels, means, cost, self._constraints.satisfied_by(labels))

@@ -8,13 +8,11 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certikmeans.assignment.base import AbstractAssigner, Assignment, LloydRun, StepSums
+from certikmeans.assignment.base import Assignment, LloydRun, TableAssigner, without_infinities
 from certikmeans.assignment.label_search import LabelSearch, LabelSearchParams
-from certikmeans.assignment.params import DEFAULT_PARAMS, AssignmentParams
 from certikmeans.assignment.soft import SoftAssignment
 from certikmeans.kernels.label_search.matching import match_sets
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.arrays import squared_distances
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
 
@@ -27,7 +25,7 @@ SEARCH_PARAMS = LabelSearchParams(n_sweeps=20, start_temperature=0.05, start_pen
 
 
 @final
-class ModelAssigner(AbstractAssigner):
+class ModelAssigner(TableAssigner):
     """Cheap feasible labels of a problem with any mix of constraints.
 
     Labels of least cost are taken where they are feasible. Disjoint cannot-link sets alone are
@@ -66,9 +64,8 @@ class ModelAssigner(AbstractAssigner):
         feasible_labels: ArrayLike,
         *,
         exact_time_limit: float = 2.0,
-        params: AssignmentParams = DEFAULT_PARAMS,
     ) -> None:
-        self._problem = problem
+        super().__init__(problem)
         constraints = self._constraints = problem.label_constraints
         self._feasible: IntArray = constraints.aligned(np.asarray(feasible_labels, dtype=np.int64))
         self._search = LabelSearch(problem, SEARCH_PARAMS)
@@ -106,40 +103,6 @@ class ModelAssigner(AbstractAssigner):
         """Return itself: searches are limited by steps."""
         return self
 
-    def assign(
-        self,
-        centers: ArrayLike,
-        *,
-        executor: Executor | None = None,
-        stop: StopSignal | None = None,
-    ) -> Assignment:
-        """Cheap feasible labels for ``centers``, of shape (n_clusters, n_dims)."""
-        return self._assign(self._costs(np.asarray(centers, dtype=np.float64)), None, stop)
-
-    def assign_costs(self, costs: ArrayLike, *, stop: StopSignal | None = None) -> Assignment:
-        """Cheap feasible labels for any costs >= 0 of shape (n_groups, n_clusters)."""
-        table = np.array(costs, dtype=np.float64, order="C")
-        expected = (self._problem.n_groups, self._problem.n_clusters)
-        if table.shape != expected:
-            raise ValueError(f"costs: expected shape {expected}, got {table.shape}")
-        return self._assign(table, None, stop)
-
-    def step(
-        self,
-        centers: ArrayLike,
-        labels_out: IntArray,
-        *,
-        executor: Executor | None = None,
-        stop: StopSignal | None = None,
-    ) -> StepSums:
-        """Write cheap feasible labels into ``labels_out`` and sum the clusters."""
-        table = self._costs(np.asarray(centers, dtype=np.float64))
-        found = self._assign(table, labels_out, stop)
-        changed = int((labels_out != found.labels).sum())
-        labels_out[:] = found.labels
-        sums, masses = self._problem.cluster_sums(found.labels)
-        return StepSums(sums, masses, found.cost, found.lower_bound, found.exact, changed)
-
     def lloyd(
         self,
         centers: ArrayLike,
@@ -162,7 +125,7 @@ class ModelAssigner(AbstractAssigner):
         labels: IntArray | None = labels_out
         while iterations < max_iterations:
             iterations += 1
-            found = self._assign(self._costs(means), labels, stop)
+            found = self._assign_table(self._costs(means), labels, stop)
             unchanged = labels is not None and np.array_equal(found.labels, labels)
             evaluated = self._search.evaluate(found.labels)
             # An empty cluster keeps its centre.
@@ -178,15 +141,11 @@ class ModelAssigner(AbstractAssigner):
         labels_out[:] = best.labels
         return LloydRun(labels_out, best.means, best.cost, iterations, exact)
 
-    def _costs(self, centers: FloatArray) -> FloatArray:
-        distances = squared_distances(self._problem.points, centers)
-        return np.ascontiguousarray(self._problem.weights[:, None] * distances)
-
-    def _assign(
+    def _assign_table(
         self, table: FloatArray, before: IntArray | None, stop: StopSignal | None
     ) -> Assignment:
         """Cheap feasible labels; ``before`` are those of the previous step, or any numbers."""
-        finite = _finite(table)
+        finite = without_infinities(table)
         rows = np.arange(len(table))
         labels = np.argmin(finite, axis=1).astype(np.int64)
         least = finite[rows, labels]
@@ -240,12 +199,3 @@ class ModelAssigner(AbstractAssigner):
         return constraints.satisfied_by(labels) and np.array_equal(
             constraints.aligned(labels), labels
         )
-
-
-def _finite(table: FloatArray) -> FloatArray:
-    """Return the table with forbidden labels at a price that no other labels reach."""
-    forbidden = np.isinf(table)
-    if not forbidden.any():
-        return table
-    largest = np.where(forbidden, 0.0, table).max(axis=1)
-    return np.where(forbidden, 2.0 * float(largest.sum()) + 1.0, table)

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certikmeans.assignment.base import AbstractAssigner, Assignment, LloydRun, StepSums
+from certikmeans.assignment.base import Assignment, LloydRun, TableAssigner, without_infinities
 from certikmeans.assignment.transportation import (
     ScaledSizes,
     SizedAssignment,
@@ -24,7 +24,6 @@ from certikmeans.constraint_model.model import LabelConstraints
 from certikmeans.kernels.transportation.descent import descend_with_limits
 from certikmeans.kernels.transportation.exchanges import ClusterState, SizedPoints
 from certikmeans.problem import ReducedProblem
-from certikmeans.problem.arrays import squared_distances
 from certikmeans.stop import StopSignal
 
 FloatArray = NDArray[np.float64]
@@ -67,7 +66,7 @@ def has_sizes_alone(constraints: LabelConstraints) -> bool:
 
 
 @final
-class SizeAssigner(AbstractAssigner):
+class SizeAssigner(TableAssigner):
     """Cheapest labels of a problem with limits on cluster sizes only.
 
     With equal demands an assignment is a transportation problem, solved exactly. Groups of
@@ -107,9 +106,10 @@ class SizeAssigner(AbstractAssigner):
         exact_time_limit: float = 2.0,
         params: SizeSearchParams = DEFAULT_PARAMS,
     ) -> None:
+        super().__init__(problem)
         sizes = problem.label_constraints.sizes
         assert sizes is not None
-        self._problem, self._params, self._sizes = problem, params, sizes
+        self._params, self._sizes = params, sizes
         self._program_seconds = exact_time_limit
         labels = np.asarray(feasible_labels, dtype=np.int64)
         self._feasible: IntArray = sizes.aligned(labels)
@@ -141,22 +141,10 @@ class SizeAssigner(AbstractAssigner):
         other._program_seconds = exact_time_limit
         return other
 
-    def assign(
-        self,
-        centers: ArrayLike,
-        *,
-        executor: Executor | None = None,
-        stop: StopSignal | None = None,
+    def _assign_table(
+        self, table: FloatArray, before: IntArray | None, stop: StopSignal | None
     ) -> Assignment:
-        """Cheapest feasible labels for ``centers``, of shape (n_clusters, n_dims)."""
-        return self.assign_costs(self._costs(centers), stop=stop)
-
-    def assign_costs(self, costs: ArrayLike, *, stop: StopSignal | None = None) -> Assignment:
-        """Cheapest feasible labels for any costs >= 0 of shape (n_groups, n_clusters)."""
-        table = np.array(costs, dtype=np.float64, order="C")
-        expected = (self._problem.n_groups, self._problem.n_clusters)
-        if table.shape != expected:
-            raise ValueError(f"costs: expected shape {expected}, got {table.shape}")
+        """Cheapest feasible labels for a table of costs."""
         finite = without_infinities(table)
         found = assign_sizes(finite, self._sizes, self._feasible)
         if not found.exact and self._program_seconds > 0.0:
@@ -177,21 +165,6 @@ class SizeAssigner(AbstractAssigner):
         if seconds <= 0.0:
             return found.labels
         return improve_by_program(table, self._sizes, found.labels, found.prices, seconds)
-
-    def step(
-        self,
-        centers: ArrayLike,
-        labels_out: IntArray,
-        *,
-        executor: Executor | None = None,
-        stop: StopSignal | None = None,
-    ) -> StepSums:
-        """Write cheapest feasible labels into ``labels_out`` and sum the clusters."""
-        found = self.assign(centers, stop=stop)
-        changed = int((labels_out != found.labels).sum())
-        labels_out[:] = found.labels
-        sums, masses = self._problem.cluster_sums(found.labels)
-        return StepSums(sums, masses, found.cost, found.lower_bound, found.exact, changed)
 
     def lloyd(
         self,
@@ -217,7 +190,7 @@ class SizeAssigner(AbstractAssigner):
         prices, best, iterations, done = np.zeros(n_clusters), np.inf, 0, False
         per_call = max(1, int(params.work_per_call / self.step_work))
         labels_out[:] = self._feasible
-        best_means = problem_means(problem, self._feasible)
+        best_means = problem.cluster_means(self._feasible)
         while not done and iterations < max_iterations:
             cost, steps, done = descend_with_limits(
                 self._data, self._scaled.limits, min(per_call, max_iterations - iterations),
@@ -235,7 +208,7 @@ class SizeAssigner(AbstractAssigner):
                 better = self.assign(best_means, stop=stop)
                 if better.cost < best * (1.0 - 1e-12):
                     labels_out[:] = state.labels[:] = better.labels
-                    best_means = problem_means(problem, better.labels)
+                    best_means = problem.cluster_means(better.labels)
                     best, done = self._cost_of(better.labels, best_means), False
                     state.means[:] = best_means
         if best == np.inf:
@@ -246,24 +219,3 @@ class SizeAssigner(AbstractAssigner):
         problem = self._problem
         away = ((problem.points - means[labels]) ** 2).sum(axis=1)
         return float(problem.weights @ away)
-
-    def _costs(self, centers: ArrayLike) -> FloatArray:
-        distances = squared_distances(self._problem.points, np.asarray(centers, dtype=np.float64))
-        return np.ascontiguousarray(self._problem.weights[:, None] * distances)
-
-
-def problem_means(problem: ReducedProblem, labels: IntArray) -> FloatArray:
-    """Means of the clusters; that of an empty one is the origin."""
-    sums, masses = problem.cluster_sums(labels)
-    means = np.zeros_like(sums)
-    means[masses > 0.0] = sums[masses > 0.0] / masses[masses > 0.0, None]
-    return means
-
-
-def without_infinities(table: FloatArray) -> FloatArray:
-    """Return the table with forbidden labels at a price that no other labels reach."""
-    forbidden = np.isinf(table)
-    if not forbidden.any():
-        return table
-    largest = np.where(forbidden, 0.0, table).max(axis=1)
-    return np.where(forbidden, 2.0 * float(largest.sum()) + 1.0, table)

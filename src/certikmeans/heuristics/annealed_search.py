@@ -17,7 +17,6 @@ from certikmeans.heuristics.local_search import (
     LocalSearch,
     NeighborhoodSearch,
     initial_centers,
-    means_of,
 )
 from certikmeans.problem import ReducedProblem
 
@@ -123,7 +122,7 @@ class AnnealedSearch:
             return constraints.aligned(labels)
         from scipy.optimize import linear_sum_assignment  # loaded here: slow to import
 
-        means = means_of(self._problem, labels)
+        means = self._problem.cluster_means(labels)
         distances = ((means[:, None, :] - centers[None, :, :]) ** 2).sum(axis=2)
         masses = np.bincount(labels, self._problem.weights, len(centers))
         renamed: Labels = linear_sum_assignment(masses[:, None] * distances)[1][labels]

@@ -16,7 +16,6 @@ from certikmeans.heuristics.local_search import (
     LocalSearch,
     draw_sample,
     initial_centers,
-    means_of,
     pass_work,
 )
 from certikmeans.heuristics.swap_search import SwapBudget, SwapSearch
@@ -190,7 +189,7 @@ class DefaultSearch(AbstractHeuristic):
         )
         if self.has_many_clusters(small):
             labels = SwapSearch(self.swap_budget(small)).search(small)
-            candidates = [means_of(sample.problem, labels)]
+            candidates = [sample.problem.cluster_means(labels)]
         else:
             optima = GeneticSearch(self.genetic_budget(small)).local_optima(small)
             max_cost = params.candidate_cost_ratio * optima[0].cost

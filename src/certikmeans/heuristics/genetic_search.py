@@ -21,7 +21,7 @@ from certikmeans.heuristics.annealed_search import (
 )
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, HeuristicContext, Labels
 from certikmeans.heuristics.crossover import crossover_mutate
-from certikmeans.heuristics.local_search import LocalOptimum, initial_centers, means_of
+from certikmeans.heuristics.local_search import LocalOptimum, initial_centers
 from certikmeans.random_streams import generator
 
 
@@ -144,7 +144,7 @@ class _Run:
     def initialize(self) -> None:
         """Fill the population from the given starts (or the feasible labels) and random starts."""
         ctx, batch_size = self._ctx, self._params.batch_size
-        feasible_centers = means_of(ctx.problem, ctx.feasible_labels)
+        feasible_centers = ctx.problem.cluster_means(ctx.feasible_labels)
         if ctx.finished():
             if not self._members:
                 self._members = [LocalOptimum(ctx.feasible_labels, feasible_centers, np.inf, 0)]

@@ -77,7 +77,7 @@ def draw_sample(problem: ReducedProblem, size: int, rng: np.random.Generator) ->
     if len(rows) < problem.n_clusters:
         rows = np.arange(problem.n_groups)
     points, weights = np.ascontiguousarray(problem.points[rows]), problem.weights[rows]
-    # As the arrays of presolve: kernels are compiled anew for writable arrays.
+    # As the arrays of presolve: kernels are compiled again for writable arrays.
     points.flags.writeable = weights.flags.writeable = False
     sample = ReducedProblem(
         points=points,
@@ -95,8 +95,6 @@ class LocalSearchParams:
     """Settings of both local searches."""
 
     lloyd_iterations: int = 300  # per Lloyd run
-    # Relative decrease that ends Lloyd runs before moves of any kind, which go on from there.
-    lloyd_tolerance: float = 1e-5
     max_rounds: int = 50  # of Lloyd and chain moves in `LocalSearch`
     max_chain_length: int = 64  # groups in a Kempe chain
     min_gain_fraction: float = 1e-13  # of the total scatter; smaller gains are rounding
@@ -212,7 +210,8 @@ class LocalSearch:
             )
             if moves == 0:
                 return best
-            centers = _means(clusters.sums, clusters.masses, result.centers)
+            centers, filled = result.centers.copy(), clusters.masses > 0.0
+            centers[filled] = clusters.sums[filled] / clusters.masses[filled, None]
         return best
 
     def _by_label_search(
@@ -258,7 +257,7 @@ class LocalSearch:
 
     def from_labels(self, labels: Labels, ctx: HeuristicContext) -> LocalOptimum:
         """Descend from the means of a labelling."""
-        centers = means_of(self._problem, labels)
+        centers = self._problem.cluster_means(labels)
         if self._search is not None:
             return self._by_label_search(self._search, centers, labels, ctx)
         return self.from_centers(centers, ctx)
@@ -271,21 +270,6 @@ def _soft_pair_graph(problem: ReducedProblem) -> PairGraph | None:
     if soft is None or constraints.sets is not None or constraints.sizes is not None:
         return None
     return pair_graph(problem.n_groups, soft, constraints.cannot_links)
-
-
-def means_of(problem: ReducedProblem, labels: Labels) -> Centers:
-    """Weighted means of the clusters; that of an empty cluster is the origin, the overall mean."""
-    sums, masses = problem.cluster_sums(labels)
-    return _means(sums, masses, np.zeros_like(sums))
-
-
-def _means(
-    sums: NDArray[np.float64], masses: NDArray[np.float64], default: NDArray[np.float64]
-) -> Centers:
-    filled = masses > 0.0
-    means = default.copy()
-    means[filled] = sums[filled] / masses[filled, None]
-    return means
 
 
 def pass_work(problem: ReducedProblem, params: LocalSearchParams = DEFAULT_PARAMS) -> float:

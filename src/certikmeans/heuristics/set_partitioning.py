@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, HeuristicContext, Labels
 from certikmeans.heuristics.genetic_search import GeneticBudget, GeneticSearch
-from certikmeans.heuristics.local_search import means_of
 from certikmeans.incumbent import CandidateCluster
 
 
@@ -62,11 +61,11 @@ class SetPartitioningHeuristic(AbstractHeuristic):
         if ctx.finished() or not self._columns:
             return self._labels
         problem = ctx.problem
-        known = means_of(problem, self._labels)
+        known = problem.cluster_means(self._labels)
         starts = [known]
         partition = self._partition(ctx)
         if partition is not None:
-            starts.append(means_of(problem, partition))
+            starts.append(problem.cluster_means(partition))
         starts += [
             _replace_nearest_center(known, column.center)
             for column in self._columns[: self._params.n_replaced_centers]

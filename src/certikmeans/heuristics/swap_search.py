@@ -28,7 +28,6 @@ from certikmeans.heuristics.local_search import (
     LocalOptimum,
     NeighborhoodSearch,
     initial_centers,
-    means_of,
 )
 from certikmeans.kernels.lloyd.seeding import bisect_cluster, bisection_costs, kmeanspp_seeds
 from certikmeans.problem import ReducedProblem
@@ -44,7 +43,7 @@ class SwapParams:
 
     batch_size: int = 4  # trials at a time; fixed: results do not depend on threads
     max_perturbed_fraction: float = 0.1  # of the clusters, changed by one trial
-    min_neighborhood: int = 2  # clusters of a neighbourhood that is seeded anew
+    min_neighborhood: int = 2  # clusters of a neighbourhood that is seeded again
     max_neighborhood: int = 6
     elite_size: int = 10  # labellings kept for crossover with the best
     cost_tolerance: float = 1e-9  # optima whose costs differ by a smaller fraction are equal
@@ -157,7 +156,7 @@ def reseed_neighborhoods(
     rng: np.random.Generator,
     params: SwapParams = DEFAULT_PARAMS,
 ) -> Centers:
-    """Seed up to ``count`` neighbourhoods anew by k-means++ on their groups.
+    """Seed up to ``count`` neighbourhoods again by k-means++ on their groups.
 
     In half of the calls twice as many: pairs of which one gets a centre more, the other one less.
     """
@@ -200,7 +199,7 @@ def _kmeanspp_subset(problem: ReducedProblem, rows: NDArray[np.int64], uniforms:
 # Every trial of the swap search changes the best labelling in several places at once and descends;
 # improvements are adopted region by region (`FragmentPool`), so one trial tests many moves. When
 # trials no longer improve, the search restarts from other centres and combines the two results;
-# it goes on as long as restarts improve the best.
+# it continues as long as restarts improve the best.
 
 # Kinds of attempts: the first, a restart, and a combination of the best with a restart. Their text
 # is part of checkpoints.
@@ -286,7 +285,7 @@ class _Run:
         parallel = problem.n_groups * problem.n_clusters < params.max_parallel_trial_size
         self._trial_ctx = ctx.replace(executor=None) if parallel else ctx
         self._pool: FragmentPool | None = None
-        feasible_centers = means_of(problem, ctx.feasible_labels)
+        feasible_centers = problem.cluster_means(ctx.feasible_labels)
         self._no_solution = LocalOptimum(ctx.feasible_labels, feasible_centers, np.inf, 0)
         self._progress = SwapProgress(self._no_solution, self._no_solution, self._no_solution)
         self.best_found = self._no_solution

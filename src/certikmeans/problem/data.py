@@ -423,6 +423,13 @@ class ReducedProblem:
             sums[:, j] = np.bincount(labels, self.weights * column, k)
         return sums, np.bincount(labels, self.weights, k).astype(np.float64)
 
+    def cluster_means(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Weighted means of the clusters; that of an empty one is the origin, the overall mean."""
+        sums, masses = self.cluster_sums(labels)
+        means, filled = np.zeros_like(sums), masses > 0.0
+        means[filled] = sums[filled] / masses[filled, None]
+        return means
+
 
 # Validation of start values given by a user.
 

@@ -21,7 +21,6 @@ from certikmeans.errors import InputError
 from certikmeans.events import Finished, HeuristicProgress, Listener, PresolveDone
 from certikmeans.heuristics.base import Centers, HeuristicContext, Labels
 from certikmeans.heuristics.default import run_heuristics
-from certikmeans.heuristics.local_search import means_of
 from certikmeans.options import Options
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.presolve.infeasibility_search import InfeasibilityProof
@@ -107,7 +106,7 @@ def solve(
 
 @contextlib.contextmanager
 def _explain_saved_state(start: WarmStart) -> Iterator[None]:
-    """Turn errors of a run that goes on from a saved state into an `InputError`.
+    """Turn errors of a run that continues from a saved state into an `InputError`.
 
     A checksum protects the state from damage. One that was edited, checksum included, can hold
     objects of the wrong kind anywhere, which only their use shows.
@@ -119,9 +118,9 @@ def _explain_saved_state(start: WarmStart) -> Iterator[None]:
         if saved is None or isinstance(error, InputError) or not _raised_inside(error):
             raise
         raise InputError(
-            f"the run cannot go on from this checkpoint ({type(error).__name__}: {error})",
-            hint="if the file was edited, begin anew; if not, this is a bug: please report it "
-            "with the file",
+            f"the run cannot continue from this checkpoint ({type(error).__name__}: {error})",
+            hint="if the file was edited, start without it; if not, this is a bug: please "
+            "report it with the file",
         ) from error
 
 
@@ -291,7 +290,7 @@ def _initial_centers(root: RootProblem, start: WarmStart) -> tuple[Centers, ...]
     presolved, centers = root.presolved, []
     if start.labels is not None:
         labels = presolved.presolve_labels(start.labels)
-        centers.append(means_of(presolved.reduced, labels))
+        centers.append(presolved.reduced.cluster_means(labels))
     if start.centers is not None:
         centers.append(presolved.presolve_centers(start.centers))
     return tuple(centers)

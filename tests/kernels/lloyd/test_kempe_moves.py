@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
-from certikmeans.heuristics.local_search import means_of
 from certikmeans.kernels.graph import CsrGraph
 from certikmeans.kernels.lloyd.kempe_moves import ChainLimits, ClusterSums, improve_by_chains
 from certikmeans.testing.contracts import check_feasible, make_heuristic_context
@@ -42,7 +41,7 @@ def test_moves_feasible_and_descending(seed):
     assert after < before if moves else after == before
     filled = masses > 0
     means = sums[filled] / masses[filled, None]
-    assert np.allclose(means, means_of(problem, labels)[filled], rtol=1e-9, atol=1e-9)
+    assert np.allclose(means, problem.cluster_means(labels)[filled], rtol=1e-9, atol=1e-9)
 
 
 def test_blocked_group_swaps_with_neighbor():
