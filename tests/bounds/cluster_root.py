@@ -11,6 +11,7 @@ import numpy as np
 from certikmeans.assignment import CannotLinkAssigner
 from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.bounds.cluster import ClusterBound
+from certikmeans.bounds.cluster.driver import ClusterParams
 from certikmeans.bounds.cluster.initial_point import columns_of
 from certikmeans.incumbent import NullIncumbent
 from certikmeans.parallel import TaskPool
@@ -21,11 +22,8 @@ class FixedIncumbent(NullIncumbent):
     """Incumbent that begins with given labels."""
 
     def __init__(self, labels, on_bound):
-        self._labels = labels
+        super().__init__(labels)
         self._on_bound = on_bound
-
-    def labels(self):
-        return self._labels
 
     def update_incumbent(self, labels, source, iterations=0):
         self._labels = labels
@@ -62,6 +60,7 @@ def cluster_bound(
     executor=None,
     improve=None,
     on_bound=lambda value: None,
+    **params,
 ):
     """Bound at the root; ``improve`` gets the columns if the target is unreachable."""
     labels = np.asarray(labels)
@@ -71,7 +70,7 @@ def cluster_bound(
         if improve is not None:
             incumbent.update_incumbent(improve(columns), "test")
 
-    bound = ClusterBound()
+    bound = ClusterBound(ClusterParams(**params))
     state = bound.setup(BoundInput(reduced, CannotLinkAssigner(reduced, labels), target_gap))
     ctx = RootBoundContext(
         stop,

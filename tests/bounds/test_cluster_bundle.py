@@ -11,9 +11,8 @@ from sklearn.cluster import KMeans
 
 from certikmeans.assignment import make_assigner
 from certikmeans.bounds.base import BoundContext, BoundInput
-from certikmeans.bounds.cluster import bundle as bundle_module
 from certikmeans.bounds.cluster.bound import ClusterBound
-from certikmeans.bounds.cluster.bundle import Bundle
+from certikmeans.bounds.cluster.bundle import Bundle, BundleParams
 from certikmeans.bounds.cluster.dual_box import make_dual_box
 from certikmeans.bounds.cluster.initial_point import BundleStart
 from certikmeans.bounds.cluster.pricing import Column, Pricer, SymmetryClass
@@ -34,7 +33,7 @@ def column_of(reduced, members):
     return Column.of(mean, members.astype(np.uint8), float(weights.sum()), cost, 0.0)
 
 
-def bundle_of(seed, on_bound):
+def bundle_of(seed, on_bound=lambda value: None, **params):
     rng = np.random.default_rng(seed)
     centers = rng.uniform(0.0, 20.0, size=(N_CLUSTERS, 2))
     points = centers[rng.integers(N_CLUSTERS, size=400)] + rng.normal(scale=1.0, size=(400, 2))
@@ -45,7 +44,9 @@ def bundle_of(seed, on_bound):
     sym_classes = [SymmetryClass(pricer.full_region, tuple(range(N_CLUSTERS)))]
     dual_box = make_dual_box(reduced, labels.astype(np.int64))
     known = BundleStart([(0, column) for column in incumbent])
-    bundle = Bundle(pricer, dual_box, sym_classes, known, on_bound=on_bound)
+    bundle = Bundle(
+        pricer, dual_box, sym_classes, known, on_bound=on_bound, params=BundleParams(**params)
+    )
     return bundle, sum(column.cost for column in incumbent)
 
 
@@ -74,11 +75,9 @@ def test_many_clusters_converge(seed):
 
 
 @pytest.mark.parametrize("projections", [2, 12])
-def test_projections_first_with_many_groups(monkeypatch, projections):
-    monkeypatch.setattr(bundle_module, "PROJECTION_MIN_GROUPS", 100)
-    monkeypatch.setattr(bundle_module, "MAX_INITIAL_PROJECTIONS", projections)
+def test_projections_first_with_many_groups(projections):
     step_rules = []
-    bundle, cost = bundle_of(0, lambda value: None)
+    bundle, cost = bundle_of(0, projection_min_groups=100, max_initial_projections=projections)
     abs_gap = 3e-4 * cost
     target = Target(bound=cost - abs_gap, level=cost - 0.25 * abs_gap, abs_gap=abs_gap)
     bundle.run(target, StopSignal(), on_round=lambda: step_rules.append(type(bundle.step_rule)))
@@ -90,10 +89,8 @@ def test_projections_first_with_many_groups(monkeypatch, projections):
     assert bundle.lower_bound >= bundle.upper_bound - 0.1 * (cost - bundle.upper_bound)
 
 
-def test_continued_bundle_keeps_projection_budget(monkeypatch):
-    monkeypatch.setattr(bundle_module, "PROJECTION_MIN_GROUPS", 100)
-    monkeypatch.setattr(bundle_module, "MAX_INITIAL_PROJECTIONS", 12)
-    first, cost = bundle_of(0, lambda value: None)
+def test_continued_bundle_keeps_projection_budget():
+    first, cost = bundle_of(0, projection_min_groups=100, max_initial_projections=12)
     abs_gap = 3e-4 * cost
     target, saved = Target(bound=cost - abs_gap, level=cost - 0.25 * abs_gap, abs_gap=abs_gap), []
     first.run(
@@ -113,10 +110,8 @@ def test_continued_bundle_keeps_projection_budget(monkeypatch):
     assert step_rules.index(SmoothedAscent) + 1 == 12 - 5
 
 
-def test_no_smoothed_ascent_if_projections_suffice(monkeypatch):
-    monkeypatch.setattr(bundle_module, "PROJECTION_MIN_GROUPS", 100)
-    monkeypatch.setattr(bundle_module, "MAX_INITIAL_PROJECTIONS", 60)
-    bundle, cost = bundle_of(0, lambda value: None)
+def test_no_smoothed_ascent_if_projections_suffice():
+    bundle, cost = bundle_of(0, projection_min_groups=100, max_initial_projections=60)
     abs_gap = 0.05 * cost
     status = bundle.run(Target(cost - abs_gap, cost - 0.25 * abs_gap, abs_gap), StopSignal())
     assert status is BundleStatus.PROVEN
@@ -125,7 +120,7 @@ def test_no_smoothed_ascent_if_projections_suffice(monkeypatch):
 
 
 def test_weights_sum_to_cluster_count():
-    bundle, cost = bundle_of(3, lambda value: None)
+    bundle, cost = bundle_of(3)
     abs_gap = 1e-3 * cost
     bundle.run(Target(cost - abs_gap, cost - 0.25 * abs_gap, abs_gap), StopSignal(), max_rounds=12)
     weights = bundle.model.weights
@@ -134,7 +129,7 @@ def test_weights_sum_to_cluster_count():
     assert 0.9 * N_CLUSTERS <= weights.sum() <= N_CLUSTERS * (1.0 + 1e-9)
 
 
-def test_a_part_with_as_many_clusters_as_groups_costs_nothing():
+def test_as_many_clusters_as_groups():
     # What a tree on pairs comes to: nothing is left to be raised, and nothing to divide by.
     points = np.random.default_rng(0).normal(size=(8, 2))
     problem = Problem.from_data(points, 6, must_link=[(0, 1), (2, 3)])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
-from certikmeans.bounds.cluster import driver
 from certikmeans.bounds.cluster.dual_box import DualBoxParams, make_dual_box
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.stop import StopSignal
@@ -38,15 +37,18 @@ def test_widening_keeps_initial_multipliers(min_groups):
     assert wide.multipliers(wide.start) == pytest.approx(narrow.multipliers(narrow.start))
 
 
-def test_wider_box_improves_bound(monkeypatch):
+def test_wider_box_improves_bound():
     problem = crossing()
     labels = solve(problem, gap=1e-6).labels
     done = presolve(problem, StopSignal())
     values = []
     for widening in (0.0, 1.0):
-        monkeypatch.setattr(driver, "BOX_WIDENING", widening)
         found = cluster_bound(
-            done.reduced, done.presolve_labels(labels), target_gap=1e-3, stop=StopSignal()
+            done.reduced,
+            done.presolve_labels(labels),
+            target_gap=1e-3,
+            stop=StopSignal(),
+            box_widening=widening,
         )
         assert not found.reached
         values.append(found.value)

@@ -12,8 +12,8 @@ from scipy.optimize import linear_sum_assignment
 
 from certikmeans.assignment import make_assigner
 from certikmeans.bounds.base import BoundContext, BoundInput
-from certikmeans.bounds.cluster import driver
 from certikmeans.bounds.cluster.bound import ClusterBound
+from certikmeans.bounds.cluster.driver import ClusterParams
 from certikmeans.bounds.cluster.marginal_costs import set_duals
 from certikmeans.bounds.cluster.pricing import Pricer, PricingRegion
 from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets
@@ -42,16 +42,6 @@ from .model_oracle import (
 )
 
 STALL = 600  # boxes: prices need not be exact
-
-
-class Fixed(NullIncumbent):
-    """Incumbent that no update replaces."""
-
-    def __init__(self, labels):
-        self._labels = labels
-
-    def labels(self):
-        return self._labels
 
 
 def check_sigma(seed, kinds=None):
@@ -181,17 +171,17 @@ def test_sigma_is_bounded_in_a_region(seed):
     assert Fraction(priced.upper) >= sigma
 
 
-def relative_gap(seed, kinds):
+def relative_gap(seed, kinds, **params):
     """Gap of the bound at the root if there is a feasible labelling, else None."""
     reduced = random_model(seed, kinds=kinds, largest=7)
     optimum = model_optimum(reduced, column_costs(reduced))
     if optimum is None:
         return None
     cost, labels = optimum
-    bound = ClusterBound()
+    bound = ClusterBound(ClusterParams(**params))
     model = bound.setup(BoundInput(reduced, make_assigner(reduced, labels), gap=1e-3))
     stop = StopSignal().with_work_limit(2e7)
-    ctx = BoundContext(stop, at_root=True, incumbent=Fixed(labels))
+    ctx = BoundContext(stop, at_root=True, incumbent=NullIncumbent(labels))
     found = bound.compute(model, Domain.root(reduced), math.inf, ctx)
     assert Fraction(found.value) <= cost
     node = bound.compute(
@@ -208,9 +198,8 @@ def test_bound_below_optimum(kinds):
 
 
 @pytest.mark.parametrize("kinds", [HARD, SETS, SIZES, SOFT])
-def test_bound_without_constraints_comes_first(kinds, monkeypatch):
-    monkeypatch.setattr(driver, "RELAXED_MIN_SIZE", 0)
-    gaps = [relative_gap(seed, kinds) for seed in range(950, 954)]
+def test_bound_without_constraints_comes_first(kinds):
+    gaps = [relative_gap(seed, kinds, relaxed_min_size=0) for seed in range(950, 954)]
     assert sum(gap is not None for gap in gaps) > 0
 
 
@@ -225,7 +214,9 @@ def test_dense_links_are_priced():
     incumbent = labels[order]
     bound = ClusterBound()
     model = bound.setup(BoundInput(reduced, make_assigner(reduced, incumbent), gap=1e-2))
-    ctx = BoundContext(StopSignal().with_work_limit(2e9), at_root=True, incumbent=Fixed(incumbent))
+    ctx = BoundContext(
+        StopSignal().with_work_limit(2e9), at_root=True, incumbent=NullIncumbent(incumbent)
+    )
     found = bound.compute(model, Domain.root(reduced), math.inf, ctx)
     sums, masses = reduced.cluster_sums(incumbent)
     away = reduced.points - (sums / masses[:, None])[incumbent]

@@ -12,9 +12,10 @@ import pytest
 
 from certikmeans import Problem
 from certikmeans.bounds.base import BoundContext
-from certikmeans.bounds.partition import partition_bound, run, scheduler
+from certikmeans.bounds.partition import partition_bound, scheduler
 from certikmeans.bounds.partition.parts import (
-    MIN_COARSENING,
+    PARTITION_PARAMS,
+    PartitionParams,
     anticlusters,
     equal_share,
     first_size,
@@ -341,14 +342,14 @@ def test_first_size_leaves_time(n, seconds):
     later = part_size(n, 10, seconds, 2, 2_000)
     assert 0 < first <= every <= n
     # Either the first parts use all the time, or enough is left for sufficiently larger ones.
-    assert first == every or MIN_COARSENING * first <= later
+    assert first == every or PARTITION_PARAMS.min_coarsening * first <= later
 
 
 def test_next_size():
     assert next_size(10_000, 300, 6.0, 3.0, 2_000) == 600
     assert next_size(10_000, 300, 6.0, 3.0, 500) == 500
     assert (
-        next_size(10_000, 300, 1.1, 1.0, 2_000) == MIN_COARSENING * 300
+        next_size(10_000, 300, 1.1, 1.0, 2_000) == PARTITION_PARAMS.min_coarsening * 300
     )  # the smallest useful step
     assert next_size(10_000, 300, 9.0, 1.0, 2_000) == 2_000
     assert next_size(10_000, 300, 9.0, -np.inf, 2_000) == 2_000  # no cutoff
@@ -356,18 +357,17 @@ def test_next_size():
     assert next_size(10_000, 300, 4.0, 1.0, 479) == 0
 
 
-def test_part_sizes_grow(monkeypatch):
+def test_part_sizes_grow():
     done, labels = blobs(60, spread=2.0)
-    monkeypatch.setattr(run, "MIN_PART_SIZE", 0)
-    chosen = iter([30, 30])
-    monkeypatch.setattr(run, "first_size", lambda *_: 15)
-    monkeypatch.setattr(run, "part_size", lambda *_: next(chosen))
+    params = PartitionParams(
+        max_part_size=15, max_later_part_size=30, min_part_size=0, min_groups_per_cluster=0
+    )
     ctx = RecordingContext()
-    found = partition_bound(done.reduced, labels, np.inf, ctx)
+    found = partition_bound(done.reduced, labels, np.inf, ctx, params=params)
     assert ctx.values == sorted(ctx.values)
     assert found.value == ctx.values[-1]
-    assert next(chosen, None) is None
-    monkeypatch.undo()
+    assert found.state.size == 30
+    assert found.n_parts < found.state.best.n_parts
     whole = partition_bound(done.reduced, labels, np.inf, BoundContext())
     assert whole.n_parts == 1
     assert whole.value >= found.value * (1.0 - 1e-3)

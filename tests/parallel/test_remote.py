@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partialmethod
 
 import numpy as np
 import pytest
@@ -218,7 +219,7 @@ def partition_problem():
 
 @pytest.fixture
 def part_size_20(monkeypatch):
-    monkeypatch.setattr(PartitionBound, "__init__", lambda self: setattr(self, "_size", 20))
+    monkeypatch.setattr(PartitionBound, "__init__", partialmethod(PartitionBound.__init__, size=20))
 
 
 PARTITION = {"bound": "partition", "jobs": 1, "keep_proof": True, "node_limit": 1}

@@ -20,7 +20,9 @@ from certikmeans.assignment import AbstractAssigner
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.cluster.cut_model import Cuts, SparseRows
 from certikmeans.bounds.cluster.driver import (
+    DEFAULT_PARAMS,
     BundleSettings,
+    ClusterParams,
     PricingMeter,
     relaxed_bound,
     solve_at_root,
@@ -74,6 +76,11 @@ class ClusterBound(LowerBound[ClusterModel]):
     recombined to a better labelling, once, before the bound is raised as far as the relaxation
     allows.
 
+    Parameters
+    ----------
+    params : ClusterParams
+        Settings.
+
     Examples
     --------
     >>> from certikmeans.assignment import make_assigner
@@ -91,6 +98,9 @@ class ClusterBound(LowerBound[ClusterModel]):
 
     name: ClassVar[str] = "cluster"
     has_fractional_solution: ClassVar[bool] = True
+
+    def __init__(self, params: ClusterParams = DEFAULT_PARAMS) -> None:
+        self._params = params
 
     def min_rounding_loss(self, problem: ReducedProblem) -> float:
         """Return the rounding error of pricing, times the number of clusters."""
@@ -130,7 +140,9 @@ class ClusterBound(LowerBound[ClusterModel]):
         )
         if start.cost <= self.min_rounding_loss(reduced):  # as many clusters as groups: cost 0
             return _trivial_result(reduced, start)
-        settings = BundleSettings(model.gap, model.seed, target_reachable=False)
+        settings = BundleSettings(
+            model.gap, model.seed, target_reachable=False, params=self._params
+        )
         return solve_in_node(model.pricer, domain, start, settings, ctx.stop)
 
     def _compute_at_root(
@@ -143,7 +155,11 @@ class ClusterBound(LowerBound[ClusterModel]):
     ) -> BoundResult:
         reduced = model.pricer.reduced
         settings = BundleSettings(
-            model.gap, model.seed, warm_start is not None and warm_start.proven, cutoff=cutoff
+            model.gap,
+            model.seed,
+            warm_start is not None and warm_start.proven,
+            cutoff=cutoff,
+            params=self._params,
         )
         start = root_initial_point(reduced, ctx.incumbent.labels(), model.gap, cutoff)
         start = start.with_warm_start(warm_start)

@@ -37,39 +37,56 @@ from certikmeans.stop import EffortMeter, StopCause, StopSignal
 
 Vector = NDArray[np.float64]
 
-# A bundle stalls if its distance to the target has not fallen below STALL_RATIO times its former
-# value for this many rounds.
-STALL_ROUNDS = 80
-STALL_RATIO = 0.95
-# Up to this many clusters the step rule is the level step, with more the smoothed ascent. With many
-# groups rounds are expensive, and for well separated clusters a few projections suffice (21,000
-# points in 8 clusters: 14 rounds instead of 82): from PROJECTION_MIN_GROUPS groups on, up to
-# MAX_INITIAL_PROJECTIONS of them precede the smoothed ascent.
-MAX_CLUSTERS_FOR_LEVEL = 5
-MAX_INITIAL_PROJECTIONS, PROJECTION_MIN_GROUPS = 30, 10_000
-MIN_STARTS, MIN_COLUMN_STARTS = 4, 8  # regardless of the work limit
-PAIR_WORK = 10  # of a pair at one end in a selection, in coordinates
-TYPICAL_ASCENT_STEPS = 8  # of an ascent
-MIN_GAIN = 1e-3  # a step that gains less ends an ascent, in units of the required gap
-MAX_ROUNDS = 1_000_000  # in effect no limit: the bundle ends when it stalls
-# With a time limit: after this many seconds and this fraction of it the stability center is priced
-# exactly for an early bound, within EARLY_BOUND_TIME_FRACTION of the time spent; again whenever
-# EARLY_BOUND_MIN_GAIN of the distance to the target can be gained.
-FIRST_BOUND_AFTER, FIRST_BOUND_FRACTION, FIRST_BOUND_FRACTION_SLOW = 2.0, 0.1, 0.4
-EARLY_BOUND_TIME_FRACTION = 0.15
-EARLY_BOUND_MIN_GAIN = 0.3
-# The stability center is priced exactly when the time left falls below this multiple of the time
-# spent.
-RESERVED_TIME_RATIO = 0.7
-# Number of pricing errors added to the upper bound of a cluster's value, with a margin for
-# multipliers larger than the initial ones.
-ROUNDING_SAFETY = 2.5
-# Where prices prove less than the model of columns promises, the model has to exceed the target by
-# this more, in units of the gap, before the next proof.
-PROOF_MARGIN_STEP = 0.1
-# With sets: tolerance of a pricing that is no test, relative to the distance from the target.
-EARLY_TOLERANCE = 0.03
-MIN_RESOLUTION = 0.1  # of boxes in a proof, in units of the tolerance
+
+@final
+@dataclass(frozen=True, slots=True)
+class BundleParams:
+    """Settings of a bundle."""
+
+    # A bundle stalls if its distance to the target has not fallen below ``stall_ratio`` times its
+    # former value for this many rounds.
+    stall_rounds: int = 80
+    stall_ratio: float = 0.95
+    max_rounds: int = 1_000_000  # in effect no limit: the bundle ends when it stalls
+    # Up to this many clusters the step rule is the level step, with more the smoothed ascent. With
+    # many groups rounds are expensive, and for well separated clusters a few projections suffice
+    # (21,000 points in 8 clusters: 14 rounds instead of 82): from ``projection_min_groups`` groups
+    # on, up to ``max_initial_projections`` of them precede the smoothed ascent.
+    max_clusters_for_level: int = 5
+    max_initial_projections: int = 30
+    projection_min_groups: int = 10_000
+    min_starts: int = 4  # of ascents, regardless of the work limit
+    min_column_starts: int = 8
+    pair_work: int = 10  # of a pair at one end in a selection, in coordinates
+    typical_ascent_steps: int = 8
+    min_gain: float = 1e-3  # a step that gains less ends an ascent, in units of the required gap
+    # With a time limit: after this many seconds and this fraction of it the stability center is
+    # priced exactly for an early bound, within a fraction of the time spent; again whenever
+    # ``early_bound_min_gain`` of the distance to the target can be gained.
+    first_bound_after: float = 2.0
+    first_bound_fraction: float = 0.1
+    first_bound_fraction_slow: float = 0.4
+    early_bound_time_fraction: float = 0.15
+    early_bound_min_gain: float = 0.3
+    # The stability center is priced exactly when the time left falls below this multiple of the
+    # time spent.
+    reserved_time_ratio: float = 0.7
+    # Number of pricing errors added to the upper bound of a cluster's value, with a margin for
+    # multipliers larger than the initial ones.
+    rounding_safety: float = 2.5
+    # Where prices prove less than the model of columns promises, the model has to exceed the target
+    # by this more, in units of the gap, before the next proof.
+    proof_margin_step: float = 0.1
+    # With sets: tolerance of a pricing that is no test, relative to the distance from the target.
+    early_tolerance: float = 0.03
+    min_resolution: float = 0.1  # of boxes in a proof, in units of the tolerance
+
+    def __post_init__(self) -> None:
+        if min(self.stall_rounds, self.max_rounds) < 1 or not 0.0 < self.stall_ratio <= 1.0:
+            raise ValueError("numbers of rounds must be positive, and stall_ratio at most 1")
+
+
+DEFAULT_PARAMS = BundleParams()
 
 
 @final
@@ -98,7 +115,8 @@ class BundleState:
     columns_sufficient: bool
     pricing_failed: bool
     projected_until: int
-    proof_margin: float = 0.0
+    proof_margin: float
+    params: BundleParams
 
 
 @final
@@ -114,8 +132,10 @@ class Bundle:
         seed: int = 0,
         on_bound: Callable[[float], None] = lambda value: None,
         stall_check_after: float | None = None,
+        params: BundleParams = DEFAULT_PARAMS,
     ) -> None:
         self.pricer = pricer
+        self.params = params
         self.dual_box = dual_box
         self.sym_classes = sym_classes
         constraints = pricer.constraints
@@ -136,9 +156,11 @@ class Bundle:
         self._position = dual_box.start
         self._n_clusters = pricer.reduced.n_clusters
         self._rounding = (
-            ROUNDING_SAFETY * self._n_clusters * pricer.error(dual_box.multipliers(dual_box.start))
+            self.params.rounding_safety
+            * self._n_clusters
+            * pricer.error(dual_box.multipliers(dual_box.start))
         )
-        self._ascent_work = _ascent_work(pricer)
+        self._ascent_work = _ascent_work(pricer, params)
         self._stability_center = self._position  # the best position so far, by the model
         self._incumbent = [column for _, column in known.incumbent]
         self.step_rule = self._initialize(known)
@@ -149,9 +171,9 @@ class Bundle:
         # Exact pricing has found nothing yet that ascents from known clusters do not lead to.
         self._columns_sufficient = known.multipliers_proven
         self._pricing_failed = False  # exact pricing stalled: it is not called again
-        self._stall_detector = StallDetector(STALL_RATIO, STALL_ROUNDS)
+        self._stall_detector = StallDetector(self.params.stall_ratio, self.params.stall_rounds)
         # Round after which the smoothed ascent replaces the projections.
-        self._projected_until = MAX_INITIAL_PROJECTIONS
+        self._projected_until = self.params.max_initial_projections
         # Prices overestimate the value of a cluster: the model has to exceed the target by this.
         self._proof_margin = 0.0
         self._resumed, self._out_of_work = False, False
@@ -159,7 +181,7 @@ class Bundle:
 
     def _initialize(self, known: BundleStart) -> StepRule:
         """Add the cuts of known columns and choose the step rule."""
-        many = self._n_clusters > MAX_CLUSTERS_FOR_LEVEL
+        many = self._n_clusters > self.params.max_clusters_for_level
         for number, column in known.incumbent:
             # Without a dual box, the cuts of the incumbent keep the model bounded.
             if many or self.sym_classes[number].admits(column):
@@ -172,7 +194,7 @@ class Bundle:
             if inside:
                 found = self.pricer.price_heuristic(lam, inside, region=sym_class.region, steps=1)
                 self.model.add(found, number)
-        expensive = self.pricer.reduced.n_groups >= PROJECTION_MIN_GROUPS
+        expensive = self.pricer.reduced.n_groups >= self.params.projection_min_groups
         if not many or (expensive and known.target_reachable):
             return LevelStep(self.model)
         return self._make_smoothed_ascent(warm_started=known.in_node)
@@ -219,6 +241,7 @@ class Bundle:
             pricing_failed=self._pricing_failed,
             projected_until=self._projected_until,
             proof_margin=self._proof_margin,
+            params=self.params,
         )
 
     @classmethod
@@ -228,9 +251,9 @@ class Bundle:
         """Return a bundle whose next `run` continues where another one was stopped."""
         state = copy.deepcopy(state)
         bundle = cls.__new__(cls)
-        bundle.pricer, bundle._on_bound = pricer, on_bound
+        bundle.pricer, bundle._on_bound, bundle.params = pricer, on_bound, state.params
         bundle._n_clusters = pricer.reduced.n_clusters
-        bundle._ascent_work = _ascent_work(pricer)
+        bundle._ascent_work = _ascent_work(pricer, state.params)
         bundle.dual_box, bundle.sym_classes = state.dual_box, state.sym_classes
         bundle.model, bundle.step_rule = state.model, state.step_rule
         bundle._stall_detector, bundle.statistics = state.stall_detector, state.statistics
@@ -270,19 +293,21 @@ class Bundle:
         stop: StopSignal,
         *,
         stop_if_unreachable: bool = False,
-        max_rounds: int = MAX_ROUNDS,
-        stall_rounds: int = STALL_ROUNDS,
+        max_rounds: int | None = None,
+        stall_rounds: int | None = None,
         on_round: Callable[[], None] = lambda: None,
     ) -> BundleStatus:
         """Raise the proven bound to ``target.bound``, or until the bundle converges or stalls.
 
         It ends after ``max_rounds`` rounds, or after ``stall_rounds`` rounds without progress.
         """
+        max_rounds = self.params.max_rounds if max_rounds is None else max_rounds
+        stall_rounds = self.params.stall_rounds if stall_rounds is None else stall_rounds
         effort, round_began = EffortMeter(stop), 0.0
         reserved, status = True, None
         if not self._resumed:
-            self._stall_detector = StallDetector(STALL_RATIO, stall_rounds)
-            self._projected_until = self.statistics.rounds + MAX_INITIAL_PROJECTIONS
+            self._stall_detector = StallDetector(self.params.stall_ratio, stall_rounds)
+            self._projected_until = self.statistics.rounds + self.params.max_initial_projections
         self._resumed, self.stopped_state, self._out_of_work = False, None, False
         for _ in range(max_rounds):
             if status is not None:
@@ -295,7 +320,7 @@ class Bundle:
                 return BundleStatus.EXHAUSTED
             if stop_if_unreachable and self.upper_bound < target.bound:
                 return BundleStatus.UNREACHABLE
-            if reserved and effort.remaining < RESERVED_TIME_RATIO * effort.elapsed:
+            if reserved and effort.remaining < self.params.reserved_time_ratio * effort.elapsed:
                 reserved = False
                 self._certify_best(target, stop)  # while there is time for it
             self._early_bound(target, stop, effort)
@@ -316,11 +341,11 @@ class Bundle:
             if (
                 projected
                 and self.step_rule.stays_in_box
-                and self._n_clusters > MAX_CLUSTERS_FOR_LEVEL
+                and self._n_clusters > self.params.max_clusters_for_level
             ):
                 self.step_rule = self._make_smoothed_ascent(warm_started=False)
                 self._position = self._stability_center
-                self._stall_detector = StallDetector(STALL_RATIO, stall_rounds)
+                self._stall_detector = StallDetector(self.params.stall_ratio, stall_rounds)
                 status = None
             if status is None:
                 on_round()
@@ -340,12 +365,14 @@ class Bundle:
         """Prove a bound early if a limit may end the run before the target is reached."""
         elapsed, remaining = effort.elapsed, effort.remaining
         slow = self.pricer.constraints is not None and self.pricer.slow_ascents
-        fraction = FIRST_BOUND_FRACTION_SLOW if slow else FIRST_BOUND_FRACTION
-        first = max(FIRST_BOUND_AFTER, fraction * (elapsed + remaining))
+        fraction = (
+            self.params.first_bound_fraction_slow if slow else self.params.first_bound_fraction
+        )
+        first = max(self.params.first_bound_after, fraction * (elapsed + remaining))
         if remaining == np.inf or elapsed < first:
             return
-        time_limit = EARLY_BOUND_TIME_FRACTION * elapsed - self._early_seconds
-        required_gain = EARLY_BOUND_MIN_GAIN * (target.bound - self.lower_bound)
+        time_limit = self.params.early_bound_time_fraction * elapsed - self._early_seconds
+        required_gain = self.params.early_bound_min_gain * (target.bound - self.lower_bound)
         if remaining < 1.5 * (self._round_seconds + self._exact_seconds):
             time_limit = remaining  # the last chance
             required_gain = 2.0 * self.step_rule.convergence_tol * target.abs_gap
@@ -373,7 +400,7 @@ class Bundle:
                 return BundleStatus.PROVEN
             if self.model.value(position) >= reached:
                 # No column above the model was found: there is nothing to cut.
-                margin = self._proof_margin + PROOF_MARGIN_STEP * target.abs_gap
+                margin = self._proof_margin + self.params.proof_margin_step * target.abs_gap
                 if self.pricer.constraints is None or target.bound + margin >= target.level:
                     return BundleStatus.EXHAUSTED
                 self._proof_margin = margin
@@ -431,7 +458,7 @@ class Bundle:
                 lam,
                 starts,
                 region=sym_class.region,
-                min_gain=MIN_GAIN * target.abs_gap / self._n_clusters,
+                min_gain=self.params.min_gain * target.abs_gap / self._n_clusters,
                 stop=stop,
             )
             least = self.step_rule.min_column_value(float(known[number]), float(lam.sum()), target)
@@ -460,7 +487,7 @@ class Bundle:
         """Starts of ascents: incumbent centres, the best columns of the class, some groups."""
         reduced, sym_class = self.pricer.reduced, self.sym_classes[number]
         pricing_budget = self.step_rule.pricing_budget()
-        least, least_columns = MIN_STARTS, MIN_COLUMN_STARTS
+        least, least_columns = self.params.min_starts, self.params.min_column_starts
         if self.pricer.slow_ascents:
             least, least_columns = least // 2, least_columns // 2
         affordable = int(max(pricing_budget.max_work / self._ascent_work, least))
@@ -508,10 +535,10 @@ class Bundle:
         slack = self.step_rule.convergence_tol * target.abs_gap
         required = target.bound + self._rounding_allowance(target)
         if self.pricer.only_disjoint_sets:  # far from the target it need not be exact
-            slack = max(slack, EARLY_TOLERANCE * (required - reached))
+            slack = max(slack, self.params.early_tolerance * (required - reached))
         want = 0.9 * required + 0.1 * reached if test else min(reached - slack, required)
         resolution = 0.3 * (reached - want) if test else slack
-        resolution = max(resolution, MIN_RESOLUTION * slack) / self._n_clusters
+        resolution = max(resolution, self.params.min_resolution * slack) / self._n_clusters
         known = self.model.class_values(position)
         stall_check_after, until = self._stall_check_after, stop
         remaining = EffortMeter(stop).remaining
@@ -566,9 +593,9 @@ class Bundle:
         self.statistics.exact_seconds += time.perf_counter() - began
 
 
-def _ascent_work(pricer: Pricer) -> float:
+def _ascent_work(pricer: Pricer, params: BundleParams) -> float:
     """Coordinates that a typical ascent touches."""
     work = pricer.reduced.points.size
     if pricer.constraints is not None:
-        work += PAIR_WORK * len(pricer.constraints.arrays.pair_neighbors)
-    return float(work * TYPICAL_ASCENT_STEPS)
+        work += params.pair_work * len(pricer.constraints.arrays.pair_neighbors)
+    return float(work * params.typical_ascent_steps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from certikmeans.assignment import make_assigner
 from certikmeans.bounds.base import BoundContext, BoundResult, FractionalSolution
 from certikmeans.bounds.cluster.bundle import (
-    MAX_CLUSTERS_FOR_LEVEL,
-    MAX_ROUNDS,
-    STALL_ROUNDS,
     Bundle,
+    BundleParams,
     BundleState,
 )
 from certikmeans.bounds.cluster.cut_model import CutModel
@@ -47,26 +45,43 @@ from certikmeans.problem.data import Domain
 from certikmeans.proof import GroupMultipliers, LeafProof
 from certikmeans.stop import EffortMeter, StopSignal
 
-# Limit on the rounds of the bundle in a node: a split gains more than many small steps. With many
-# clusters a round moves the multipliers little; instead of the limit on rounds, the bundle then
-# stops when STALL_ROUNDS_IN_NODE rounds bring no progress.
-MAX_ROUNDS_IN_NODE = 60
-STALL_ROUNDS_IN_NODE = 12
-# If another bound is scheduled afterwards, exact pricing is checked for a stall after
-# STALL_CHECK_WORK evaluations of a group, but not before MIN_STALL_CHECK_BOXES boxes.
-MIN_STALL_CHECK_BOXES, STALL_CHECK_WORK = 5_000, 1e7
-# If the target is unreachable, the dual box is extended by this multiple of its width on each side.
-BOX_WIDENING = 1.0
-# An incumbent that is better by less than this does not need a new dual box.
-COST_RTOL = 1e-9
-
-# A bound without the constraints comes first, to this gap, if the time is limited.
-RELAXED_TIME_FRACTION, RELAXED_GAP, RELAXED_MIN_SIZE = 0.15, 5e-3, 10_000
-RELAXED_MIN_SIZE_SETS = 5_000  # sets and many clusters: many boxes from three axes on
-MAX_LLOYD_STEPS = 50
-
 Vector = NDArray[np.float64]
 Labels = NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ClusterParams:
+    """Settings of the cluster bound beyond those of a bundle."""
+
+    # Limit on the rounds of the bundle in a node: a split gains more than many small steps. With
+    # many clusters a round moves the multipliers little; instead of the limit on rounds, the bundle
+    # then stops when ``stall_rounds_in_node`` rounds bring no progress.
+    max_rounds_in_node: int = 60
+    stall_rounds_in_node: int = 12
+    # If another bound is scheduled afterwards, exact pricing is checked for a stall after
+    # ``stall_check_work`` evaluations of a group, but not before so many boxes.
+    min_stall_check_boxes: int = 5_000
+    stall_check_work: float = 1e7
+    # If the target is unreachable, the dual box is extended by this multiple of its width on each
+    # side.
+    box_widening: float = 1.0
+    # An incumbent that is better by less than this does not need a new dual box.
+    cost_rtol: float = 1e-9
+    # A bound without the constraints comes first, to this gap, if the time is limited.
+    relaxed_time_fraction: float = 0.15
+    relaxed_gap: float = 5e-3
+    relaxed_min_size: int = 10_000  # coordinates of all groups
+    relaxed_min_size_sets: int = 5_000  # sets and many clusters: many boxes from three axes on
+    max_lloyd_steps: int = 50
+    bundle: BundleParams = field(default_factory=BundleParams)
+
+    def __post_init__(self) -> None:
+        if min(self.max_rounds_in_node, self.stall_rounds_in_node) < 1:
+            raise ValueError("numbers of rounds must be positive")
+
+
+DEFAULT_PARAMS = ClusterParams()
 
 
 @final
@@ -79,6 +94,7 @@ class BundleSettings:
     multipliers_proven: bool = False
     target_reachable: bool = True  # by multipliers in the dual box; False in a node
     cutoff: float = np.inf
+    params: ClusterParams = DEFAULT_PARAMS
 
 
 def solve_at_root(
@@ -106,23 +122,26 @@ def relaxed_bound(
     is no time limit, or the problem is small. Labels need not satisfy the constraints, so that the
     incumbent is improved first.
     """
-    ctx, labels = meter.ctx, meter.ctx.incumbent.labels()
+    ctx, labels, params = meter.ctx, meter.ctx.incumbent.labels(), settings.params
     remaining = EffortMeter(ctx.stop).remaining
-    least = RELAXED_MIN_SIZE
-    if reduced.label_constraints.sets is not None and reduced.n_clusters > MAX_CLUSTERS_FOR_LEVEL:
-        least = min(least, RELAXED_MIN_SIZE_SETS)
+    least = params.relaxed_min_size
+    many = reduced.n_clusters > params.bundle.max_clusters_for_level
+    if reduced.label_constraints.sets is not None and many:
+        least = min(least, params.relaxed_min_size_sets)
     if remaining == np.inf or reduced.points.size < least:
         return None
-    stop = ctx.stop.with_effort_limit(RELAXED_TIME_FRACTION * remaining)
+    stop = ctx.stop.with_effort_limit(params.relaxed_time_fraction * remaining)
     plain = dataclasses.replace(reduced, label_constraints=CannotLinks(_no_links(reduced)))
     assigner, centers = make_assigner(plain, labels), sorted_means(plain, labels)
     labels = labels.copy()
-    for _ in range(MAX_LLOYD_STEPS):
+    for _ in range(params.max_lloyd_steps):
         step = assigner.step(centers, labels, stop=stop)
         if step.changed == 0 or not (step.masses > 0.0).all():
             break
         centers = step.sums / step.masses[:, None]
-    settings = dataclasses.replace(settings, gap=max(settings.gap, RELAXED_GAP), cutoff=np.inf)
+    settings = dataclasses.replace(
+        settings, gap=max(settings.gap, params.relaxed_gap), cutoff=np.inf
+    )
     start = root_initial_point(plain, labels, settings.gap, np.inf)
     if start.target.bound <= 0.0:
         return None
@@ -144,14 +163,15 @@ def solve_in_node(
     pricer: Pricer, domain: Domain, start: InitialPoint, settings: BundleSettings, stop: StopSignal
 ) -> BoundResult:
     """Raise the bound of a domain of the tree; no checkpoints are written before it ends."""
-    use_level_steps = pricer.reduced.n_clusters <= MAX_CLUSTERS_FOR_LEVEL
+    params = settings.params
+    use_level_steps = pricer.reduced.n_clusters <= params.bundle.max_clusters_for_level
     best = _BestBound(lambda value: None)
     bundle = _make_bundle(pricer, domain, start, settings, best, in_node=True)
     bundle.run(
         start.target,
         stop,
-        max_rounds=MAX_ROUNDS_IN_NODE if use_level_steps else MAX_ROUNDS,
-        stall_rounds=STALL_ROUNDS if use_level_steps else STALL_ROUNDS_IN_NODE,
+        max_rounds=params.max_rounds_in_node if use_level_steps else None,
+        stall_rounds=None if use_level_steps else params.stall_rounds_in_node,
     )
     best.keep(bundle)
     return _result(pricer.reduced, bundle, start, best, stop)
@@ -236,7 +256,8 @@ class _RootSolve:
                 break
             self._improve_incumbent()
             self._restart_bundle()
-        if status is BundleStatus.EXHAUSTED and reduced.n_clusters > MAX_CLUSTERS_FOR_LEVEL:
+        many = reduced.n_clusters > self._settings.params.bundle.max_clusters_for_level
+        if status is BundleStatus.EXHAUSTED and many:
             self._improve_incumbent()  # the weights are close to a solution of the relaxation
         found = _result(reduced, self._bundle, self._start, self._best, stop)
         if status is not BundleStatus.STOPPED or found.value >= self._start.target.bound:
@@ -261,7 +282,10 @@ class _RootSolve:
 
     def _bundle_at_incumbent(self) -> Bundle:
         """Bundle in the dual box of the incumbent, whose centres are the means of its clusters."""
-        early_check = max(MIN_STALL_CHECK_BOXES, STALL_CHECK_WORK / self._pricer.reduced.n_groups)
+        params = self._settings.params
+        early_check = max(
+            params.min_stall_check_boxes, params.stall_check_work / self._pricer.reduced.n_groups
+        )
         early = self._ctx.time_boxed and self._ctx.stop.remaining_work == np.inf
         return _make_bundle(
             self._pricer,
@@ -289,7 +313,7 @@ class _RootSolve:
         found = root_initial_point(
             self._pricer.reduced, labels, self._settings.gap, self._settings.cutoff
         )
-        better = found.cost < start.cost * (1.0 - COST_RTOL)
+        better = found.cost < start.cost * (1.0 - self._settings.params.cost_rtol)
         if not better:
             self._target_reachable = False
             if not in_box:
@@ -330,7 +354,7 @@ def _make_bundle(
             start.labels,
             start.centers if in_node else None,
             start.multipliers,
-            widening=0.0 if settings.target_reachable else BOX_WIDENING,
+            widening=0.0 if settings.target_reachable else settings.params.box_widening,
         ),
         sym_classes,
         BundleStart(
@@ -346,6 +370,7 @@ def _make_bundle(
         settings.seed,
         best.report,
         stall_check_after,
+        settings.params.bundle,
     )
 
 
@@ -358,7 +383,7 @@ def _result(
         model.columns, model.weights, lambda i: sym_classes[model.class_of(i)].clusters
     )
     lam, pair = best.multipliers(bundle), None
-    if reduced.n_clusters <= MAX_CLUSTERS_FOR_LEVEL:
+    if reduced.n_clusters <= bundle.params.max_clusters_for_level:
         kept = heaviest_columns(model.columns, model.weights)
         warm_start = ClusterWarmStart(lam, kept, start.centers)
     else:
@@ -427,14 +452,23 @@ class _BestBound:
 # estimate by how much: the gain of either child, at a small fraction of the time of bounding it
 # (u2152 with 20 clusters to 0.1 %: 49 nodes instead of 101).
 
-N_CANDIDATES = 12
-MAX_ENTRIES = 2e8  # columns times groups
-ASCENT_STEPS = 20
-TEMPERATURE = 1e-4  # relative to the mean cost of a cluster
-# The multipliers are nearly optimal: the first step is shorter than that of a cold start.
-STEP_SCALE = 0.02
-# Least gain of a child in the score, relative to the cost, so that no product is 0.
-MIN_GAIN = 1e-9
+
+@final
+@dataclass(frozen=True, slots=True)
+class StrongBranchingParams:
+    """Settings of strong branching."""
+
+    n_candidates: int = 12
+    max_entries: float = 2e8  # columns times groups
+    ascent_steps: int = 20
+    temperature: float = 1e-4  # relative to the mean cost of a cluster
+    # The multipliers are nearly optimal: the first step is shorter than that of a cold start.
+    step_scale: float = 0.02
+    # Least gain of a child in the score, relative to the cost, so that no product is 0.
+    min_gain: float = 1e-9
+
+
+BRANCHING_PARAMS = StrongBranchingParams()
 
 
 def strong_branching_pair(
@@ -444,23 +478,26 @@ def strong_branching_pair(
     position: Vector,
     cost: float,
     stop: StopSignal,
+    params: StrongBranchingParams = BRANCHING_PARAMS,
 ) -> Pair | None:
     """Pair with the largest product of the estimated gains of both children.
 
     Returns None if no pair is fractional, the run is stopped, or the cuts have too many entries.
     """
-    if stop.reason() is not None or len(model.columns) * problem.n_groups > MAX_ENTRIES:
+    if stop.reason() is not None or len(model.columns) * problem.n_groups > params.max_entries:
         return None
-    pairs = fractional_pairs(problem, fractional, N_CANDIDATES)
+    pairs = fractional_pairs(problem, fractional, params.n_candidates)
     if len(pairs) < 2:
         return pairs[0] if pairs else None
-    temperature = TEMPERATURE * cost / problem.n_clusters
-    first_step = STEP_SCALE * SMOOTHED_ASCENT_PARAMS.first_step * cost / np.sqrt(len(position))
+    temperature = params.temperature * cost / problem.n_clusters
+    first_step = (
+        params.step_scale * SMOOTHED_ASCENT_PARAMS.first_step * cost / np.sqrt(len(position))
+    )
     members = np.stack([column.members for column in model.columns]).astype(bool)
 
     def maximize_model(remaining: NDArray[np.bool_], start: Vector) -> tuple[Vector, float]:
         smoothed = LogSumExpModel(model.cuts.chosen(np.flatnonzero(remaining)), temperature)
-        ascended = maximize(smoothed.value, start, first_step, ASCENT_STEPS, stop)
+        ascended = maximize(smoothed.value, start, first_step, params.ascent_steps, stop)
         return ascended.point, ascended.value
 
     start, before = maximize_model(np.ones(len(members), dtype=bool), model.scaled(position))
@@ -473,7 +510,7 @@ def strong_branching_pair(
             maximize_model(remaining, start)[1] - before
             for remaining in (one == other, ~(one & other))
         ]
-        score = max(gains[0], MIN_GAIN * cost) * max(gains[1], MIN_GAIN * cost)
+        score = max(gains[0], params.min_gain * cost) * max(gains[1], params.min_gain * cost)
         if score > best:
             best, chosen = score, (first, second)
     return chosen

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
-from certikmeans.bounds.partition.parts import MIN_PART_SIZE, anticlusters
+from certikmeans.bounds.partition.parts import PARTITION_PARAMS, PartitionParams, anticlusters
 from certikmeans.bounds.partition.run import (
-    LATER_ITERATIONS,
     PartitionState,
     PartProof,
     partition_bound,
@@ -61,6 +60,8 @@ class PartitionBound(LowerBound[BoundInput]):
     ----------
     size : int, optional
         Groups per part; by default as large as the time allows.
+    params : PartitionParams
+        Sizes of parts, and effort for them.
     """
 
     name: ClassVar[str] = "partition"
@@ -68,8 +69,10 @@ class PartitionBound(LowerBound[BoundInput]):
     usable_in_tree: ClassVar[bool] = False
     plans_by_work: ClassVar[bool] = True
 
-    def __init__(self, *, size: int | None = None) -> None:
-        self._size = size
+    def __init__(
+        self, *, size: int | None = None, params: PartitionParams = PARTITION_PARAMS
+    ) -> None:
+        self._size, self._params = size, params
 
     def rehearse(self, inputs: BoundInput) -> None:
         """Compile the kernels that split the groups into parts."""
@@ -82,8 +85,9 @@ class PartitionBound(LowerBound[BoundInput]):
 
     def min_work(self, problem: ReducedProblem) -> float:
         """Return the work of a few tasks of all parts, of the least size."""
-        size = min(MIN_PART_SIZE, problem.n_groups)
-        return MIN_TASKS * LATER_ITERATIONS * iteration_work(size) * problem.n_groups / size
+        params = self._params
+        size = min(params.min_part_size, problem.n_groups)
+        return MIN_TASKS * params.later_iterations * iteration_work(size) * problem.n_groups / size
 
     def setup(self, inputs: BoundInput) -> BoundInput:
         """Return the inputs: parts depend on the incumbent, so nothing can be precomputed."""
@@ -107,7 +111,14 @@ class PartitionBound(LowerBound[BoundInput]):
             middle = 0.5 * (domain.lower + domain.upper)
             labels, warm_start = model.assigner.assign(middle).labels, None
         found = partition_bound(
-            problem, labels, cutoff, ctx, size=self._size, seed=model.seed, warm_start=warm_start
+            problem,
+            labels,
+            cutoff,
+            ctx,
+            size=self._size,
+            seed=model.seed,
+            warm_start=warm_start,
+            params=self._params,
         )
         if found.failures and not found.parts:
             raise WorkerError(

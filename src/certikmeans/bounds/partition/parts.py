@@ -48,23 +48,50 @@ from certikmeans.problem.graph_builder import build_cannot_link_graph
 from certikmeans.random_streams import generator
 from certikmeans.stop import UNITS_PER_SECOND
 
-MAX_PART_SIZE = 1_000
-MAX_LATER_PART_SIZE = 2_000  # where time is left
-MIN_PART_SIZE = 250
-MIN_GROUPS_PER_CLUSTER = 8
-# An iteration with many cuts takes longer than one with few by this factor.
-CUT_SLOWDOWN = 1.6
-EXPECTED_ITERATIONS = 120
-# Fraction of the time left that the parts may take.
-TIME_FRACTION = 0.75
-# Fraction of the time left for the first task of every part.
-ROUGH_TIME_FRACTION = 0.4
-MIN_ROUGH_ITERATIONS = 5
-# A second partition must be this much coarser to be computed.
-MIN_COARSENING = 1.6
-# Fraction of the time left for the first partition, and the time assumed without a limit.
-FIRST_TIME_FRACTION = 0.2
-DEFAULT_TIME_LIMIT = 600.0
+
+@final
+@dataclass(frozen=True, slots=True)
+class PartitionParams:
+    """Settings of the sizes of parts, and of the tasks that bound them."""
+
+    max_part_size: int = 1_000
+    max_later_part_size: int = 2_000  # where time is left
+    min_part_size: int = 250
+    min_groups_per_cluster: int = 8
+    # An iteration with many cuts takes longer than one with few by this factor.
+    cut_slowdown: float = 1.6
+    expected_iterations: int = 120
+    # Fraction of the time left that the parts may take, and the first task of every part.
+    time_fraction: float = 0.75
+    rough_time_fraction: float = 0.4
+    min_rough_iterations: int = 5
+    # A second partition must be this much coarser to be computed.
+    min_coarsening: float = 1.6
+    # Fraction of the time left for the first partition, and the time assumed without a limit.
+    first_time_fraction: float = 0.2
+    default_time_limit: float = 600.0
+    # Iterations of the first task of a part, a rough value, and of the later ones.
+    first_iterations: int = 30
+    later_iterations: int = 40
+    # A part whose value is this near to its incumbent's cost is done.
+    target_tolerance: float = 1e-5
+    # A part is finished when a task gains less than this fraction of its value, or after so many
+    # iterations.
+    min_relative_gain: float = 5e-5
+    max_iterations: int = 2_000
+    # While coarser parts are still possible, it is also finished when a task gains less than this
+    # fraction of the gap to its target: gains fall by about a third from task to task, so it would
+    # hardly reach the target.
+    min_gap_fraction: float = 0.3
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.time_fraction <= 1.0 or self.min_coarsening <= 1.0:
+            raise ValueError("time_fraction has to be in (0, 1], min_coarsening above 1")
+        if min(self.first_iterations, self.later_iterations, self.max_iterations) < 1:
+            raise ValueError("numbers of iterations have to be positive")
+
+
+PARTITION_PARAMS = PartitionParams()
 
 
 def iteration_seconds(size: int) -> float:
@@ -77,39 +104,56 @@ def iteration_seconds(size: int) -> float:
 
 
 def rough_iterations(
-    n_groups: int, size: int, seconds: float, n_threads: int, max_iterations: int
+    n_groups: int,
+    size: int,
+    seconds: float,
+    n_threads: int,
+    params: PartitionParams = PARTITION_PARAMS,
 ) -> int:
     """Iterations of the first task of a part, so that the first tasks of all parts end in time.
 
-    >>> rough_iterations(200_000, 250, 30.0, 2, 30)
+    >>> rough_iterations(200_000, 250, 30.0, 2)
     5
     """
     all_parts = iteration_seconds(size) * max(1.0, n_groups / size)
-    affordable = ROUGH_TIME_FRACTION * seconds * n_threads / max(all_parts, 1e-12)
-    return int(np.clip(affordable, MIN_ROUGH_ITERATIONS, max_iterations))
+    affordable = params.rough_time_fraction * seconds * n_threads / max(all_parts, 1e-12)
+    return int(np.clip(affordable, params.min_rough_iterations, params.first_iterations))
 
 
 def part_size(
-    n_groups: int, n_clusters: int, seconds: float, n_threads: int, max_size: int = MAX_PART_SIZE
+    n_groups: int,
+    n_clusters: int,
+    seconds: float,
+    n_threads: int,
+    max_size: int | None = None,
+    params: PartitionParams = PARTITION_PARAMS,
 ) -> int:
     """Groups per part; ``n_groups`` if the whole problem can be one part.
 
     >>> part_size(10_000, 10, 600.0, 2) > part_size(10_000, 10, 60.0, 2)
     True
     """
-    iterations = EXPECTED_ITERATIONS * CUT_SLOWDOWN
+    max_size = params.max_part_size if max_size is None else max_size
+    iterations = params.expected_iterations * params.cut_slowdown
     # A single part runs on one thread; a second thread hardly speeds it up.
     whole = iterations * iteration_seconds(n_groups)
-    min_size = min(max(MIN_PART_SIZE, MIN_GROUPS_PER_CLUSTER * n_clusters), MAX_LATER_PART_SIZE)
-    if n_groups <= min_size or (n_groups <= max_size and whole <= TIME_FRACTION * seconds):
+    min_size = max(params.min_part_size, params.min_groups_per_cluster * n_clusters)
+    min_size = min(min_size, params.max_later_part_size)
+    if n_groups <= min_size or (n_groups <= max_size and whole <= params.time_fraction * seconds):
         return n_groups
     # n / size parts of that many iterations, on all threads.
-    affordable = TIME_FRACTION * seconds * n_threads / (iterations * iteration_seconds(1))
+    affordable = params.time_fraction * seconds * n_threads / (iterations * iteration_seconds(1))
     size = (affordable / n_groups) ** (1.0 / (ITERATION_WORK_EXPONENT - 1.0))
     return int(np.clip(size, min_size, max(min_size, min(max_size, (n_groups + 1) // 2))))
 
 
-def first_size(n_groups: int, n_clusters: int, seconds: float, n_threads: int) -> int:
+def first_size(
+    n_groups: int,
+    n_clusters: int,
+    seconds: float,
+    n_threads: int,
+    params: PartitionParams = PARTITION_PARAMS,
+) -> int:
     """Groups per part to begin with, by a small fraction of the time.
 
     If even the smallest parts take most of the time, the size that all of it allows.
@@ -118,28 +162,35 @@ def first_size(n_groups: int, n_clusters: int, seconds: float, n_threads: int) -
     True
     """
     sizes = n_groups, n_clusters
-    early_seconds = FIRST_TIME_FRACTION * min(seconds, DEFAULT_TIME_LIMIT)
-    early = part_size(*sizes, early_seconds, n_threads)
-    later = part_size(*sizes, seconds, n_threads, MAX_LATER_PART_SIZE)
-    if MIN_COARSENING * early <= later:
+    early_seconds = params.first_time_fraction * min(seconds, params.default_time_limit)
+    early = part_size(*sizes, early_seconds, n_threads, params=params)
+    later = part_size(*sizes, seconds, n_threads, params.max_later_part_size, params)
+    if params.min_coarsening * early <= later:
         return early
-    return part_size(*sizes, seconds, n_threads)
+    return part_size(*sizes, seconds, n_threads, params=params)
 
 
-def next_size(n_groups: int, size: int, missing: float, allowed: float, affordable: int) -> int:
+def next_size(
+    n_groups: int,
+    size: int,
+    missing: float,
+    allowed: float,
+    affordable: int,
+    params: PartitionParams = PARTITION_PARAMS,
+) -> int:
     """Groups per part after parts of ``size`` that leave ``missing`` where ``allowed`` is left.
 
-    Returns 0 if parts that are larger by `MIN_COARSENING` are not affordable.
+    Returns 0 if parts that are larger by ``params.min_coarsening`` are not affordable.
 
     >>> next_size(10_000, 300, 2.0, 1.0, 1_500)
     600
     >>> next_size(10_000, 300, 2.0, 1.0, 400)
     0
     """
-    if affordable < MIN_COARSENING * size:
+    if affordable < params.min_coarsening * size:
         return 0
     wanted = size * missing / allowed if allowed > 0.0 else float(affordable)
-    wanted = max(wanted, MIN_COARSENING * size)
+    wanted = max(wanted, params.min_coarsening * size)
     if 2.0 * wanted > n_groups:  # two parts, or all in one
         return affordable
     return int(min(wanted, affordable))

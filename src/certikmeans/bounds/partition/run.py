@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from certikmeans.bounds.base import BoundContext
 from certikmeans.bounds.partition.parts import (
-    MAX_LATER_PART_SIZE,
-    MIN_PART_SIZE,
+    PARTITION_PARAMS,
     Part,
+    PartitionParams,
     first_size,
     group_costs,
     next_size,
@@ -44,19 +44,6 @@ from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import UNITS_PER_SECOND
 
-# Iterations of the first task of a part, a rough value, and of the later ones.
-FIRST_ITERATIONS = 30
-LATER_ITERATIONS = 40
-# A part whose value is this near to its incumbent's cost is done.
-TARGET_TOLERANCE = 1e-5
-# A part is finished when a task gains less than this fraction of its value, or after MAX_ITERATIONS
-# iterations.
-MIN_RELATIVE_GAIN = 5e-5
-MAX_ITERATIONS = 2_000
-# While coarser parts are still possible, it is also finished when a task gains less than this
-# fraction of the gap to its target: gains fall by about a third from task to task, so it would
-# hardly reach the target.
-MIN_GAP_FRACTION = 0.3
 # Fraction of the sum that is claimed: the verifier adds in another order, and its sum must not be
 # smaller than the claim.
 CLAIMED_FRACTION = 1.0 - 1e-10
@@ -95,7 +82,7 @@ class PartitionState:
 
     labels: NDArray[np.int64]  # labels and size determine the parts
     size: int
-    first_iterations: int = FIRST_ITERATIONS
+    first_iterations: int
     best: PartitionResult | None = None  # of smaller parts
     part_states: tuple[dict[str, Any], ...] = ()
 
@@ -109,6 +96,7 @@ def partition_bound(
     size: int | None = None,
     seed: int = 0,
     warm_start: PartitionState | None = None,
+    params: PartitionParams = PARTITION_PARAMS,
 ) -> PartitionResult:
     """Bound the reduced cost, ``offset`` not included, of every feasible labelling from below.
 
@@ -133,11 +121,12 @@ def partition_bound(
     if warm_start is not None:
         labels = warm_start.labels  # the parts follow from them
     with one_blas_thread():  # tasks share the cores; products are small
-        run = _Partitioner(problem, labels, cutoff, ctx, seed)
-        if size is None and problem.n_groups <= MIN_PART_SIZE:
+        run = _Partitioner(problem, labels, cutoff, ctx, seed, params)
+        if size is None and problem.n_groups <= params.min_part_size:
             size = problem.n_groups
         if size is not None:
-            return run.with_fixed_size(warm_start or PartitionState(labels, size))
+            first = PartitionState(labels, size, params.first_iterations)
+            return run.with_fixed_size(warm_start or first)
         return run.with_growing_size(warm_start)
 
 
@@ -152,9 +141,10 @@ class _Partitioner:
         cutoff: float,
         ctx: BoundContext,
         seed: int,
+        params: PartitionParams,
     ) -> None:
         self._problem, self._labels, self._cutoff, self._ctx = problem, labels, cutoff, ctx
-        self._seed = seed
+        self._seed, self._params = seed, params
         self._scheduler: PartScheduler[_PartState] = PartScheduler(ctx.pool, problem.points)
 
     def with_fixed_size(self, state: PartitionState) -> PartitionResult:
@@ -166,11 +156,11 @@ class _Partitioner:
     def with_growing_size(self, state: PartitionState | None) -> PartitionResult:
         """Bound with parts of growing size: coarser parts lose less."""
         problem, stop, cutoff = self._problem, self._ctx.stop, self._cutoff
-        n_groups, n_clusters = problem.n_groups, problem.n_clusters
+        n_groups, params = problem.n_groups, self._params
         cost = float(group_costs(problem, self._labels).sum())
         if state is None:
-            size = first_size(n_groups, n_clusters, *self._capacity())
-            few = rough_iterations(n_groups, size, *self._capacity(), FIRST_ITERATIONS)
+            size = first_size(n_groups, problem.n_clusters, *self._capacity(), params)
+            few = rough_iterations(n_groups, size, *self._capacity(), params)
             state = PartitionState(self._labels, size, few)
         while True:
             parts = self._start(state)
@@ -179,18 +169,23 @@ class _Partitioner:
             if best.value >= cutoff or stop.reason() is not None or state.size >= n_groups:
                 break
             gaps = cost - best.value, cost - cutoff
-            affordable = part_size(n_groups, n_clusters, *self._capacity(), MAX_LATER_PART_SIZE)
-            coarser = next_size(n_groups, state.size, *gaps, affordable)
+            affordable = self._largest_size(*self._capacity())
+            coarser = next_size(n_groups, state.size, *gaps, affordable, params)
             if not coarser:
                 if stop.remaining_work < math.inf:
-                    largest = part_size(n_groups, n_clusters, math.inf, 1, MAX_LATER_PART_SIZE)
-                    if next_size(n_groups, state.size, *gaps, largest):
+                    largest = self._largest_size(math.inf, 1)
+                    if next_size(n_groups, state.size, *gaps, largest, params):
                         # A larger work limit affords coarser parts.
                         return replace(self._result(parts, best), finished=False)
                 break
-            state = PartitionState(self._labels, coarser, FIRST_ITERATIONS, best)
+            state = PartitionState(self._labels, coarser, params.first_iterations, best)
         parts.run_tasks(until_converged=True)
         return self._result(parts, best)
+
+    def _largest_size(self, seconds: float, n_threads: int) -> int:
+        """Groups per part that the time affords."""
+        sizes, params = (self._problem.n_groups, self._problem.n_clusters), self._params
+        return part_size(*sizes, seconds, n_threads, params.max_later_part_size, params)
 
     def _capacity(self) -> tuple[float, int]:
         """Seconds left and number of threads; by the work limit alone, of one thread."""
@@ -201,7 +196,7 @@ class _Partitioner:
 
     def _start(self, state: PartitionState) -> _PartitionRun:
         parts = split_into_parts(self._problem, self._labels, state.size, self._seed)
-        run = _PartitionRun(parts, self._cutoff, self._ctx, self._scheduler, state)
+        run = _PartitionRun(parts, self._cutoff, self._ctx, self._scheduler, state, self._params)
         run.restore()
         return run
 
@@ -232,14 +227,14 @@ class _PartState:
     failures: int = 0
     ended: bool = False
 
-    def stalled(self, until_converged: bool) -> bool:
+    def stalled(self, until_converged: bool, params: PartitionParams) -> bool:
         """Whether more tasks would hardly help."""
         if self.ended or self.tasks < 2:
             return self.ended
         if until_converged:
-            return self.gain <= MIN_RELATIVE_GAIN * self.value
-        gap = self.target - self.value
-        return self.last_gain <= max(MIN_RELATIVE_GAIN * self.value, MIN_GAP_FRACTION * gap)
+            return self.gain <= params.min_relative_gain * self.value
+        small = params.min_gap_fraction * (self.target - self.value)
+        return self.last_gain <= max(params.min_relative_gain * self.value, small)
 
 
 # Fields that change while tasks run.
@@ -259,13 +254,14 @@ class _PartitionRun:
         ctx: BoundContext,
         scheduler: PartScheduler[_PartState],
         start: PartitionState,
+        params: PartitionParams,
     ) -> None:
         self._cutoff, self._ctx, self._scheduler = cutoff, ctx, scheduler
-        self._start = start
+        self._start, self._params = start, params
         self._upper = math.fsum(part.upper for part in parts)
         # The target of a part is its share of the cutoff, but at most its largest possible value.
         ratio = (
-            min(1.0 - TARGET_TOLERANCE, cutoff / self._upper * (1.0 + 1e-9))
+            min(1.0 - params.target_tolerance, cutoff / self._upper * (1.0 + 1e-9))
             if self._upper > 0.0
             else 0.0
         )
@@ -323,12 +319,13 @@ class _PartitionRun:
         idle = [
             state
             for state in self._states
-            if not state.stalled(until_converged) and id(state) not in busy
+            if not state.stalled(until_converged, self._params) and id(state) not in busy
         ]
         return sorted(idle, key=lambda state: -state.rate)
 
     def _task(self, state: _PartState) -> PartTask:
-        iterations = LATER_ITERATIONS if state.tasks else self._start.first_iterations
+        later = self._params.later_iterations
+        iterations = later if state.tasks else self._start.first_iterations
         return PartTask(
             state.part.problem,
             state.target,
@@ -356,7 +353,7 @@ class _PartitionRun:
             state.failures = 0  # only consecutive failures count
             state.gain, state.last_gain = max(gain, state.last_gain), gain
             state.rate = gain / max(work, 1.0)
-            reached = state.value >= state.target or state.iterations >= MAX_ITERATIONS
+            reached = state.value >= state.target or state.iterations >= self._params.max_iterations
             state.ended = result.ended or reached
         self._report_bound()
         self._ctx.checkpoint(self.state())
