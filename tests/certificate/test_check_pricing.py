@@ -12,18 +12,17 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from certikmeans.certificate import check_pricing
 from certikmeans.certificate.check_boxes import CenterRegion, CutoffExceeded
-from certikmeans.certificate.check_pricing import Limits, Pricing
+from certikmeans.certificate.check_pricing import BatchParams, Limits, Pricing
 from certikmeans.certificate.format import Reason, Rejection
 from tests.certificate.helpers import exact_sigma
 
 LIMITS = Limits(boxes=3_000)
+NO_PROBE = BatchParams(probe_interval=10**9)
 
 
-@pytest.fixture(autouse=True)
-def no_probe(monkeypatch):
-    monkeypatch.setattr(check_pricing, "PROBE_INTERVAL", 10**9)
+def make_pricing(points, weights, edges, multipliers, limits=LIMITS, batches=NO_PROBE):
+    return Pricing(points, weights, edges, multipliers, limits, batches)
 
 
 def instance(seed):
@@ -60,14 +59,20 @@ def sigma_of(points, weights, edges, multipliers, region, allowed=None):
 
 @pytest.mark.parametrize("seed", range(200))
 def test_tight_cutoff(seed):
+    assert_tight_cutoff(seed, NO_PROBE)
+
+
+def assert_tight_cutoff(seed, batches):
     points, weights, edges, multipliers, region = instance(seed)
     sigma = float(sigma_of(points, weights, edges, multipliers, region))
-    pricing = Pricing(points, weights, edges, multipliers, LIMITS)
+    pricing = make_pricing(points, weights, edges, multipliers, batches=batches)
     size = float(np.abs(multipliers).sum()) + 1.0
     pricing.prove(region, sigma + 1e-7 * size)
     if sigma > 1e-6 * size:
         with pytest.raises((Rejection, CutoffExceeded)) as caught:
-            Pricing(points, weights, edges, multipliers, LIMITS).prove(region, sigma - 1e-7 * size)
+            make_pricing(points, weights, edges, multipliers, batches=batches).prove(
+                region, sigma - 1e-7 * size
+            )
         if isinstance(caught.value, CutoffExceeded):
             assert caught.value.value >= sigma - 1e-7 * size
 
@@ -77,27 +82,26 @@ def test_allowed_groups(seed):
     points, weights, edges, multipliers, region = instance(seed)
     allowed = np.random.default_rng(seed).random(len(points)) < 0.6
     sigma = float(sigma_of(points, weights, edges, multipliers, region, allowed))
-    Pricing(points, weights, edges, multipliers, LIMITS).prove(region, sigma + 1e-6, allowed)
+    make_pricing(points, weights, edges, multipliers).prove(region, sigma + 1e-6, allowed)
     if sigma > 1e-3:
         with pytest.raises((Rejection, CutoffExceeded)):
-            Pricing(points, weights, edges, multipliers, LIMITS).prove(
-                region, sigma - 1e-6, allowed
-            )
+            make_pricing(points, weights, edges, multipliers).prove(region, sigma - 1e-6, allowed)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_local_search_below_maximum(seed):
     points, weights, edges, multipliers, region = instance(seed)
     sigma = float(sigma_of(points, weights, edges, multipliers, region))
-    pricing = Pricing(points, weights, edges, multipliers, LIMITS)
+    pricing = make_pricing(points, weights, edges, multipliers)
     for start in points:
         assert pricing.local_search(region, start, None) <= sigma + 1e-9
 
 
-def test_probe(monkeypatch):
-    monkeypatch.setattr(check_pricing, "PROBE_INTERVAL", 1)
+def test_probe():
     points = np.array([[0.0], [1.0], [5.0]])
-    pricing = Pricing(points, np.ones(3), np.zeros((0, 2), dtype=np.int64), np.ones(3), LIMITS)
+    no_links = np.zeros((0, 2), dtype=np.int64)
+    every_round = BatchParams(probe_interval=1)
+    pricing = make_pricing(points, np.ones(3), no_links, np.ones(3), batches=every_round)
     whole = CenterRegion(
         np.zeros(1), np.array([5.0]), np.zeros(1, dtype=bool), np.zeros(1, dtype=bool)
     )
@@ -116,18 +120,16 @@ def test_limits():
     )
     no_links = np.zeros((0, 2), dtype=np.int64)
     for limits in (Limits(boxes=50), Limits(pending_entries=500)):
-        pricing = Pricing(points, np.ones(300), no_links, multipliers, limits)
+        pricing = make_pricing(points, np.ones(300), no_links, multipliers, limits)
         with pytest.raises(Rejection) as caught:
             pricing.prove(whole, 20.0)
         assert caught.value.reason is Reason.LIMIT
 
 
 @pytest.mark.parametrize("entries", [3, 40])
-def test_batch_sizes(monkeypatch, entries):
-    monkeypatch.setattr(check_pricing, "BATCH_ENTRIES", entries)
-    monkeypatch.setattr(check_pricing, "MAX_TABLE_SIZE", entries)
+def test_batch_sizes(entries):
     for seed in range(0, 60, 9):
-        test_tight_cutoff(seed)
+        assert_tight_cutoff(seed, BatchParams(entries, entries, probe_interval=10**9))
 
 
 def test_group_of_small_value():
@@ -136,6 +138,6 @@ def test_group_of_small_value():
     no_links = np.zeros((0, 2), dtype=np.int64)
     whole = CenterRegion(-np.ones(1), np.ones(1), np.zeros(1, dtype=bool), np.zeros(1, dtype=bool))
     value = 6.01 - 1000.0 / 1001.0
-    Pricing(points, weights, no_links, multipliers, LIMITS).prove(whole, value + 1e-9)
+    make_pricing(points, weights, no_links, multipliers).prove(whole, value + 1e-9)
     with pytest.raises(CutoffExceeded):
-        Pricing(points, weights, no_links, multipliers, LIMITS).prove(whole, value - 1e-9)
+        make_pricing(points, weights, no_links, multipliers).prove(whole, value - 1e-9)

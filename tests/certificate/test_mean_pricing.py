@@ -9,21 +9,20 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from certikmeans.certificate import check_mean_pricing
 from certikmeans.certificate.check_boxes import CenterRegion, CutoffExceeded
 from certikmeans.certificate.check_constraints import PricedConstraints
 from certikmeans.certificate.check_mean_boxes import MeanData, PricedGroups
 from certikmeans.certificate.check_mean_pricing import MeanPricing
 from certikmeans.certificate.check_prices import PriceProblem, price_bound
-from certikmeans.certificate.check_pricing import Limits
+from certikmeans.certificate.check_pricing import BatchParams, Limits
 from certikmeans.certificate.format import Reason, Rejection
 
 LIMITS = Limits(boxes=20_000, threads=1)
+NO_PROBE = BatchParams(probe_interval=10**9)
 
 
-@pytest.fixture(autouse=True)
-def no_probe(monkeypatch):
-    monkeypatch.setattr(check_mean_pricing, "PROBE_INTERVAL", 10**9)
+def make_pricing(groups, limits=LIMITS, batches=NO_PROBE):
+    return MeanPricing(groups, limits, batches=batches)
 
 
 def constraints(rng, n):
@@ -91,8 +90,8 @@ def instance(seed):
     return groups, CenterRegion(low, high, cut_low, cut_high), allowed, stated
 
 
-def best_worth(groups, region, allowed, stated):
-    """Largest worth of an admissible set with its mean in the region; None if there is none."""
+def best_value(groups, region, allowed, stated):
+    """Largest value of an admissible set with its mean in the region; None if there is none."""
     n, d = groups.points.shape
     rows = [[Fraction(float(v)) for v in row] for row in groups.points]
     mass = [Fraction(float(w)) for w in groups.weights]
@@ -114,20 +113,24 @@ def best_worth(groups, region, allowed, stated):
 
 @pytest.mark.parametrize("seed", range(200))
 def test_tight_cutoff(seed):
+    assert_tight_cutoff(seed, NO_PROBE)
+
+
+def assert_tight_cutoff(seed, batches):
     groups, region, allowed, stated = instance(seed)
-    exact = best_worth(groups, region, allowed, stated)
+    exact = best_value(groups, region, allowed, stated)
     error = float(MeanData(groups, region).error(np.zeros(1, dtype=np.int64))[0])
     size = float(np.abs(groups.multipliers).sum() + np.abs(stated[2]).sum())
     margin = 1e-7 * size + 40.0 * error
-    worth = -10.0 * size if exact is None else float(exact)
-    MeanPricing(groups, LIMITS).prove(region, worth + margin, allowed)
+    value = -10.0 * size if exact is None else float(exact)
+    make_pricing(groups, batches=batches).prove(region, value + margin, allowed)
     if exact is not None:
-        below = math.nextafter(worth, -math.inf) - 1e-300
+        below = math.nextafter(value, -math.inf) - 1e-300
         with pytest.raises((Rejection, CutoffExceeded)):
-            MeanPricing(groups, LIMITS).prove(region, below, allowed)
+            make_pricing(groups, batches=batches).prove(region, below, allowed)
     for start in groups.points:
-        found = MeanPricing(groups, LIMITS).local_search(region, start, allowed)
-        assert found <= worth + margin
+        found = make_pricing(groups, batches=batches).local_search(region, start, allowed)
+        assert found <= value + margin
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -205,18 +208,17 @@ def test_limits():
     whole = CenterRegion(points.min(axis=0), points.max(axis=0), faces, faces)
     for limits in (Limits(boxes=50), Limits(pending_entries=500), Limits(deadline=0.0)):
         with pytest.raises(Rejection) as caught:
-            MeanPricing(groups, limits).prove(whole, 5.0)
+            make_pricing(groups, limits).prove(whole, 5.0)
         assert caught.value.reason is Reason.LIMIT
 
 
-def test_probe(monkeypatch):
-    monkeypatch.setattr(check_mean_pricing, "PROBE_INTERVAL", 1)
+def test_probe():
     points = np.array([[0.0], [1.0], [5.0]])
     none = np.empty((0, 2), dtype=np.int64)
     arranged = PricedConstraints.of(3, none, none, np.empty(0), [np.array([0, 2])], None)
     groups = PricedGroups(points, np.ones(3), np.ones(3), arranged)
     faces = np.zeros(1, dtype=bool)
-    pricing = MeanPricing(groups, LIMITS)
+    pricing = make_pricing(groups, batches=BatchParams(probe_interval=1))
     with pytest.raises(CutoffExceeded) as caught:
         pricing.prove(CenterRegion(np.zeros(1), np.full(1, 5.0), faces, faces), 1.2)
     assert caught.value.value == pytest.approx(1.5)
@@ -224,8 +226,6 @@ def test_probe(monkeypatch):
 
 
 @pytest.mark.parametrize("entries", [3, 40])
-def test_batch_sizes(monkeypatch, entries):
-    monkeypatch.setattr(check_mean_pricing, "BATCH_ENTRIES", entries)
-    monkeypatch.setattr(check_mean_pricing, "MAX_TABLE_SIZE", entries)
+def test_batch_sizes(entries):
     for seed in range(0, 60, 9):
-        test_tight_cutoff(seed)
+        assert_tight_cutoff(seed, BatchParams(entries, entries, probe_interval=10**9))

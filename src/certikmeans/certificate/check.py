@@ -252,7 +252,7 @@ def _check_bound(
 def _leaves(certificate: Certificate, n_dims: int) -> Iterator[tuple[int, BranchingPath]]:
     """Traverse the tree in preorder; yield the leaves, each with its branching path.
 
-    A path is valid until the next one is asked for. The splits on all paths together are limited:
+    A path is valid until the next one is requested. The splits on all paths together are limited:
     in a tree that is a chain their number grows with the square of its size.
     """
     kinds = certificate.kinds

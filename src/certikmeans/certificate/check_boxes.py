@@ -57,9 +57,19 @@ class BoxBatch:
     ids: NDArray[np.int32]  # their numbers, box after box
 
     @property
+    def count(self) -> int:
+        """Number of boxes."""
+        return len(self.sizes)
+
+    @property
+    def members(self) -> Ints:
+        """Undecided groups of every box."""
+        return self.sizes
+
+    @property
     def entries(self) -> int:
         """Approximate number of numbers held."""
-        return len(self.ids) + len(self.sizes) * (3 * int(self.low.shape[1]) + 5)
+        return len(self.ids) + self.count * (3 * int(self.low.shape[1]) + 5)
 
     def take(self, chosen: NDArray[np.bool_]) -> BoxBatch:
         """Return the chosen boxes."""
@@ -68,6 +78,13 @@ class BoxBatch:
             self.low[chosen], self.high[chosen], self.fixed_sums[chosen],
             self.depth[chosen], self.sizes[chosen], self.ids[kept],
         )  # fmt: skip
+
+    @classmethod
+    def concatenated(cls, parts: list[BoxBatch]) -> BoxBatch:
+        """Return all boxes of the parts."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*(np.concatenate([getattr(p, name) for p in parts]) for name in cls.__slots__))
 
 
 @final

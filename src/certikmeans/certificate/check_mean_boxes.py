@@ -1,24 +1,24 @@
 """Boxes of the mean of a cluster, and the bound of a box under constraints of any kind.
 
-``a_s(y) = lam_s - w_s |x_s - y|^2``. The *worth* of an admissible set I with mean m is
+``a_s(y) = lam_s - w_s |x_s - y|^2``. The *value* of an admissible set I with mean m is
 ``sum over I of a_s(m)`` plus the bonuses of the pairs inside. A box holds the means of the sets
 that still matter there: those that contain the groups already *in*, and beyond them undecided
 groups only.
 
 **Bound.** With middle c and half sides h of a box, ``R^2 = sum h_j^2``: for a set I of weight W
 whose mean m lies in the box, ``sum a_s(m) = sum a_s(c) + W |m - c|^2 <= sum (a_s(c) + w_s R^2)``.
-So it is worth at most what the best admissible set is for the values ``a_s(c) + w_s R^2``, which
+So its value is at most that of the best admissible set for the values ``a_s(c) + w_s R^2``, which
 prices bound (`check_prices`). It is a problem at one point: the constraints need not be understood
 in a box.
 
 **Decisions.** Let that bound be ``b`` and the reduced value of an undecided group
-``d = v - p``. Sets without a group of ``d > 0`` are worth at most ``b - d``, and so are sets with a
-group of ``-d > 0`` at most ``b + d``. Where that does not exceed the cutoff, the group is in every
+``d = v - p``. Sets without a group of ``d > 0`` have value at most ``b - d``, sets with a group
+of ``-d > 0`` at most ``b + d``. Where that does not exceed the cutoff, the group is in every
 set that does, or in none, here and in every part of the box. A group that goes in excludes its
 partners and adds its bonuses to the values of the others (their *shift*).
 
 **Dominance.** Where no face of the region was cut and no demand is required, the best set of all
-keeps its worth or loses if a group leaves it: so a group with ``a_s`` below 0 in all of the box,
+keeps its value or loses if a group leaves it: so a group with ``a_s`` below 0 in all of the box,
 bonuses included, is not in it, and the box that holds its mean may forget the group.
 
 **Rounding.** Values at the middle are rounded up, entry by entry, and so is every shift. Sums of
@@ -90,6 +90,11 @@ class MeanBoxes:
     def count(self) -> int:
         """Number of boxes."""
         return len(self.sizes)
+
+    @property
+    def members(self) -> Ints:
+        """Undecided groups and pairs of every box."""
+        return self.sizes + self.pair_sizes
 
     @property
     def entries(self) -> int:
@@ -171,7 +176,7 @@ class MeanData:
 
 @final
 class MeanBounds:
-    """Upper bounds on the worth of sets with their mean in the boxes, and decisions on groups."""
+    """Upper bounds on the values of sets with their mean in the boxes, and decisions on groups."""
 
     def __init__(self, data: MeanData, boxes: MeanBoxes, cutoff: float) -> None:
         self.data, self.cutoff = data, cutoff
@@ -337,15 +342,15 @@ class MeanBounds:
             sums[:, j] += sum_by(box[inside], column, boxes.count)
         if data.has_bonus:
             soft = np.flatnonzero(np.isfinite(bonus))
-            tail, head, worth = tail[soft], head[soft], bonus[soft]
+            tail, head, pair_bonus = tail[soft], head[soft], bonus[soft]
             both = included[tail] & included[head]
-            sums[:, 0] += sum_by(problem.pair_box[soft][both], worth[both], boxes.count)
+            sums[:, 0] += sum_by(problem.pair_box[soft][both], pair_bonus[both], boxes.count)
             shift = shift.copy()
             to_head, to_tail = included[tail] & ~included[head], included[head] & ~included[tail]
-            gained = sum_by(head[to_head], worth[to_head], len(shift))
-            gained += sum_by(tail[to_tail], worth[to_tail], len(shift))
-            size = sum_by(head[to_head], np.abs(worth[to_head]), len(shift))
-            size += sum_by(tail[to_tail], np.abs(worth[to_tail]), len(shift))
+            gained = sum_by(head[to_head], pair_bonus[to_head], len(shift))
+            gained += sum_by(tail[to_tail], pair_bonus[to_tail], len(shift))
+            size = sum_by(head[to_head], np.abs(pair_bonus[to_head]), len(shift))
+            size += sum_by(tail[to_tail], np.abs(pair_bonus[to_tail]), len(shift))
             terms = data.n * (size > 0.0)
             shift += gained + (terms + 4) * EPS * (size + np.where(size > 0.0, np.abs(shift), 0.0))
         pairs = left[problem.tail] & left[problem.head]

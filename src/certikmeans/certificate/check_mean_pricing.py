@@ -1,13 +1,12 @@
-"""Verified upper bound on the worth of a cluster under constraints of any kind.
+"""Verified upper bound on the value of a cluster under constraints of any kind.
 
-Shown is: no admissible set with its mean in the region is worth more than the cutoff. Boxes of the
+Shown is: no admissible set with its mean in the region has a value above the cutoff. Boxes of the
 mean are bounded (`check_mean_boxes`), then cut down to where means can be, and halved; or a group
 is put in and out where halving cannot help. The order of the boxes does not affect what is proven.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import final
 
 import numpy as np
@@ -21,60 +20,41 @@ from certikmeans.certificate.check_mean_boxes import (
     MeanData,
     PricedGroups,
 )
-from certikmeans.certificate.check_pricing import Limits, upper_root
-from certikmeans.certificate.format import Reason, Rejection
+from certikmeans.certificate.check_pricing import BatchParams, BoxProof, Limits, upper_root
 
-BATCH_ENTRIES = 1 << 17
-MAX_TABLE_SIZE = 1 << 23
 MAX_DEPTH = 1000
-PROBE_INTERVAL = 8
+MEAN_BATCHES = BatchParams(members=1 << 17, probe_interval=8)
 
 
 @final
-class MeanPricing:
-    """Worth of clusters under one vector of multipliers."""
+class MeanPricing(BoxProof):
+    """Values of clusters under one vector of multipliers and any constraints."""
 
-    def __init__(self, groups: PricedGroups, limits: Limits, evaluations: int = 0) -> None:
-        self._groups, self._limits = groups, limits
-        self.evaluations = evaluations
+    def __init__(
+        self,
+        groups: PricedGroups,
+        limits: Limits,
+        evaluations: int = 0,
+        batches: BatchParams = MEAN_BATCHES,
+    ) -> None:
+        super().__init__(limits, batches, evaluations)
+        self._groups = groups
         self._partners: dict[int, dict[int, float]] | None = None
 
     def prove(self, region: CenterRegion, cutoff: float, allowed: Mask | None = None) -> None:
-        """Prove that no set is worth more, or raise `Rejection` or `CutoffExceeded`."""
+        """Prove that no set has a larger value, or raise `Rejection` or `CutoffExceeded`."""
         data = MeanData(self._groups, region)
-
-        def bound_batch(batch: MeanBoxes) -> tuple[list[MeanBoxes], Floats]:
-            with np.errstate(all="ignore"):  # every thread has its own setting
-                return _bound_batch(data, batch, cutoff)
-
         if not cutoff >= 0.0 and self._groups.may_be_empty:
             raise CutoffExceeded(0.0)
-        stack = [data.start(allowed)]
-        rounds = 0
-        with ThreadPoolExecutor(self._limits.threads) as threads:
-            while stack:
-                batches = [_next_batch(data, stack)]
-                while stack and len(batches) < self._limits.threads:
-                    batches.append(_next_batch(data, stack))
-                self._count(batches, stack)
-                several = len(batches) > 1 and batches[0].entries > BATCH_ENTRIES // 4
-                evaluations = list((threads.map if several else map)(bound_batch, batches))
-                for parts, _ in evaluations:
-                    stack += parts
-                rounds += 1
-                if rounds % PROBE_INTERVAL == 0:
-                    self._probe(data, cutoff, evaluations[-1][1], allowed)
-
-    def _count(self, batches: list[MeanBoxes], stack: list[MeanBoxes]) -> None:
-        self.evaluations += sum(batch.count for batch in batches)
-        self._limits.check_deadline()
-        if self.evaluations > self._limits.boxes:
-            raise Rejection(Reason.LIMIT, f"not proven within {self._limits.boxes} boxes")
-        if sum(boxes.entries for boxes in stack) > self._limits.pending_entries:
-            raise Rejection(Reason.LIMIT, "not proven within the memory allowed")
+        self._subdivide(
+            data.start(allowed),
+            lambda batch: _bound_batch(data, batch, cutoff),
+            max(data.n_linked, data.constraints.n_sets),
+            lambda center: self._probe(data, cutoff, center, allowed),
+        )
 
     def _probe(self, data: MeanData, cutoff: float, start: Floats, allowed: Mask | None) -> None:
-        """Stop a proof that cannot succeed: some cluster is worth more."""
+        """Stop a proof that cannot succeed: some cluster has a larger value."""
         value = self.local_search(data.region, start, allowed, steps=2)
         error = float(data.error(np.zeros(1, dtype=np.int64))[0])
         if value > cutoff + 1e-12 * abs(cutoff) + error:
@@ -83,7 +63,7 @@ class MeanPricing:
     def local_search(
         self, region: CenterRegion, start: Floats, allowed: Mask | None, steps: int = 20
     ) -> float:
-        """Worth of a good set with its mean in the region. Guides the proof; is no part of it."""
+        """Value of a good set with its mean in the region. Guides the proof; is no part of it."""
         groups = self._groups
         best = 0.0 if groups.may_be_empty else -np.inf
         if self._partners is None:
@@ -180,9 +160,9 @@ def _split(bounds: MeanBounds) -> list[MeanBoxes]:
     decided = np.bincount(bounds.box[included | excluded], minlength=boxes.count) > 0
     kept = bounds.open & is_point & ~branched & decided
     halved = bounds.open & ~branched & ~is_point
-    stuck = bounds.open & ~(branched | kept | halved)
-    if stuck.any():
-        raise CutoffExceeded(float(bounds.upper[stuck].max()))
+    undecidable = bounds.open & ~(branched | kept | halved)
+    if undecidable.any():
+        raise CutoffExceeded(float(bounds.upper[undecidable].max()))
     parts = []
     if branched.any():
         picked = np.zeros(len(included), dtype=bool)
@@ -270,22 +250,3 @@ def _shrink_to_means(boxes: MeanBoxes, data: MeanData) -> MeanBoxes:
         some &= ~(low[:, j] > high[:, j])
     boxes.low, boxes.high = low, high
     return boxes if some.all() else boxes.take(some)
-
-
-def _next_batch(data: MeanData, stack: list[MeanBoxes]) -> MeanBoxes:
-    """Take boxes from the top of the stack, up to the size of a batch."""
-    most = max(1, MAX_TABLE_SIZE // max(1, data.n_linked, data.constraints.n_sets))
-    taken: list[MeanBoxes] = []
-    entries = count = 0
-    while stack and entries < BATCH_ENTRIES and count < most:
-        top = stack.pop()
-        fits = np.cumsum(top.sizes + top.pair_sizes) <= BATCH_ENTRIES - entries
-        fits[0] = True
-        fits[most - count :] = False
-        if not fits.all():
-            stack.append(top.take(~fits))
-            top = top.take(fits)
-        taken.append(top)
-        entries += len(top.ids) + len(top.pairs)
-        count += top.count
-    return MeanBoxes.concatenated(taken)

@@ -5,8 +5,8 @@ admissible set I and all values ``v``
 
     sum over I of v_s + sum of the bonuses of pairs inside I  <=  c + sum over I of (v_s - p_s),
 
-so the best admissible set is worth at most ``c + sum_s max(v_s - p_s, 0)``. Prices of different
-constraints add up. They are valid for any
+so the value of the best admissible set is at most ``c + sum_s max(v_s - p_s, 0)``. Prices of
+different constraints add up. They are valid for any
 
 * ``pi`` from 0 to P for a pair that must not, or at penalty P should not, share a cluster (P is
   infinite where it must not): both ends pay ``pi``, ``c += pi``, because

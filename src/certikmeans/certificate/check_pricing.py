@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Protocol, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -214,10 +214,7 @@ def upper_root(positions: Sequence[Floats], values: Sequence[Floats], slack: Flo
     return np.where(ga < 0.0, -np.inf, np.where(early | late, root, np.inf))
 
 
-BATCH_ENTRIES = 1 << 16  # evaluated together
-MAX_TABLE_SIZE = 1 << 23  # entries of the table of `check_boxes._EntryIndex`
 MAX_DEPTH = 600
-PROBE_INTERVAL = 4
 
 
 @final
@@ -252,8 +249,116 @@ class Limits:
             raise Rejection(Reason.LIMIT, "not proven within the time allowed")
 
 
+class _Boxes(Protocol):
+    """Boxes of centers or means, each with its undecided members."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def members(self) -> Ints: ...
+
+    @property
+    def entries(self) -> int: ...
+
+    def take(self, chosen: NDArray[np.bool_], /) -> Self: ...
+
+    @classmethod
+    def concatenated(cls, parts: list[Self], /) -> Self: ...
+
+
+B = TypeVar("B", bound=_Boxes)
+
+
 @final
-class Pricing:
+@dataclass(frozen=True, slots=True)
+class BatchParams:
+    """Batches of boxes; what is proven does not depend on them."""
+
+    members: int = 1 << 16  # evaluated together
+    max_table_size: int = 1 << 23  # boxes times columns of tables over all boxes
+    probe_interval: int = 4  # rounds
+
+
+class BoxProof:
+    """Evaluates open boxes in batches until none is left, within the limits."""
+
+    def __init__(self, limits: Limits, batches: BatchParams, evaluations: int) -> None:
+        self._limits, self._batches = limits, batches
+        self.evaluations = evaluations
+
+    def _subdivide(
+        self,
+        boxes: B,
+        bound_batch: Callable[[B], tuple[list[B], Floats]],
+        table_columns: int,
+        probe: Callable[[Floats], None],
+    ) -> None:
+        """Bound and split boxes.
+
+        Parameters
+        ----------
+        boxes : BoxBatch or MeanBoxes
+            To start from.
+        bound_batch : callable
+            Returns what remains open, and a center where a good cluster may be.
+        table_columns : int
+            Of tables over all boxes of a batch.
+        probe : callable
+            Raises `CutoffExceeded` for a center near which a cluster exceeds the cutoff.
+        """
+
+        def bound(batch: B) -> tuple[list[B], Floats]:
+            with np.errstate(all="ignore"):  # every thread has its own setting
+                return bound_batch(batch)
+
+        most = max(1, self._batches.max_table_size // max(1, table_columns))
+        stack, rounds = [boxes], 0
+        with ThreadPoolExecutor(self._limits.threads) as threads:
+            while stack:
+                batches = [self._next_batch(stack, most)]
+                while stack and len(batches) < self._limits.threads:
+                    batches.append(self._next_batch(stack, most))
+                self._count(batches, stack)
+                large = int(batches[0].members.sum()) > self._batches.members // 4
+                found = list((threads.map if large and len(batches) > 1 else map)(bound, batches))
+                for parts, _ in found:
+                    stack += parts
+                rounds += 1
+                if rounds % self._batches.probe_interval == 0:
+                    probe(found[-1][1])
+
+    def _count(self, batches: list[B], stack: list[B]) -> None:
+        self.evaluations += sum(batch.count for batch in batches)
+        self._limits.check_deadline()
+        if self.evaluations > self._limits.boxes:
+            raise Rejection(Reason.LIMIT, f"not proven within {self._limits.boxes} boxes")
+        if sum(boxes.entries for boxes in stack) > self._limits.pending_entries:
+            raise Rejection(Reason.LIMIT, "not proven within the memory allowed")
+
+    def _next_batch(self, stack: list[B], most: int) -> B:
+        """Take boxes from the top of the stack, up to the size of a batch."""
+        taken: list[B] = []
+        members = count = 0
+        while stack and members < self._batches.members and count < most:
+            top = stack.pop()
+            fits = np.cumsum(top.members) <= self._batches.members - members
+            fits[0] = True
+            fits[most - count :] = False
+            if not fits.all():
+                stack.append(top.take(~fits))
+                top = top.take(fits)
+            taken.append(top)
+            members += int(top.members.sum())
+            count += top.count
+        return taken[0].concatenated(taken)
+
+
+PRICING_BATCHES = BatchParams()
+
+
+@final
+class Pricing(BoxProof):
     """Values of clusters under one vector of multipliers."""
 
     def __init__(
@@ -263,65 +368,21 @@ class Pricing:
         edges: Ints,
         multipliers: Floats,
         limits: Limits,
-        evaluations: int = 0,
+        batches: BatchParams = PRICING_BATCHES,
     ) -> None:
+        super().__init__(limits, batches, 0)
         self._data = PricingData(points, weights, edges, multipliers)
-        self._limits = limits
-        self.evaluations = evaluations
 
     def prove(
         self, region: CenterRegion, cutoff: float, allowed: NDArray[np.bool_] | None = None
     ) -> None:
         """Prove ``V(y) <= cutoff`` in the region, or raise `Rejection` or `CutoffExceeded`."""
-
-        def bound_batch(batch: BoxBatch) -> tuple[list[BoxBatch], Floats]:
-            with np.errstate(all="ignore"):  # every thread has its own setting
-                return _bound_batch(self._data, batch, region, cutoff)
-
-        stack = [self._data.start(region, allowed)]
-        rounds = 0
-        with ThreadPoolExecutor(self._limits.threads) as threads:
-            while stack:
-                batches = [self._next_batch(stack)]
-                while stack and len(batches) < self._limits.threads:
-                    batches.append(self._next_batch(stack))
-                self._count(batches, stack)
-                several = len(batches) > 1 and len(batches[0].ids) > BATCH_ENTRIES // 4
-                evaluations = list((threads.map if several else map)(bound_batch, batches))
-                for parts, _ in evaluations:
-                    stack += parts
-                rounds += 1
-                if rounds % PROBE_INTERVAL == 0:
-                    self._probe(region, cutoff, evaluations[-1][1], allowed)
-
-    def _count(self, batches: list[BoxBatch], stack: list[BoxBatch]) -> None:
-        self.evaluations += sum(len(batch.sizes) for batch in batches)
-        self._limits.check_deadline()
-        if self.evaluations > self._limits.boxes:
-            raise Rejection(Reason.LIMIT, f"not proven within {self._limits.boxes} boxes")
-        if sum(boxes.entries for boxes in stack) > self._limits.pending_entries:
-            raise Rejection(Reason.LIMIT, "not proven within the memory allowed")
-
-    def _next_batch(self, stack: list[BoxBatch]) -> BoxBatch:
-        """Take boxes from the top of the stack, up to the size of a batch."""
-        most = max(1, MAX_TABLE_SIZE // max(1, self._data.n_linked))
-        taken: list[BoxBatch] = []
-        entries = count = 0
-        while stack and entries < BATCH_ENTRIES and count < most:
-            top = stack.pop()
-            fits = np.cumsum(top.sizes) <= BATCH_ENTRIES - entries
-            fits[0] = True
-            fits[most - count :] = False
-            if not fits.all():
-                stack.append(top.take(~fits))
-                top = top.take(fits)
-            taken.append(top)
-            entries += len(top.ids)
-            count += len(top.sizes)
-        if len(taken) == 1:
-            return taken[0]
-        fields = ("low", "high", "fixed_sums", "depth", "sizes", "ids")
-        return BoxBatch(*(np.concatenate([getattr(one, name) for one in taken]) for name in fields))
+        self._subdivide(
+            self._data.start(region, allowed),
+            lambda batch: _bound_batch(self._data, batch, region, cutoff),
+            self._data.n_linked,  # columns of `check_boxes._EntryIndex`
+            lambda center: self._probe(region, cutoff, center, allowed),
+        )
 
     def _probe(
         self, region: CenterRegion, cutoff: float, start: Floats, allowed: NDArray[np.bool_] | None

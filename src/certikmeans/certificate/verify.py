@@ -54,7 +54,6 @@ def check_certificate(
     InputError
         There is no such file, or ``content`` is neither a file nor bytes.
     """
-    more: dict[str, Any] = {} if constraints is None else {"constraints": constraints}
     return check.check_certificate(
         points,
         read_content(content),
@@ -62,8 +61,8 @@ def check_certificate(
         cannot_link=cannot_link,
         weights=weights,
         n_clusters=n_clusters,
+        constraints=constraints,
         limits=limits,
-        **more,
     )
 
 

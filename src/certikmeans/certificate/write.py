@@ -39,7 +39,7 @@ SCATTER_MARGIN = 256 * 2.0**-52
 _SELF_CHECK_SECONDS = 2.0
 _SELF_CHECK_MAX_SIZE = 10_000_000
 _MARGIN_FACTOR = 16.0
-_SILENT_LOSS = 1e-4  # of the cost: more is worth a warning
+_SILENT_LOSS = 1e-4  # of the cost: more leads to a warning
 # Where the verifier needs too many boxes, the claim is lowered by these fractions of the cost.
 _LOWERED_FRACTIONS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 _LOWERED_CHECK_SECONDS = 20.0
@@ -171,39 +171,12 @@ def make_certificate(
     problem: Problem, result: Result, certainty: Certainty | None = None
 ) -> Certificate:
     """Return the certificate of a result."""
-    proof = result.proof
-    if proof is None and result.infeasibility is not None:
-        proof = infeasible_proof(problem)
-    if proof is None:
-        raise InputError(
-            "the result has no proof to write",
-            hint="solve with keep_proof=True, and until a labelling is found",
-        )
+    proof = _proof_of(problem, result)
     infeasible = result.infeasibility is not None
-    if problem.n_points * problem.n_clusters > form.MAX_POINT_CLUSTER_PAIRS:
-        raise InputError(
-            f"{problem.n_points} points and {problem.n_clusters} clusters are too many for the "
-            "verifier of certificates",
-            hint=f"points times clusters may be at most {form.MAX_POINT_CLUSTER_PAIRS}",
-        )
-    if result.labels is None and not infeasible:
-        raise InputError(
-            "no labelling was found, so there is nothing to certify",
-            hint="give the solver more time",
-        )
     constraints = None
     if problem.has_other_kinds:
         constraints = StatedConstraints.of(problem.other_arrays(), problem.n_points)
-    cost = math.inf if infeasible else result.cost * (1.0 + COST_MARGIN)
-    if cost > 0.0:
-        cost += MIN_POSITIVE_COST
-    if not infeasible:
-        assert result.labels is not None
-        above = scatter(problem.points, problem.weights, result.labels, problem.n_clusters).above
-        if constraints is not None:
-            above = add_up(above, penalty_above(constraints, result.labels))
-        if math.isfinite(above):  # as the verifier computes it
-            cost = max(cost, above)
+    cost = math.inf if infeasible else _claimed_cost(problem, result, constraints)
     lower = math.inf if infeasible else max(0.0, proof.lower_bound - _claim_margin(problem, result))
     tree = _NodeArrays(proof)
     return Certificate(
@@ -231,6 +204,42 @@ def make_certificate(
         constraints=constraints,
         constraints_sha256="" if constraints is None else constraints.sha256(),
     )
+
+
+def _proof_of(problem: Problem, result: Result) -> Proof:
+    """Return the proof, or raise `InputError` if there is nothing that a certificate can hold."""
+    proof = result.proof
+    if proof is None and result.infeasibility is not None:
+        proof = infeasible_proof(problem)
+    if proof is None:
+        raise InputError(
+            "the result has no proof to write",
+            hint="solve with keep_proof=True, and until a labelling is found",
+        )
+    if problem.n_points * problem.n_clusters > form.MAX_POINT_CLUSTER_PAIRS:
+        raise InputError(
+            f"{problem.n_points} points and {problem.n_clusters} clusters are too many for the "
+            "verifier of certificates",
+            hint=f"points times clusters may be at most {form.MAX_POINT_CLUSTER_PAIRS}",
+        )
+    if result.labels is None and result.infeasibility is None:
+        raise InputError(
+            "no labelling was found, so there is nothing to certify",
+            hint="give the solver more time",
+        )
+    return proof
+
+
+def _claimed_cost(problem: Problem, result: Result, constraints: StatedConstraints | None) -> float:
+    """Cost to claim: not below the upper bound that the verifier computes."""
+    assert result.labels is not None
+    cost = result.cost * (1.0 + COST_MARGIN)
+    if cost > 0.0:
+        cost += MIN_POSITIVE_COST
+    above = scatter(problem.points, problem.weights, result.labels, problem.n_clusters).above
+    if constraints is not None:
+        above = add_up(above, penalty_above(constraints, result.labels))
+    return max(cost, above) if math.isfinite(above) else cost
 
 
 def _certainty_claim(proof: Proof, certainty: Certainty) -> CertaintyClaim:
