@@ -30,7 +30,7 @@ def test_silent_by_default(verbose, capsys):
     assert said.out == said.err == ""
 
 
-def test_compiling_brings_one_warning_which_points_at_the_caller():
+def test_compilation_warns_once():
     warn = _WarningOnce()
     with pytest.warns(CompilingWarning, match="first run") as caught:
         _ = [warn(KernelCompilation("lloyd", number)) for number in (1, 2)]
@@ -48,7 +48,7 @@ def test_plain_lines_where_there_is_no_terminal(verbose, capsys):
     assert "finished, optimal" in lines[-1]
 
 
-def test_a_display_on_a_terminal(monkeypatch):
+def test_progress_on_a_terminal(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
             return True

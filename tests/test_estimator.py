@@ -163,7 +163,7 @@ def test_no_labelling_is_an_error(seed):
 
 
 @pytest.mark.parametrize("seed", range(0, 10, 2))
-def test_a_cannot_link_to_a_weightless_point_is_refused(seed):
+def test_cannot_link_to_weightless_point_is_rejected(seed):
     points, n_clusters, named, _ = draw_estimate(
         seed, lambda w, pairs, best: best is not None and parts_weightless_points(w, pairs)
     )
@@ -306,7 +306,7 @@ def test_weight_zero_is_the_same_as_absent():
     assert zeros.result_.n_points == len(zeros.result_.labels) == len(points)
 
 
-def test_weight_zero_carries_must_links_and_cannot_links_of_its_group():
+def test_weight_zero_connects_its_group():
     points = np.array([[0.0], [0.1], [9.0], [9.1], [4.0]])
     weights = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
     # 0 and 3 meet only through sample 4; its cannot-link with 1 is one of theirs.
@@ -330,7 +330,7 @@ def test_group_without_weight_stays_together():
     assert together.inertia_ == apart.inertia_
 
 
-def test_cannot_link_of_a_group_without_weight_is_refused():
+def test_cannot_link_of_weightless_group_is_rejected():
     with pytest.raises(InputError, match=r"pair \(0, 2\) names sample 2, which has weight 0"):
         model(2).fit(
             [[0.0], [1.0], [2.0]], cannot_link=[(0, 1), (2, 0)], sample_weight=[1.0, 1.0, 0.0]
@@ -347,7 +347,7 @@ def test_cannot_link_of_a_group_without_weight_is_refused():
     ],
     ids=["must-link path", "clique", "odd cycle", "wheel"],
 )
-def test_infeasible_with_weight_zero_names_the_rows_as_given(n_clusters, must_link, cannot_link):
+def test_infeasible_with_weight_zero_names_given_rows(n_clusters, must_link, cannot_link):
     points = np.arange(8.0)[:, None]
     weights = np.ones(8)
     weights[[0, 7]] = 0.0
@@ -467,7 +467,7 @@ def test_seed_is_used_as_given_and_drawn_otherwise():
     assert model(random_state=None).fit(points).result_.seed == first
 
 
-def test_the_number_of_threads_does_not_matter():
+def test_independent_of_number_of_threads():
     points, _ = blobs()
     fits = [model(n_jobs=jobs).fit(points, must_link=[(0, 20)]) for jobs in (1, 2, None, -1, -99)]
     for fitted in fits[1:]:

@@ -40,7 +40,7 @@ def model(n_clusters=3, **params):
 # Warnings
 
 
-def test_a_gap_that_was_missed_is_said_with_advice():
+def test_missed_gap_warns_with_hint():
     noise = np.random.default_rng(0).normal(size=(200, 6))
     estimator = model(6, bound="sample", gap=0.0025)
     with pytest.warns(ConvergenceWarning) as heard:
@@ -59,14 +59,14 @@ def test_a_gap_that_was_missed_is_said_with_advice():
     assert len(caught) == 1
 
 
-def test_a_gap_that_was_reached_is_not_worth_a_word():
+def test_no_warning_if_gap_is_reached():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert model().fit(blobs()).status_ is Status.OPTIMAL
 
 
 @pytest.mark.parametrize("y", [[0, 1, -1] * 12, np.array([-1, 0] * 18)])
-def test_labels_in_the_wrong_place_are_noticed(y):
+def test_partial_labels_as_y_warn(y):
     with pytest.warns(UserWarning, match="partial_labels=y"):
         model().fit(blobs(), y)
 
@@ -85,7 +85,7 @@ def test_labels_in_the_wrong_place_are_noticed(y):
         [None, 3, "x"],
     ],
 )
-def test_other_labels_are_ignored_in_silence(y):
+def test_y_is_ignored(y):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         labels = model().fit(blobs(), y).labels_
@@ -102,7 +102,7 @@ def test_labels_in_both_places_are_fine():
 # Pairs in several ways
 
 
-def test_every_way_of_saying_it_is_the_same():
+def test_equal_constraints_in_all_forms():
     points = blobs()
     known = np.full(36, -1)
     known[[0, 20, 30, 5]] = [7, 7, 3, 3]
@@ -154,7 +154,7 @@ def test_bad_lengths_and_kinds(given, message):
         model().fit(blobs(), **given)
 
 
-def test_scikit_learn_cuts_labels_and_groups_with_the_samples():
+def test_metadata_is_split_with_samples():
     order = np.random.default_rng(2).permutation(36)
     points = blobs()[order]
     truth = np.repeat([0, 1, 2], 12)[order]
@@ -182,7 +182,7 @@ def test_scikit_learn_cuts_labels_and_groups_with_the_samples():
     assert search.best_estimator_.result_.n_cannot_link == 3
 
 
-def test_a_pipeline_passes_everything_on():
+def test_pipeline_passes_metadata():
     points = blobs()
     known = np.where(np.arange(36) % 9 == 0, np.arange(36) // 12, -1)
     start = np.arange(36) // 12
@@ -197,7 +197,7 @@ def test_a_pipeline_passes_everything_on():
 # Starts, executors, stopping
 
 
-def test_the_answer_is_no_worse_than_the_start():
+def test_result_not_worse_than_start():
     points = blobs()
     start = np.arange(36) % 3
     sources = []
@@ -221,7 +221,7 @@ class CountingExecutor(ThreadPoolExecutor):
         return super().submit(*args, **kwargs)
 
 
-def test_an_executor_runs_the_proof():
+def test_executor_is_used():
     points = np.random.default_rng(0).normal(size=(3_000, 2))  # enough for several threads
     with CountingExecutor(2) as executor, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -231,7 +231,7 @@ def test_an_executor_runs_the_proof():
     assert remote.lower_bound_ == here.lower_bound_
 
 
-def test_a_signal_ends_the_fit_with_what_is_known():
+def test_stop_signal_ends_fit():
     stop = StopSignal()
     points = np.random.default_rng(0).normal(size=(300, 8))
 
@@ -248,7 +248,7 @@ def test_a_signal_ends_the_fit_with_what_is_known():
 # Files and pictures
 
 
-def test_a_certificate_that_the_checker_accepts(tmp_path):
+def test_certificate_is_accepted(tmp_path):
     points = blobs()
     weights = np.linspace(1.0, 2.0, 36)
     path = tmp_path / "proof.certificate"
@@ -280,7 +280,7 @@ def test_no_certificate_without_a_proof(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_page_about_the_fit(tmp_path):
+def test_html_report(tmp_path):
     path = tmp_path / "fit.html"
     fitted = model().fit(blobs(), cannot_link=[(0, 1)])
     fitted.report(path, title="Three <blobs>")
@@ -294,7 +294,7 @@ def test_a_page_about_the_fit(tmp_path):
         fitted.report(tmp_path / "nowhere" / "fit.html")
 
 
-def test_a_picture_of_the_fit():
+def test_plot():
     pytest.importorskip("matplotlib").use("agg")
     from matplotlib import pyplot
 

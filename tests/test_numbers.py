@@ -28,7 +28,7 @@ def test_percent_is_never_too_small(share):
     assert shown <= 101 * Fraction(share)
 
 
-def test_a_gap_just_above_the_goal_does_not_look_like_the_goal():
+def test_gap_above_the_goal_is_rounded_up():
     assert percent(0.00100001) == "0.101 %"
 
 

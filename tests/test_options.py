@@ -41,7 +41,7 @@ def test_out_of_range(changes, name):
     assert caught.value.hint
 
 
-def test_the_range_of_the_gap_is_said_as_it_is():
+def test_range_of_gap_in_message():
     with pytest.raises(InputError, match=r"gap: 1 is not a number of at least 0 and below 1"):
         Options(gap=1)
     assert Options(gap=0).gap == 0.0

@@ -45,7 +45,7 @@ def test_json_there_and_back_loses_no_digit():
     assert back.to_json() == result.to_json()
 
 
-def test_infeasible_keeps_its_status_and_loses_the_object():
+def test_infeasible_result_from_json():
     result = infeasible()
     back = Result.from_json(result.to_json().encode())
 
@@ -88,7 +88,7 @@ def test_missing_and_wrong_values_are_refused():
         Result.from_json(json.dumps({**solved().to_dict(), "labels": ["a"]}))
 
 
-def test_printed_in_one_line_and_rounded_to_the_safe_side():
+def test_text_is_rounded_to_the_safe_side():
     result = dataclasses.replace(
         solved(), cost=10.000000000001, lower_bound=9.9949999999999, seconds={"total": 2.0}
     )

@@ -111,7 +111,7 @@ def test_where_they_are_does_not_matter():
     assert results[0].cost == pytest.approx(results[1].cost, rel=1e-9)
 
 
-def test_a_cannot_link_needs_weight_behind_it():
+def test_cannot_link_needs_weight():
     linked = Problem.from_data(POINTS, 3, must_link=[(5, 0)], cannot_link=[(5, 1)], weights=WEIGHTS)
     result = solve(linked, jobs=1)
     check_run(linked, result)

@@ -2,7 +2,7 @@
 
 The list ``files.csv`` beside this module has one line per file. A checksum is that of the values,
 not of the bytes: of the array ``X`` of an ``.npz`` file as little-endian float64, and of the lines
-of a text file without blanks at their ends. So a file that somebody converted again compares equal.
+of a text file without blanks at their ends. So a file that was converted again compares equal.
 """
 
 from __future__ import annotations

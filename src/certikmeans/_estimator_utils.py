@@ -293,7 +293,7 @@ def warn_about_gap(result: Result, target: float) -> None:
 
 
 def warn_about_empty_clusters(result: Result) -> None:
-    """Warn where fewer clusters are used than were asked for."""
+    """Warn where fewer clusters are used than requested."""
     if result.labels is None:
         return
     used = len(np.unique(result.labels))

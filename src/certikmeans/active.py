@@ -93,7 +93,7 @@ class ActiveSession:
     def answer(self, answers: Iterable[tuple[int, int, bool | None]]) -> Result:
         """Add answers ``(i, j, together)`` as constraints, and solve again.
 
-        With None in place of ``together`` the answer is not known: the pair is not asked again.
+        With None in place of ``together`` the answer is not known: the pair is not queried again.
 
         Raises
         ------

@@ -99,7 +99,7 @@ def solve(
         Seconds between two saved states; 0: as often as possible.
     resume : path-like, optional
         Continue from such a file, or from a certificate. Points, pairs, weights and number of
-        clusters must be the same. Settings that decide on the course (gap, bound, branching,
+        clusters must be the same. Settings that determine the run (gap, bound, branching,
         selection, seed, keep_proof) are taken from the file unless they are given; where one
         differs, only labelling and bound are kept. Limits are those of this call.
     verbose : int

@@ -154,7 +154,7 @@ class CacheWarning(UserWarning):
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written; the run goes on."""
+    """A checkpoint could not be written; the run continues."""
 
 
 class CertificateWarning(UserWarning):

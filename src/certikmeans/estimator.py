@@ -138,7 +138,7 @@ class ConstrainedKMeans(
     Interrupting `fit` (Ctrl-C, or the stop button of a notebook) ends it with the best labelling
     known so far, its bound, and a warning; a second interrupt raises KeyboardInterrupt.
 
-    A fitted model keeps the samples and the course of the run for `plot`, `report` and
+    A fitted model keeps the samples and the history of the run for `plot`, `report` and
     `write_certificate`.
 
     Examples

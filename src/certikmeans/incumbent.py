@@ -45,9 +45,12 @@ class CandidateCluster(Protocol):
 class NullIncumbent:
     """Null implementation: ignores updates and never reports convergence."""
 
+    def __init__(self, labels: Labels | None = None) -> None:
+        self._labels = np.empty(0, dtype=np.int64) if labels is None else labels
+
     def labels(self) -> Labels:
-        """Return an empty labelling."""
-        return np.empty(0, dtype=np.int64)
+        """Return the given labelling."""
+        return self._labels
 
     def update_incumbent(self, labels: Labels, source: str, iterations: int = 0) -> None:
         """Ignore it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from certikmeans.certificate.write import certificate_bytes
 from certikmeans.constraint_model.soft_pairs import SoftPairs
 from certikmeans.errors import InputError
 from certikmeans.generate import random_pairs
-from certikmeans.incumbent import Labels, NullIncumbent
+from certikmeans.incumbent import NullIncumbent
 from certikmeans.options import BOUNDS, BRANCHINGS, check_choice
 from certikmeans.presolve.pipeline import PresolvedProblem, presolve
 from certikmeans.problem import Problem
@@ -273,17 +273,5 @@ def compute_root_bound(bound: LowerBound[Any], problem: Problem) -> None:
     presolved = presolve_feasible(problem)
     assert presolved.feasible_labels is not None
     whole = Domain.root(presolved.reduced)
-    ctx = BoundContext(at_root=True, incumbent=_FixedIncumbent(presolved.feasible_labels))
+    ctx = BoundContext(at_root=True, incumbent=NullIncumbent(presolved.feasible_labels))
     bound.compute(bound.setup(make_bound_input(presolved)), whole, np.inf, ctx)
-
-
-@final
-class _FixedIncumbent(NullIncumbent):
-    """Incumbent that ignores updates."""
-
-    def __init__(self, labels: Labels) -> None:
-        self._labels = labels
-
-    def labels(self) -> Labels:
-        """Return the labelling."""
-        return self._labels

@@ -108,7 +108,7 @@ def test_exchanges_leave_a_stable_point_of_lloyd():
 
 
 @pytest.mark.parametrize("seed", range(2, 24, 4))
-def test_integer_program_makes_assignments_of_groups_optimal(seed):
+def test_integer_program_is_optimal(seed):
     reduced, assigner = _reduced(seed)
     rows = np.arange(reduced.n_groups)
     for number in range(5):

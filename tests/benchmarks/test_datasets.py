@@ -13,7 +13,7 @@ from benchmarks.metrics import recomputed_cost, scores, violated_pairs
 from certikmeans.errors import InputError
 
 
-def test_the_uci_file_gives_three_features_without_the_road_number(tmp_path):
+def test_road_network_file_has_three_features(tmp_path):
     path = tmp_path / SPNET3D_FILE
     path.write_text("144552912,9.3498486,56.7408757,17.0527715677876\n144552912,9.35,56.74,17.6\n")
     points = read_spnet3d(path)
@@ -21,13 +21,13 @@ def test_the_uci_file_gives_three_features_without_the_road_number(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["1,2,3\n", "1,2,x,4\n"])
-def test_another_file_of_that_name_is_refused(tmp_path, text):
+def test_other_file_of_same_name_is_rejected(tmp_path, text):
     (tmp_path / SPNET3D_FILE).write_text(text)
     with pytest.raises(InputError, match=SPNET3D_FILE):
         read_spnet3d(tmp_path / SPNET3D_FILE)
 
 
-def test_the_sample_of_the_road_network_is_fixed_and_without_repetition(tmp_path, monkeypatch):
+def test_road_network_sample_is_fixed(tmp_path, monkeypatch):
     monkeypatch.setitem(SAMPLES, "spnet3D_5", 20)
     rng = np.random.default_rng(3)
     rows = np.column_stack([np.arange(60), rng.normal(size=(60, 3))])
@@ -54,12 +54,12 @@ def test_absent_data_are_named(tmp_path):
         (Instance("Iris", "none"), 0, 0),
     ],
 )
-def test_pairs_are_as_many_as_asked_for(instance, must, cannot):
+def test_number_of_pairs(instance, must, cannot):
     problem = instance.build(None).problem
     assert (len(problem.must_link), len(problem.cannot_link)) == (must, cannot)
 
 
-def test_iris_without_the_published_files_draws_its_pairs():
+def test_iris_pairs_without_published_files():
     built = Instance("Iris", "CL").build(None)
     assert built.pairs == "SUBSTITUTE for the published pairs, drawn from classes"
     assert len(built.problem.cannot_link) == 37
@@ -67,7 +67,7 @@ def test_iris_without_the_published_files_draws_its_pairs():
 
 
 @pytest.mark.skipif(data_dir(None) is None, reason="the data sets are not here")
-def test_published_rows_are_used_and_their_classes_are_in_the_same_order():
+def test_published_rows_and_classes():
     for dataset in ("Iris", "Seeds"):
         built = Instance(dataset, "ML+CL").build(data_dir(None))
         assert built.pairs.startswith("published, ")
@@ -78,7 +78,7 @@ def test_published_rows_are_used_and_their_classes_are_in_the_same_order():
         assert cost < 0.5 * recomputed_cost(built.problem, shuffled)
 
 
-def test_purity_counts_the_largest_class_of_each_cluster():
+def test_purity():
     found = scores(np.array([0, 0, 0, 1, 1, 2]), np.array([0, 0, 1, 1, 1, 1]))
     assert found["purity"] == pytest.approx((2 + 2) / 6)
 
@@ -90,7 +90,7 @@ def _data():
     return directory
 
 
-def test_rows_with_many_axes_have_the_sizes_limits_and_targets_asked_for():
+def test_highdim_rows():
     known = {one.name: one for one in highdim.recipes()}
     names = [one.name for one in highdim.recipes()]
     assert len(names) == len(set(names))
@@ -120,7 +120,7 @@ def test_rows_with_many_axes_have_the_sizes_limits_and_targets_asked_for():
         ("blobs 500 x 700 K=4 spread 4, 250 pairs", (500, 700, 4, 125, 125)),
     ],
 )
-def test_what_comes_without_files_can_be_built(name, sizes):
+def test_instances_without_files(name, sizes):
     recipe = next(one for one in highdim.recipes() if one.name == name)
     assert _sizes(recipe.build(None)) == sizes
 
@@ -157,7 +157,7 @@ def test_published_instances_with_more_clusters():
     assert len(built.problem.cannot_link)
 
 
-def test_rows_with_many_clusters_have_the_printed_times():
+def test_many_clusters_rows_have_published_times():
     known = {one.name: one.facts for one in many.recipes()}
     assert len(known) == 25 + 12 + 5
     assert known["u2152 K=20"]["printed_seconds"] == pytest.approx(10.3 * 3600)
@@ -169,7 +169,7 @@ def test_rows_with_many_clusters_have_the_printed_times():
     assert known["synthetic n=500 K=100, 1,000 pairs"]["gap"] == 1e-2
 
 
-def test_points_of_the_plane_and_published_pairs_are_read():
+def test_plane_points_and_published_pairs():
     assert _sizes(many.make_plane("pr299", 4, _data()))[:3] == (299, 2, 4)
     built = many.make_published_pairs(500, 20, 500, _data())
     assert _sizes(built)[:3] == (500, 2, 20)
@@ -188,7 +188,7 @@ def test_soft_pairs_are_refused(tmp_path):
         many.read_pccc_pairs(path)
 
 
-def test_absent_files_of_the_new_sets_are_named(tmp_path):
+def test_missing_files_are_named(tmp_path):
     with pytest.raises(MissingDataError, match=r"plane/u1060\.txt"):
         many.make_plane("u1060", 10, tmp_path)
     with pytest.raises(MissingDataError, match=r"highdim/mnist10k\.npz"):

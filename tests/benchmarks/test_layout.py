@@ -36,7 +36,7 @@ def _imported(path: Path) -> set[str]:
     return {name for name in found if name.split(".")[0] == "certikmeans"}
 
 
-def test_every_command_that_a_page_names_is_there():
+def test_commands_on_pages_exist():
     pages = [ROOT.parent / "README.md", *sorted((ROOT.parent / "docs").rglob("*.md"))]
     named = {
         name for page in pages for name in re.findall(r"-m benchmarks ([a-z]+)", page.read_text())
@@ -64,7 +64,7 @@ def test_studies_use_public_names(path):
 
 
 @pytest.mark.parametrize("name", sorted(STUDIES))
-def test_instances_and_solvers_have_names_of_their_own(name):
+def test_instance_and_solver_names_are_unique(name):
     from benchmarks.__main__ import parser
 
     scope = study.Scope(None, False, parser().parse_args([name]))
@@ -74,7 +74,7 @@ def test_instances_and_solvers_have_names_of_their_own(name):
 
 
 @pytest.mark.parametrize("name", sorted(STUDIES))
-def test_rows_can_be_sent_to_another_process(name):
+def test_requests_can_be_pickled(name):
     import pickle
 
     from benchmarks.__main__ import parser

@@ -29,7 +29,7 @@ def _tree_row(name, asked, gap, **other):
     return dataclasses.replace(row, **other)
 
 
-def test_the_trees_page_has_the_last_row_of_each_setting_and_one_limit(tmp_path):
+def test_tree_page(tmp_path):
     wine, skin = "standardised wine n=178 d=13 K=3", "Skin_8 n=80,000 d=3 K=3, n/4 CL"
     rows = [
         _tree_row(wine, ("cluster", "pairs"), 0.222),
@@ -52,7 +52,7 @@ def test_the_trees_page_has_the_last_row_of_each_setting_and_one_limit(tmp_path)
     assert "n=150" not in text
 
 
-def test_the_two_branchings_are_compared_with_the_same_bound():
+def test_branchings_compared_with_same_bound():
     bounds = {branching: bound for bound, branching in tree.SETTINGS}
     assert bounds["pairs"] == bounds["centers"] == "cluster"
 
@@ -70,7 +70,7 @@ def _certificate_row(name, kind, bound, size):
     )  # fmt: skip
 
 
-def test_the_certificates_page_has_the_newest_row_of_every_instance(tmp_path):
+def test_certificates_page_has_newest_rows(tmp_path):
     rows = [
         _certificate_row("hemi", "CL", "", 111),
         _certificate_row("hemi", "ML", "", 333),
@@ -93,7 +93,7 @@ def _small(name):
 
 
 @pytest.mark.slow
-def test_the_semidefinite_evidence_is_accepted():
+def test_semidefinite_evidence_is_accepted():
     request = next(one for one in _small("certificates") if one.instance.facts["kind"] == "none")
     row = run_in_process(request, None)
     assert (row.details["bound"], row.details["certificate"]["accepted"]) == ("sdp", True)
@@ -107,7 +107,7 @@ def test_report_only_runs_nothing(name, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(command.STUDIES))
-def test_every_study_writes_a_page_before_there_are_rows(name, tmp_path):
+def test_pages_without_rows(name, tmp_path):
     assert command.STUDIES[name].write([], tmp_path).is_file()
 
 
@@ -155,7 +155,7 @@ def _target_row(name, gap, *, target, solver="certikmeans", seed=0, cost=2.0, **
     )  # fmt: skip
 
 
-def test_the_page_about_many_axes_tells_target_gap_bound_and_certificate(tmp_path):
+def test_highdim_page(tmp_path):
     rows = [
         _target_row("digits", 0.004, target=0.005, aim=0.0025),
         _target_row("avoc_abalone", 0.02, target=0.001, avoc=True),
@@ -178,7 +178,7 @@ def test_the_page_about_many_axes_tells_target_gap_bound_and_certificate(tmp_pat
     assert (tmp_path / "highdim.png").is_file()
 
 
-def test_the_page_about_many_clusters_has_the_printed_times_and_the_seeds(tmp_path):
+def test_many_clusters_page(tmp_path):
     printed = {
         "group": "plane", "printed_seconds": 3600.0, "printed_root_gap": 0.001,
         "sdp_seconds": 7200.0, "sdp_left": "4.0 % left",
@@ -208,14 +208,14 @@ def test_times_for_other_gaps_are_not_compared(tmp_path):
     assert dict(zip(many.PLANE_HEADER, cells, strict=True))["times faster"] == ""
 
 
-def test_a_target_reached_with_a_longer_limit_is_too_late():
+def test_target_after_limit_is_missed():
     row = _target_row("digits", 0.01, target=0.1, limit=0.5)
     assert targets.verdict(row) == "too late"
     assert targets.verdict(_target_row("digits", 0.01, target=0.1)) == "reached"
     assert targets.verdict(_target_row("digits", 0.01, target=0.005)) == "missed"
 
 
-def test_a_target_is_not_reached_by_labels_that_break_a_pair():
+def test_target_needs_feasible_labels():
     row = _target_row("digits", 0.0, target=0.1)
     assert targets.reached(row)
     assert not targets.reached(dataclasses.replace(row, pairs_broken=1))

@@ -26,7 +26,7 @@ def test_tables_have_the_papers_rows():
 
 
 @pytest.mark.parametrize("number", TABLES)
-def test_only_the_papers_method_answers_beyond_10000_points(number):
+def test_published_methods_beyond_10000_points(number):
     small = ("Iris", "Seeds", "Hemi", "PR2392", "RDS_CNT")
     for name, entry in TABLES[number][1].items():
         assert (entry[METHODS.index("CPLEX")] == NONE) == (name not in small)
@@ -38,7 +38,7 @@ def test_only_the_papers_method_answers_beyond_10000_points(number):
 
 
 @pytest.mark.parametrize("number", TABLES)
-def test_the_best_of_the_heuristics_tables_is_the_heuristic_of_the_main_tables(number):
+def test_published_tables_agree(number):
     # Two places of the paper print the same number; a slip in transcribing either shows here.
     kind, rows = TABLES[number]
     misprinted = {("CL", "Syn-21000"), ("CL", "Syn-42000")}
@@ -61,7 +61,7 @@ def test_studies_have_a_value_for_every_column():
     ("dataset", "kind", "column", "per_node"),
     [("Syn-1200", "ML", 0, 7.79), ("Syn-2100", "ML", 5, 74.81), ("Syn-2100", "CL", 3, 52.48)],
 )
-def test_seconds_per_node_come_out_as_printed(dataset, kind, column, per_node):
+def test_published_seconds_per_node(dataset, kind, column, per_node):
     study = DENSITY[dataset, kind]
     assert study.seconds[column] / study.nodes[column] == pytest.approx(per_node, abs=0.006)
 

@@ -75,7 +75,7 @@ def in_thread(monkeypatch):
     )
 
 
-def test_no_claim_is_believed(in_thread, tmp_path):
+def test_claims_of_solvers_are_recomputed(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
     runner.run_all([RunRequest(SMALL, Liar(), 1.0)], results, None)
     (row,) = load(results)
@@ -87,7 +87,7 @@ def test_no_claim_is_believed(in_thread, tmp_path):
     assert {"commit", "cores", "seed", "numpy"} <= row.about.keys()
 
 
-def test_a_bound_above_a_known_cost_is_reported(in_thread, tmp_path):
+def test_bound_above_known_cost_is_reported(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
     instance = Instance("Iris", "none")
     runner.run_all(
@@ -102,7 +102,7 @@ def test_a_bound_above_a_known_cost_is_reported(in_thread, tmp_path):
     assert rows[0].scores["ARI"] == pytest.approx(0.73, abs=0.03)
 
 
-def test_rows_that_are_there_are_not_run_again_unless_asked(in_thread, tmp_path):
+def test_existing_rows_run_again_only_on_request(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
     asked = [RunRequest(SMALL, Liar(), 1.0), RunRequest(SMALL, Liar(), 1.0)]
     for again, expected in ((False, 1), (False, 1), (True, 2)):
@@ -113,7 +113,7 @@ def test_rows_that_are_there_are_not_run_again_unless_asked(in_thread, tmp_path)
     assert len(latest(load(results))) == 1
 
 
-def test_skips_are_recorded_once_and_looked_at_again(in_thread, tmp_path, monkeypatch):
+def test_skips_are_recorded_once(in_thread, tmp_path, monkeypatch):
     results = tmp_path / "rows.jsonl"
     asked = [
         RunRequest(Instance("Syn-1200", "ML"), Liar(), 1.0),
@@ -130,7 +130,7 @@ def test_skips_are_recorded_once_and_looked_at_again(in_thread, tmp_path, monkey
     assert [row.stop_reason for row in load(results)] == [SKIPPED, SKIPPED, "optimal"]
 
 
-def test_an_error_in_a_solver_is_a_row(in_thread, tmp_path):
+def test_solver_error_is_a_row(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
     runner.run_all([RunRequest(SMALL, Liar(), 1.0, seed=3)], results, None)
     (row,) = load(results)
@@ -139,7 +139,7 @@ def test_an_error_in_a_solver_is_a_row(in_thread, tmp_path):
 
 
 @pytest.mark.parametrize(("seed", "reason"), [(1, KILLED), (2, CRASHED)])
-def test_a_process_that_ignores_its_limit_or_dies_is_a_row(monkeypatch, seed, reason):
+def test_killed_process_is_a_row(monkeypatch, seed, reason):
     monkeypatch.setattr(runner, "GRACE_SECONDS", 0.5)
     began = time.monotonic()
     ticker = runner.ProgressPrinter(1)
@@ -150,7 +150,7 @@ def test_a_process_that_ignores_its_limit_or_dies_is_a_row(monkeypatch, seed, re
     assert time.monotonic() - began < 50
 
 
-def test_the_root_is_what_was_known_before_the_first_branching():
+def test_root_values_precede_first_branching():
     recorder = Recorder()
     for event in (
         IncumbentFound(0.1, 10.0, "a"),
@@ -179,7 +179,7 @@ def test_shorter_runs_become_points_of_the_curve():
 
 
 @pytest.mark.parametrize("solver", ["scip", "sdp"])
-def test_exact_baselines_close_a_tiny_problem_and_skip_a_large_one(solver):
+def test_exact_baselines_skip_large_problems(solver):
     pytest.importorskip("pyscipopt" if solver == "scip" else "certikmeans.baselines.sdp")
     one = SOLVERS[solver]
     problem = Problem.from_data([[0.0], [1.0], [9.0], [10.0]], 2, cannot_link=[(0, 3)])
@@ -190,7 +190,7 @@ def test_exact_baselines_close_a_tiny_problem_and_skip_a_large_one(solver):
     assert one.skip(Sizes(10_000, 2, 3, 0, 0, 10_000), 20.0)
 
 
-def test_grouped_answers_have_a_root_gap_and_a_trace():
+def test_grouped_rows_have_root_gap_and_trace():
     problem = Instance("Syn-1200", "ML", 2).build(None).problem
     answer = GROUPED.run(problem, 5.0, 0)
     root = answer.details["root"]
@@ -200,7 +200,7 @@ def test_grouped_answers_have_a_root_gap_and_a_trace():
     assert answer.trace[-1][2] == answer.lower_bound
 
 
-def test_no_labelling_at_all_gives_a_row_that_can_be_written(tmp_path):
+def test_row_without_labels_is_written(tmp_path):
     # Three points apart and two clusters: the bound is infinite, which JSON has no word for.
     problem = Problem.from_data([[0.0], [1.0], [2.0]], 2, cannot_link=[(0, 1), (1, 2), (2, 0)])
     answer = CLUSTER.run(problem, 5.0, 0)
@@ -212,7 +212,7 @@ def test_no_labelling_at_all_gives_a_row_that_can_be_written(tmp_path):
     assert load(tmp_path / "rows.jsonl")[0].gap is None
 
 
-def test_cluster_does_not_turn_to_the_semidefinite_bound():
+def test_cluster_bound_stays_cluster_bound():
     # Noise in ten axes, where the defaults do.
     points = np.random.default_rng(0).normal(size=(20, 10))
     answer = CLUSTER.run(Problem.from_data(points, 3), 2.0, 0)
@@ -227,7 +227,7 @@ def test_every_experiment_has_rows_with_known_solvers(experiment):
     assert all(row.limit == 3.0 for row in requests(experiment, limit=3.0))
 
 
-def test_limits_of_some_solvers_replace_theirs_alone():
+def test_limits_of_single_solvers():
     parser = argparse.ArgumentParser()
     add_options(parser)
     given = parser.parse_args(["--limit-of", "scip=30", "--limit-of", "heuristics=15"]).limit_of
@@ -241,7 +241,7 @@ def test_limits_of_some_solvers_replace_theirs_alone():
 
 
 @pytest.mark.parametrize("text", ["scip", "scip=", "scip=-1", "cplex=3"])
-def test_a_limit_of_nobody_or_nothing_is_refused(text, capsys):
+def test_invalid_limits_are_rejected(text, capsys):
     parser = argparse.ArgumentParser()
     add_options(parser)
     with pytest.raises(SystemExit):
@@ -249,20 +249,20 @@ def test_a_limit_of_nobody_or_nothing_is_refused(text, capsys):
     assert "heuristics" in capsys.readouterr().err
 
 
-def test_the_estimate_leaves_out_what_the_solver_would_skip():
+def test_estimate_excludes_skipped_rows():
     small, large = (RunRequest(Instance(name, "ML"), Liar(), 60.0) for name in ("Iris", "Hemi"))
     assert estimate_minutes([small])[1] > 1.0
     assert estimate_minutes([large]) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("instance", [Instance("Syn-1200", "ML+CL"), Instance("Iris", "CL")])
-def test_nominal_sizes_are_about_the_real_ones(instance):
+def test_nominal_sizes(instance):
     nominal, found = nominal_sizes(instance), Sizes.of(instance.build(None).problem)
     assert nominal.n_groups <= found.n_groups
     assert dataclasses.replace(nominal, n_groups=found.n_groups) == found
 
 
-def test_everything_fits_into_about_an_hour():
+def test_estimated_total_time():
     rows = runner.unique([row for name in EXPERIMENTS for row in requests(name)])
     likely, most = estimate_minutes(rows)
     assert likely < 65
@@ -270,7 +270,7 @@ def test_everything_fits_into_about_an_hour():
     assert set(LIMITS) <= SOLVERS.keys()
 
 
-def test_the_page_is_written_from_the_rows_alone(tmp_path):
+def test_page_depends_on_rows_only(tmp_path):
     sizes = Sizes(150, 4, 3, 0, 50, 150)
     here = {"cores": 2, "commit": "abc", "numpy": "2"}
     trace = ((0.01, 90.0, 10.0), (0.05, 80.3, 80.25))
@@ -304,7 +304,7 @@ class Picky(AbstractSolver):
         raise SkipError("not this one")
 
 
-def test_a_solver_may_skip_once_it_has_seen_the_problem(in_thread, tmp_path):
+def test_skip_after_reading_the_problem(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
     runner.run_all([RunRequest(SMALL, Picky(), 1.0)], results, None)
     (row,) = load(results)
@@ -312,7 +312,7 @@ def test_a_solver_may_skip_once_it_has_seen_the_problem(in_thread, tmp_path):
     assert row.sizes is not None
 
 
-def test_a_bound_that_does_not_fit_is_a_skip(monkeypatch):
+def test_unsupported_bound_is_a_skip(monkeypatch):
     def refuse(*_, **__):
         raise InputError("bound: too many groups for it", hint="ask for another")
 
@@ -321,7 +321,7 @@ def test_a_bound_that_does_not_fit_is_a_skip(monkeypatch):
         CertikmeansSolver(bound="sdp").run(Problem.from_data([[0.0], [1.0]], 2), 5.0, 0)
 
 
-def test_rows_of_another_commit_are_measured_again_where_the_study_says_so():
+def test_rows_of_other_commits_run_again():
     request = RunRequest(SMALL, Liar(), 1.0)
     row = empty_row(request, "optimal", "", about={"commit": "abc"})
     for commit, missing in ((None, []), ("abc", []), ("abd", [request]), ("abc+", [request])):
@@ -331,14 +331,14 @@ def test_rows_of_another_commit_are_measured_again_where_the_study_says_so():
     assert runner.pending([request], [row], again=True) == [request]
 
 
-def test_other_options_are_another_question():
+def test_other_options_are_another_row():
     keys = {RunRequest(SMALL, CertikmeansSolver(gap=gap), 1.0).key for gap in (1e-3, 1e-6)}
     assert len(keys) == 2
     request = RunRequest(SMALL, CertikmeansSolver(), 1.0)
     assert empty_row(request, KILLED, "").key == request.key
 
 
-def test_kmeans_knows_no_pairs_and_the_harness_says_so(in_thread, tmp_path):
+def test_kmeans_rows_report_violated_pairs(in_thread, tmp_path):
     results = tmp_path / "rows.jsonl"
     apart = Instance("Syn-1200", "CL", 2)
     runner.run_all([RunRequest(apart, KMeansStarts(2), 1.0)], results, None)
@@ -348,7 +348,7 @@ def test_kmeans_knows_no_pairs_and_the_harness_says_so(in_thread, tmp_path):
     assert row.lower_bound is None
 
 
-def test_our_rows_tell_what_each_bound_reached_and_certify():
+def test_rows_have_value_of_every_bound_and_certificate():
     problem = Problem.from_data([[0.0], [1.0], [9.0], [10.0], [4.0]], 2, cannot_link=[(0, 3)])
     answer = CertikmeansSolver(certify=True).run(problem, 20.0, 0)
     assert answer.details["certificate"]["accepted"]

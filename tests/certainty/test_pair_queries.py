@@ -179,7 +179,7 @@ def test_time_limit():
     assert certainty.reason
 
 
-def test_unknown_answers_are_not_asked_again():
+def test_unknown_answers_are_not_repeated():
     points = np.array([[0.0], [1.0], [2.0], [5.6], [9.0], [10.0], [11.0]])
     session = ActiveSession(Problem.from_data(points, 2), slack=0.05)
     first = session.questions()

@@ -203,7 +203,7 @@ def test_full_disk_keeps_result(tmp_path, monkeypatch):
     assert not path.exists()
     messages = [str(one.message) for one in caught]
     assert len(messages) == 2  # at the first failure and at the end
-    assert "goes on" in messages[0]
+    assert "continues" in messages[0]
     assert "result is not affected" in messages[1]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -214,7 +214,7 @@ def test_full_disk_keeps_result(tmp_path, monkeypatch):
 def test_full_disk_is_tried_again(tmp_path, monkeypatch):
     problem, path = clumps(must=2), tmp_path / "state"
     failing_writes(monkeypatch, lambda number: number < 2)
-    with pytest.warns(CheckpointWarning, match="goes on") as caught:
+    with pytest.warns(CheckpointWarning, match="continues") as caught:
         solve(problem, checkpoint=path, checkpoint_interval=0, bound="sample", node_limit=20)
     assert len(caught) == 1
     assert resume(path, problem, Options(bound="sample")).state is not None

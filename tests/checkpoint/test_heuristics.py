@@ -123,7 +123,7 @@ def test_interrupted_trial_is_repeated(tmp_path):
 def test_closed_gap_ends_resumed_heuristics(seed, tmp_path):
     """What must-links cost is bound enough: the search ends with its first labelling.
 
-    One that began anew would have tried other centres, and found a cheaper labelling.
+    One that started again would have tried other centres, and found a cheaper labelling.
     """
     problem, settings = (
         clumps(n=40, k=6, must=20, pairs=4, seed=seed),

@@ -1,4 +1,4 @@
-"""A run that goes on from a checkpoint ends as the one that was never interrupted."""
+"""A run that continues from a checkpoint ends as the one that was never interrupted."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_resume_with_changed_seed(folder):
     done = run(*LIMITED, "--resume", "state", "--seed", 4, cwd=folder)
     assert done.returncode == 1
     assert "labelling and bound" in done.stderr
-    assert "begins anew: settings have changed: seed" in done.stderr
+    assert "the rest is computed again: settings have changed: seed" in done.stderr
 
 
 @pytest.mark.parametrize(

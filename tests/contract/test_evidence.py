@@ -192,5 +192,5 @@ def test_certifiable_bounds_have_verifier(name):
         assert bound.name not in CODES
 
 
-def test_both_cases_of_the_test_above_occur():
+def test_both_cases_occur():
     assert {make_bound(name).certifiable for name in BOUNDS} == {True, False}

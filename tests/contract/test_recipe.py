@@ -54,7 +54,7 @@ def test_unregistered_bound_is_unknown():
         solve(problem, bound="mine")
 
 
-def test_the_command_line_offers_it_and_its_certificates_are_accepted(tmp_path):
+def test_command_line_and_certificates(tmp_path):
     write_files(tmp_path)
     command = (sys.executable, "-m", "tests.contract.with_mine", str(tmp_path))
     shown = run("solve", "--help", cwd=tmp_path, command=command)

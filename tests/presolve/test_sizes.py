@@ -82,7 +82,7 @@ def test_too_little_room():
     assert not proof.check(Problem.from_data(np.zeros((10, 1)), 3, size_max=4))
 
 
-def test_too_much_asked_for():
+def test_unattainable_sizes():
     problem = Problem.from_data(np.zeros((10, 1)), 3, size_min=[4, 4, 4])
     proof = presolve(problem, StopSignal())
     assert isinstance(proof, TotalOutsideLimits)

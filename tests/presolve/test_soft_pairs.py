@@ -53,7 +53,7 @@ def presolved_problem(problem: Problem) -> PresolvedProblem:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_the_reduced_optimum_carries_back_to_a_bound_below_the_optimum(seed: int) -> None:
+def test_postsolved_bound_below_optimum(seed: int) -> None:
     problem = soft_problem(seed, largest=6, others=seed % 2 == 1)
     presolved = presolved_problem(problem)
     optimum = brute_force(problem)
@@ -112,7 +112,7 @@ def test_bounds_of_nodes_with_more_pairs_carry_back(seed: int) -> None:
     assert bound >= float(optimum[0]) * (1.0 - 1e-9) - 1e-9 * math.sqrt(scale) - 1e-12 * scale
 
 
-def test_what_every_labelling_pays_is_a_constant() -> None:
+def test_unavoidable_penalties_are_constant() -> None:
     problem = Problem.from_data(
         [[0.0], [1.0], [5.0], [6.0]],
         2,

@@ -276,7 +276,7 @@ def test_softened_pairs_keep_sets_and_soft_pairs():
     assert soft.soft_cannot_link.penalties.tolist() == [3.0, 3.0]
 
 
-def test_a_negative_price_is_rejected():
+def test_negative_penalty_is_rejected():
     with pytest.raises(InputError, match=r"soft_must_link\[0\]: the penalty is -1"):
         Constraints(must_link=[(0, 1)]).softened(-1.0)
 

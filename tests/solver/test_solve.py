@@ -241,9 +241,9 @@ def test_time_limit_returns_the_best_so_far(seconds):
 
 def test_heuristics_leave_time_for_the_proof(blobs, monkeypatch):
     class Endless(DefaultSearch):
-        def search(self, workshop):
-            labels = super().search(workshop)
-            while not workshop.finished():
+        def search(self, ctx):
+            labels = super().search(ctx)
+            while not ctx.finished():
                 time.sleep(0.01)
             return labels
 
@@ -300,7 +300,7 @@ def test_invalid_warm_starts(blobs, start, what):
 
 
 def test_undecided_feasibility(monkeypatch):
-    # A witness that is not found in time is neither a labelling nor a proof.
+    # Feasible labels that are not found in time are neither a labelling nor a proof.
     from certikmeans.presolve import feasibility
     from certikmeans.presolve.coloring import ColoringResult
 

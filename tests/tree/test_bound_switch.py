@@ -31,7 +31,7 @@ def test_many_axes_without_structure():
     assert result.lower_bound <= alone.cost
 
 
-def test_sdp_asked_for():
+def test_sdp_bound_by_option():
     result = solve(noise(25, 4, 3), bound="sdp", time_limit=30, gap=1e-4)
     assert result.status is Status.OPTIMAL
     assert result.bound == "sdp"
@@ -51,7 +51,7 @@ def test_rule_for_branching():
 
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
 @pytest.mark.parametrize("node_limit", [1, 6, 5_000_000])
-def test_the_certificate_of_a_tree_is_accepted(branching, node_limit):
+def test_certificate_of_a_tree(branching, node_limit):
     rng = np.random.default_rng(0)
     points, classes = rng.uniform(size=(30, 2)), rng.integers(4, size=30)
     _, cannot = random_pairs(classes, 0, 60, seed=0)
@@ -74,7 +74,7 @@ def test_the_certificate_of_a_tree_is_accepted(branching, node_limit):
     assert verdict.cost >= result.cost
 
 
-def test_what_the_root_proves_is_bounds_on_the_way():
+def test_root_bounds_are_reported():
     # Without a time limit the semidefinite root takes long: an interruption keeps what it has.
     problem = noise(80, 24, 4)
     stop, bounds = StopSignal(), []
@@ -92,7 +92,7 @@ def test_what_the_root_proves_is_bounds_on_the_way():
     assert result.bound == "sdp"
 
 
-def test_few_axes_are_left_to_the_cluster_bound():
+def test_cluster_bound_in_few_dimensions():
     rng = np.random.default_rng(1)
     points, classes = rng.uniform(size=(80, 2)), rng.integers(5, size=80)
     _, cannot = random_pairs(classes, 0, 300, seed=0)

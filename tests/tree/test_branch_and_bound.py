@@ -1,4 +1,4 @@
-"""The parts of the tree: store, ledger, splits, workers that fail, executors of every kind."""
+"""Parts of the tree: node queue, proof tree, splits, failing workers, all executors."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def reduced_of(points, k, **pairs):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_parts_of_a_split_cover_every_ordered_choice_of_centres(seed):
+def test_children_cover_all_ordered_centres(seed):
     rng = np.random.default_rng(seed)
     reduced = reduced_of(rng.normal(size=(12, 2)), 3)
     splitter = CenterSplitter(reduced)
@@ -136,12 +136,12 @@ def test_parts_of_a_split_cover_every_ordered_choice_of_centres(seed):
         )
 
 
-def test_order_empties_a_part_that_no_numbering_fits():
+def test_order_can_empty_a_child():
     domain = Domain(np.array([[5.0], [0.0]]), np.array([[9.0], [4.0]]))
     assert is_empty(tighten_by_order(domain))
 
 
-def test_the_mixture_says_where_to_split():
+def test_fractional_solution_selects_split():
     reduced = reduced_of(np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 0.1], [10.0, 3.0]]), 2)
     inside = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 1]], dtype=np.uint8)
     centers = np.stack([inside @ reduced.points[:, j] / inside.sum(axis=1) for j in range(2)], 1)
@@ -160,7 +160,7 @@ def test_the_mixture_says_where_to_split():
     assert 0.0 < together < 1.0
 
 
-def test_a_mixture_that_is_a_labelling_leaves_no_doubt():
+def test_integral_solution_has_no_fractional_pair():
     reduced = reduced_of(np.array([[0.0], [1.0], [9.0], [10.0]]), 2)
     inside = np.array([[1, 1, 0, 0], [0, 0, 1, 1]], dtype=np.uint8)
     fractional = FractionalSolution(inside, np.zeros((2, 1)), np.ones(2), ((0, 1),) * 2)
@@ -270,7 +270,7 @@ def honest_cost(bound):
 @pytest.mark.parametrize("after", [0, 3, 12, 40])
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
 @pytest.mark.parametrize("bound", ["cluster", "grouped"])
-def test_a_failed_worker_never_turns_into_a_proof(after, branching, bound):
+def test_failed_worker_proves_nothing(after, branching, bound):
     problem = hard_for(bound)
     options = {**OPTIONS, "gap": 1e-9, "bound": bound, "branching": branching}
     result = solve(problem, executor=Failing(after), **options)
@@ -283,7 +283,7 @@ def test_a_failed_worker_never_turns_into_a_proof(after, branching, bound):
     assert result.lower_bound <= honest_cost(bound) * (1 + 1e-9)
 
 
-def test_a_worker_that_dies_ends_the_run():
+def test_dead_worker_ends_the_run():
     with ProcessPoolExecutor(1) as executor:
         executor.submit(int).result()
         for process in list(executor._processes.values()):
@@ -315,7 +315,7 @@ def test_limits_and_interrupts(branching, seconds):
     assert interrupted.lower_bound <= interrupted.cost
 
 
-def test_every_event_prints_as_one_short_line():
+def test_events_print_as_short_lines():
     printed = {}
     solve(
         entangled(), callbacks=[lambda event: printed.setdefault(type(event).__name__, repr(event))]
@@ -325,7 +325,7 @@ def test_every_event_prints_as_one_short_line():
     assert not any("\n" in line for line in printed.values())
 
 
-def test_every_node_leaves_by_one_door_and_bounds_never_fall():
+def test_every_node_is_closed_once():
     closed, bounds = {}, []
 
     def listen(event):
@@ -356,13 +356,13 @@ def test_kept_proof_is_a_tree():
     assert depth == 0
 
 
-def test_a_proof_kept_with_a_bound_that_has_no_certificate_does_no_harm():
+def test_keep_proof_without_certifiable_bound():
     result = solve(hard(40, 4), bound="grouped", keep_proof=True, node_limit=5, gap=1e-9)
     assert result.labels is not None
     assert result.proof is not None
 
 
-def test_an_error_of_ours_is_not_hidden_by_the_proof():
+def test_internal_errors_are_raised():
     def broken(event):
         if isinstance(event, TreeProgress) and event.nodes > 1:
             raise OSError("disk full")
@@ -378,7 +378,7 @@ def test_an_error_of_ours_is_not_hidden_by_the_proof():
         )
 
 
-def test_no_part_claims_more_than_its_target():
+def test_leaf_bounds_are_at_most_their_target():
     # Pairs removed further up are removed for labellings that cost at least the target of then.
     problem = hard(40, 4)
     known = solve(problem, gap=1e-3, time_limit=30)
@@ -403,7 +403,7 @@ def test_no_part_claims_more_than_its_target():
     assert closed, "without a part that reaches its target nothing is tested"
 
 
-def test_what_is_not_a_number_is_no_bound():
+def test_nan_is_no_bound():
     with pytest.raises(BoundError, match="not a number"):
         BoundResult(np.nan, LeafProof("sample"))
     with pytest.raises(BoundError):
@@ -411,12 +411,12 @@ def test_what_is_not_a_number_is_no_bound():
 
 
 @pytest.mark.parametrize("limit", range(1, 12))
-def test_the_node_limit_is_kept(limit):
+def test_node_limit(limit):
     result = solve(hard(40, 4), bound="grouped", branching="centers", gap=1e-9, node_limit=limit)
     assert result.nodes in (limit, limit - 1)
 
 
-def test_a_bound_that_cannot_be_had_is_refused_before_any_work():
+def test_unsupported_bound_is_rejected_first():
     problem = Problem.from_data(np.random.default_rng(0).normal(size=(2_600, 2)), 3)
     began = []
     with pytest.raises(InputError, match="2600 groups are too many"):
@@ -424,5 +424,5 @@ def test_a_bound_that_cannot_be_had_is_refused_before_any_work():
     assert not any(isinstance(e, StageStarted) and e.stage == "heuristics" for e in began)
 
 
-def test_the_solver_claims_no_more_than_the_checker_repeats():
+def test_claims_are_verifiable():
     assert MAX_VERIFIED_CYCLIC_COMPONENT == check_coloring.MAX_EXACT_NODES

@@ -36,7 +36,7 @@ def test_small_instances(bound, branching, seed):
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_small_instances_by_the_semidefinite_bound(seed):
+def test_semidefinite_bound_on_small_instances(seed):
     check(feasible_problem(seed, largest=7), bound="sdp", branching="pairs")
 
 
@@ -109,7 +109,7 @@ def test_many_small_instances(bound, branching, seed):
     check(feasible_problem(seed, largest=7), bound=bound, branching=branching)
 
 
-def test_the_tree_is_really_used():
+def test_tree_is_used():
     # The root of this one does not close: without the tree the gap stays.
     problem = noise(0, n=36, d=2, k=3)
     root = solve(problem, gap=GAP, bound="grouped", branching="centers", node_limit=1)

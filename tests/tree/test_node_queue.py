@@ -72,7 +72,7 @@ def test_contract(selection, seed):
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_an_empty_store(selection):
+def test_empty_queue(selection):
     node_queue = NodeQueue(selection)
     assert len(node_queue) == 0
     assert node_queue.nodes() == []
@@ -97,7 +97,7 @@ def test_priorities_are_those_of_the_first_node(selection):
     ) or (selection == "mixed")
 
 
-def test_the_orders_differ():
+def test_selection_orders_differ():
     nodes = [node(0, 0.0, 0), node(1, 5.0, 2), node(2, 1.0, 1)]
     first = {}
     for selection in SELECTIONS:

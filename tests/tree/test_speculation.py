@@ -67,8 +67,8 @@ class Unsteady(Executor):
 def poor_heuristics(monkeypatch):
     """Let the tree find better labellings, which discards speculative results."""
 
-    def use_feasible_labels(workshop, patient, starts):
-        workshop.incumbent.update_incumbent(workshop.feasible_labels, "witness")
+    def use_feasible_labels(ctx, assigner, starts):
+        ctx.incumbent.update_incumbent(ctx.feasible_labels, "feasible labels")
 
     monkeypatch.setattr("certikmeans.solver.run.run_heuristics", use_feasible_labels)
 

@@ -292,13 +292,13 @@ def _neither(path: str | os.PathLike[str]) -> InputError:
 def _damaged(path: str | os.PathLike[str], why: str) -> InputError:
     return InputError(
         f"{path}: is damaged ({why})",
-        hint="resume from an older checkpoint, or begin anew",
+        hint="resume from an older checkpoint, or start again without it",
     )
 
 
 @cache
 def code_sha256() -> str:
-    """SHA-256 of the sources of this package: other sources may take another course."""
+    """SHA-256 of the sources of this package: other sources may compute differently."""
     folder = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):

@@ -30,7 +30,7 @@ OTHER_PROBLEM = (Reason.DATA, Reason.PROBLEM, Reason.PAIRS)
 def from_certificate(
     content: bytes, path: str | os.PathLike[str], problem: Problem, options: Options
 ) -> ResumeState:
-    """Verify a certificate and start from its labels and bound; the rest starts anew."""
+    """Verify a certificate and start from its labels and bound; the rest is computed again."""
     verdict = check_certificate(
         problem.points,
         content,

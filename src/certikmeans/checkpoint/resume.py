@@ -38,9 +38,9 @@ class ResumeState:
     essence : BestKnown
         Incumbent and bound.
     state : SolverSnapshot or None
-        Everything else; None if the run starts anew from incumbent and bound.
+        Everything else; None if only incumbent and bound are used.
     restart_reason : str or None
-        Clause that says why it starts anew.
+        Reason for which the rest is computed again.
     proof : Proof or None
         Proof of the bound, if it comes from a certificate that was accepted.
     """
@@ -57,9 +57,8 @@ class ResumeState:
         lower = rounded_down(self.essence.lower_bound)
         if self.state is not None:
             return f"going on after {nodes}, lower bound {lower}"
-        return (
-            f"labelling and bound ({lower}) are kept, the rest begins anew: {self.restart_reason}"
-        )
+        again = f"the rest is computed again: {self.restart_reason}"
+        return f"labelling and bound ({lower}) are kept, {again}"
 
 
 def resume(path: str | os.PathLike[str], problem: Problem, options: Options) -> ResumeState:

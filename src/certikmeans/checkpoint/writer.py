@@ -99,7 +99,7 @@ class CheckpointWriter:
 
     def _warn(self, error: OSError, last: bool) -> None:
         """Warn that a checkpoint is missing; the run and its result are not affected."""
-        rest = "the run goes on, and tries again" if not last else "the result is not affected"
+        rest = "the run continues, and tries again" if not last else "the result is not affected"
         # Where warnings are errors, a full disk must not cost the result either.
         with contextlib.suppress(CheckpointWarning):
             warn_caller(

@@ -82,12 +82,6 @@ def figure_format(path: Path) -> str:
     return ending
 
 
-def plot_solution(path: Path | str, problem: Problem, result: Result, trace: Trace) -> None:
-    """Draw the run and write the figure to ``path``; see `render_figure`."""
-    target = Path(path)
-    target.write_bytes(render_figure(problem, result, trace, figure_format(target)))
-
-
 def render_figure(
     problem: Problem,
     result: Result,

@@ -246,7 +246,7 @@ class SolveState:
         return BestKnown(labels, iterations, self._lower_bound, self._bound_source, nodes)
 
     def snapshot(self) -> SolverSnapshot:
-        """Return the progress of the run; valid until the run goes on."""
+        """Return the progress of the run; valid until the run continues."""
         if self._final_snapshot is not None:
             return self._final_snapshot
         return SolverSnapshot(

@@ -24,7 +24,7 @@ from certikmeans.testing.oracle import exact_cost, feasible_labellings
 
 
 def make_heuristic_context(problem: Problem, *, seed: int = 0) -> HeuristicContext:
-    """Prepare a workshop for ``problem``, which has to be feasible, or nothing is tested."""
+    """Context of heuristics for ``problem``, which must be feasible."""
     done = presolve(problem, StopSignal())
     assert not isinstance(done, InfeasibilityProof), "nothing to test: draw another problem"
     assert done.feasible_labels is not None
@@ -50,6 +50,7 @@ class _RecordingIncumbent(NullIncumbent):
     """Keeps every labelling that is offered."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.labellings: list[Labels] = []
 
     def update_incumbent(self, labels: Labels, source: str, iterations: int = 0) -> None:
@@ -58,7 +59,7 @@ class _RecordingIncumbent(NullIncumbent):
 
 
 def check_heuristic(heuristic: AbstractHeuristic, problem: Problem, *, seed: int = 0) -> None:
-    """Proper labels; the same with threads; the witness when there is no time."""
+    """Check labels: feasible, equal with threads, and feasible without any time."""
     ctx = make_heuristic_context(problem, seed=seed)
     recorder = _RecordingIncumbent()
     alone, reported = ctx.replace(incumbent=recorder), recorder.labellings
@@ -97,7 +98,7 @@ def check_bound(bound: LowerBound[Any], problem: Problem) -> None:
     assert done.feasible_labels is not None
     model, whole = bound.setup(make_bound_input(done)), Domain.root(done.reduced)
     state = SolveState(problem, SolveContext())
-    state.update_incumbent(done.postsolve_labels(done.feasible_labels), "witness")
+    state.update_incumbent(done.postsolve_labels(done.feasible_labels), "feasible labels")
     at_root = BoundContext(at_root=True, incumbent=state.reduced_view(done), name=bound.name)
     for ctx in (BoundContext(), at_root):
         found = bound.compute(model, whole, np.inf, ctx)

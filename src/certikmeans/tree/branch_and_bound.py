@@ -145,7 +145,7 @@ class BranchAndBound(Generic[DomainT]):
         return False
 
     def state(self) -> TreeState:
-        """State from which another search continues; valid until this one goes on."""
+        """State from which another search continues; valid until this one continues."""
         if self._final_state is not None:
             return self._final_state
         nodes = self._node_queue.nodes()

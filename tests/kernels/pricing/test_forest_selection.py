@@ -42,7 +42,7 @@ def value_of(model, values, chosen):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_the_best_set_of_a_forest_is_selected(seed):
+def test_best_set_of_forest(seed):
     model, values, rng = random_model(seed)
     n = len(values)
     values[rng.integers(n)] = -np.inf  # this one must not be chosen

@@ -16,16 +16,6 @@ from certikmeans.problem.io.text import PointIds
 IDS = PointIds.of(["a1", "b 2", "c3", "7"], "name", "data.csv")
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(content, name="pairs.txt"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
 def rows(soft, unit=None):
     return soft.rows(unit).tolist()
 

@@ -15,16 +15,6 @@ MUST, CANNOT = [[0, 1], [4, 3]], [[1, 2]]
 DATA = Path(os.environ.get("CERTIKMEANS_DATA_DIR", Path(__file__).parents[3] / "shared" / "data"))
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(content, name="pairs.txt"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
 def assert_error(path, *fragments, **options):
     with pytest.raises(InputError) as caught:
         read_links(path, **options)

@@ -162,7 +162,7 @@ class LagrangianDual:
         ctx = BoundContext(
             stop,
             at_root=True,
-            incumbent=_FixedIncumbent(labels),
+            incumbent=NullIncumbent(labels),
             pool=TaskPool(self._executor),
             time_boxed=warm_start is None,
         )
@@ -270,14 +270,3 @@ def _quadratic_bound(
     peak = sums[2:] / sums[1]
     value = float(sums[0] + peak @ (2.0 * sums[2:] - sums[1] * peak))
     return QuadraticBound(float(sums[1]), peak, value)
-
-
-class _FixedIncumbent(NullIncumbent):
-    """Incumbent that no update replaces."""
-
-    def __init__(self, labels: Labels) -> None:
-        self._labels = labels
-
-    def labels(self) -> Labels:
-        """Return the labelling."""
-        return self._labels

@@ -2,7 +2,7 @@
 
 At fixed centres the multiplier of a group lies between what the group costs in its own cluster and
 what it would cost in another one. With soft pairs the bonuses to groups that share its cluster
-count half in the former (so that the incumbent's clusters are worth 0 there) and fully in the
+count half in the former (so that the incumbent's clusters have value 0 there) and fully in the
 latter. With sizes, costs include the prices of the transportation problem. The members of a
 cannot-link set are assigned to clusters together: their multipliers lie between the least and the
 largest dual solution of that linear assignment. These are initial values and scales; the bound is
@@ -92,8 +92,8 @@ def blocking_charges(
     """What groups have to pay for keeping others out of their cluster.
 
     A group that a cheaper cluster excludes would gain there; in the pricing of that cluster, the
-    members that exclude it have to be worth as much. Each pays in proportion to what it can add
-    to its multiplier before another cluster attracts it.
+    members that exclude it must have at least that value. Each pays in proportion to what it can
+    add to its multiplier before another cluster attracts it.
     """
     n, k = costs.shape
     rows = np.arange(n)

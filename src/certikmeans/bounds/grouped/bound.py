@@ -197,7 +197,7 @@ class _AscentProgress:
         if self._ctx.at_root and self._ctx.stop.reason() is None:
             best = ascent.bundle.best
             self._ctx.checkpoint(GroupedWarmStart(best.nu, best.solutions.labels, ascent))
-            self.consistent = copy.deepcopy(ascent)  # the ascent goes on
+            self.consistent = copy.deepcopy(ascent)  # the ascent continues
         self._ctx.report(work=self._lagrangian.take_work())
 
 
