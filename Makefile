@@ -62,13 +62,12 @@ test: install
 test-slow: install
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
-# Kernels are compiled on the second core while the first builds documentation and checks types.
+# Kernels are compiled on one core while the other builds documentation and checks types. The tests
+# wait for them: two test processes would compile the same kernels twice.
 check: $(VENV)/.installed-docs
-	$(BIN)/certikmeans warm-up >/dev/null 2>&1 &
-	$(MAKE) docs
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/certikmeans warm-up >/dev/null 2>&1 & \
+	$(MAKE) docs && $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy; \
+	status=$$?; wait; exit $$status
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 format: install

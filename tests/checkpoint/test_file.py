@@ -324,11 +324,11 @@ OTHER_KINDS = (
 )
 
 
-@pytest.mark.parametrize("first", range(len(OTHER_KINDS)))
-def test_fingerprint_of_other_constraints(first):
+@pytest.mark.parametrize("kind", range(len(OTHER_KINDS)))
+def test_fingerprint_of_other_constraints(kind):
     points = [[0.0], [1.0], [5.0], [6.0]]
     facts = [ProblemFingerprint.of(Problem.from_data(points, 2, **kinds)) for kinds in OTHER_KINDS]
-    assert facts[first].difference(facts[first]) is None
-    for other in (*facts[:first], *facts[first + 1 :]):
-        assert "other sets, sizes or soft pairs" in facts[first].difference(other)
-    assert ("constraints_sha256" in facts[first].to_state()) == (OTHER_KINDS[first] != {})
+    assert facts[kind].difference(facts[kind]) is None
+    for other in (*facts[:kind], *facts[kind + 1 :]):
+        assert "other sets, sizes or soft pairs" in facts[kind].difference(other)
+    assert ("constraints_sha256" in facts[kind].to_state()) == (OTHER_KINDS[kind] != {})
