@@ -98,10 +98,8 @@ def run_bounds(root: RootProblem, state: SolveState, ctx: SolveContext) -> None:
         try:
             with ctx.timer.stage("bounds"):
                 run_bound(root, entry, cutoff, state, ctx)
-            if not state.gap_closed:
-                state.failure = (
-                    ctx.worker_failure
-                )  # set if remote workers failed and the bound ended without them
+            if not state.gap_closed:  # the bound may have ended because remote workers failed
+                state.failure = ctx.worker_failure
         except WorkerError as error:
             state.failure = error
         if state.failure is not None:
