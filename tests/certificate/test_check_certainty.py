@@ -14,7 +14,7 @@ from certikmeans import InputError, Problem, check_certificate, solve
 from certikmeans.certificate import Reason
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check_certainty import _box_difference, _outside
-from certikmeans.certificate.check_pricing import Limits
+from certikmeans.certificate.check_subdivision import Limits
 from certikmeans.certificate.format import CertaintyClaim
 from certikmeans.certificate.write import certificate_bytes, make_certificate
 from tests.certainty.enumeration import near_optimal_labellings

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from certikmeans.certificate.check_boxes import CenterRegion, CutoffExceeded
-from certikmeans.certificate.check_pricing import BatchParams, Limits, Pricing
+from certikmeans.certificate.check_pricing import Pricing
+from certikmeans.certificate.check_subdivision import BatchParams, Limits
 from certikmeans.certificate.format import Reason, Rejection
 from tests.certificate.helpers import exact_sigma
 

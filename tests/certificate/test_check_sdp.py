@@ -14,8 +14,8 @@ from certikmeans.bounds.sdp.model import SdpModel
 from certikmeans.certificate import check_sdp, leaves
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
-from certikmeans.certificate.check_pricing import Limits
 from certikmeans.certificate.check_sdp import sdp_lower_bound
+from certikmeans.certificate.check_subdivision import Limits
 from certikmeans.certificate.format import Reason, Rejection
 from certikmeans.certificate.leaves import CODES
 from certikmeans.certificate.write import make_certificate

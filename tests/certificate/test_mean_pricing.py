@@ -14,7 +14,7 @@ from certikmeans.certificate.check_constraints import PricedConstraints
 from certikmeans.certificate.check_mean_boxes import MeanData, PricedGroups
 from certikmeans.certificate.check_mean_pricing import MeanPricing
 from certikmeans.certificate.check_prices import PriceProblem, price_bound
-from certikmeans.certificate.check_pricing import BatchParams, Limits
+from certikmeans.certificate.check_subdivision import BatchParams, Limits
 from certikmeans.certificate.format import Reason, Rejection
 
 LIMITS = Limits(boxes=20_000, threads=1)

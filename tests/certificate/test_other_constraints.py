@@ -13,7 +13,7 @@ import pytest
 from certikmeans import Problem, solve
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check_constraints import _can_be_matched
-from certikmeans.certificate.check_pricing import Limits
+from certikmeans.certificate.check_subdivision import Limits
 from certikmeans.certificate.format import Certificate, Reason, StatedConstraints
 from certikmeans.certificate.write import certificate_bytes
 from certikmeans.checkpoint.from_certificate import from_certificate

@@ -12,7 +12,7 @@ import pytest
 from certikmeans import Problem, solve
 from certikmeans.certificate import check_certificate
 from certikmeans.certificate import format as form
-from certikmeans.certificate.check_pricing import Limits
+from certikmeans.certificate.check_subdivision import Limits
 from certikmeans.certificate.write import certificate_bytes, make_certificate, write_certificate
 from certikmeans.errors import CertificateWarning, InputError
 from certikmeans.proof import LeafProof, Proof

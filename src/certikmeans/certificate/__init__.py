@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from certikmeans.certificate.check import Verdict
-    from certikmeans.certificate.check_pricing import Limits
+    from certikmeans.certificate.check_subdivision import Limits
     from certikmeans.certificate.format import Reason
     from certikmeans.certificate.verify import check_certificate
 
@@ -15,7 +15,7 @@ __all__ = ["Limits", "Reason", "Verdict", "check_certificate"]
 
 # Imported on first use: every run needs the format, few need the verifier.
 _HOMES = {
-    "Limits": "check_pricing",
+    "Limits": "check_subdivision",
     "Reason": "format",
     "Verdict": "check",
     "check_certificate": "verify",

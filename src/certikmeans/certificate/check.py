@@ -35,7 +35,7 @@ from certikmeans.certificate.check_domains import (
     WorkBudget,
     aggregate_domain,
 )
-from certikmeans.certificate.check_pricing import Limits
+from certikmeans.certificate.check_subdivision import Limits
 from certikmeans.certificate.format import Certificate, Reason, Rejection
 from certikmeans.certificate.leaves import KINDS
 

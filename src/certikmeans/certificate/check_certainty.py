@@ -41,7 +41,8 @@ from certikmeans.certificate.check_domains import (
     aggregate_domain,
     check_table_size,
 )
-from certikmeans.certificate.check_pricing import Limits, Pricing
+from certikmeans.certificate.check_pricing import Pricing
+from certikmeans.certificate.check_subdivision import Limits
 from certikmeans.certificate.format import CertaintyClaim, Certificate, Reason, Rejection
 
 MAX_PIECES = 200_000

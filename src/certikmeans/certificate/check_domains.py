@@ -27,7 +27,7 @@ from certikmeans.certificate.check_arithmetic import (
     up,
 )
 from certikmeans.certificate.check_constraints import GroupConstraints, group_constraints
-from certikmeans.certificate.check_pricing import Limits
+from certikmeans.certificate.check_subdivision import Limits
 from certikmeans.certificate.format import Reason, Rejection, StatedConstraints
 
 # Entries of tables of groups times clusters: a base, and more per value of the points.

@@ -20,7 +20,8 @@ from certikmeans.certificate.check_mean_boxes import (
     MeanData,
     PricedGroups,
 )
-from certikmeans.certificate.check_pricing import BatchParams, BoxProof, Limits, upper_root
+from certikmeans.certificate.check_pricing import upper_root
+from certikmeans.certificate.check_subdivision import BatchParams, BoxProof, Limits
 
 MAX_DEPTH = 1000
 MEAN_BATCHES = BatchParams(members=1 << 17, probe_interval=8)

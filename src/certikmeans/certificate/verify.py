@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from certikmeans.certificate import check
 from certikmeans.certificate.check import Verdict
-from certikmeans.certificate.check_pricing import Limits
+from certikmeans.certificate.check_subdivision import Limits
 from certikmeans.errors import InputError
 
 

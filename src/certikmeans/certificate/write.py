@@ -17,7 +17,7 @@ from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
 from certikmeans.certificate.check_arithmetic import add_up, scatter
 from certikmeans.certificate.check_constraints import penalty_above
-from certikmeans.certificate.check_pricing import Limits
+from certikmeans.certificate.check_subdivision import Limits
 from certikmeans.certificate.format import CertaintyClaim, Certificate, StatedConstraints
 from certikmeans.certificate.leaves import CODES
 from certikmeans.errors import CertificateWarning, InputError, warn_caller
