@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -32,3 +33,21 @@ def test_failed_write_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="full"):
         write_atomically(tmp_path / "a", b"content")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_writers_of_one_file(tmp_path):
+    """Two runs with one checkpoint: a reader always finds the whole file of one of them."""
+    path, contents = tmp_path / "a", [bytes([k]) * 50_000 for k in (1, 2)]
+    write_atomically(path, contents[0])
+
+    def write(content):
+        for _ in range(20):
+            write_atomically(path, content)
+
+    with ThreadPoolExecutor(2) as pool:
+        writers = [pool.submit(write, content) for content in contents]
+        while not all(writer.done() for writer in writers):
+            assert path.read_bytes() in contents
+        for writer in writers:
+            writer.result()
+    assert list(tmp_path.iterdir()) == [path]

@@ -142,3 +142,12 @@ def test_group_of_small_value():
     make_pricing(points, weights, no_links, multipliers).prove(whole, value + 1e-9)
     with pytest.raises(CutoffExceeded):
         make_pricing(points, weights, no_links, multipliers).prove(whole, value - 1e-9)
+
+
+def test_no_number_proves_nothing():
+    """Where squares overflow, the bound of a box is not a number."""
+    points, no_links = np.array([[1e200], [-1e200]]), np.zeros((0, 2), dtype=np.int64)
+    none = np.zeros(1, dtype=bool)
+    whole = CenterRegion(points[1], points[0], none, none)
+    with pytest.raises((Rejection, CutoffExceeded)), np.errstate(all="ignore"):
+        make_pricing(points, np.ones(2), no_links, np.ones(2)).prove(whole, 0.5)

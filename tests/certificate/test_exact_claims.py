@@ -94,7 +94,7 @@ def test_cost_within_groups(seed, far):
 
 @pytest.mark.parametrize("far", FAR)
 @pytest.mark.parametrize("seed", range(6))
-def test_spectral_bound_of_one_cluster(seed, far):
+def test_one_cluster(seed, far):
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(5, 2)) * (1e-3 if seed % 2 else 1.0)
     weights = rng.integers(1, 4, size=5).astype(float)
@@ -238,3 +238,40 @@ def test_least_cost_of_a_colouring_is_rounded_down(seed):
     found = ColoringBounds(costs, edges).min_cost()
     assert Fraction(found) <= exact
     assert found >= float(exact) * (1.0 - 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_marginals_of_colourings_are_rounded_down(seed):
+    """Least cost of colourings in which a node has a colour, for all of them."""
+    rng = np.random.default_rng(seed)
+    n, k = 5, 3
+    costs = rng.uniform(size=(n, k)) * 10.0 ** rng.uniform(-12, 12, size=(n, 1))
+    edges = np.array([(i, i + 1) for i in range(n - 1)][: 1 + seed % 4], dtype=np.int64)
+    found = ColoringBounds(costs, edges).min_marginals()
+    exact = {}
+    for base in numbered_by_first_appearance(n, k):
+        for order in permutations(range(k)):
+            labels = [order[label] for label in base]
+            if respects(labels, [], edges):
+                cost = sum(Fraction(costs[i, label]) for i, label in enumerate(labels))
+                for place in enumerate(labels):
+                    exact[place] = min(cost, exact.get(place, cost))
+    assert len(exact) == n * k
+    for (i, label), cost in exact.items():
+        assert Fraction(found[i, label]) <= cost
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_cost_below_the_exact_one(seed):
+    """Labels that cost more than is claimed, by less than rounding elsewhere, are rejected."""
+    problem = bounded_problem(seed)
+    optimum, labels = brute_force(problem)
+    below = math.nextafter(_above(optimum), 0.0)
+    while Fraction(below) >= optimum:
+        below = math.nextafter(below, 0.0)
+    proof = Proof(0.0, np.zeros(2), np.eye(2), (LeafProof("trivial"),))
+    made = certificate(problem, labels, 2.0 * float(optimum), proof)
+    made = change(made, lower_bound=0.0)
+    assert verdict(problem, change(made, cost=_above(optimum) * (1.0 + 1e-12))).accepted
+    for cost in (below, below * (1.0 - 1e-10)):
+        assert verdict(problem, change(made, cost=cost)).reason is Reason.COST

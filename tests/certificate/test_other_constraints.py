@@ -12,9 +12,11 @@ import pytest
 
 from certikmeans import Problem, solve
 from certikmeans.certificate import format as form
-from certikmeans.certificate.check_constraints import _can_be_matched
+from certikmeans.certificate.check_boxes import CenterRegion
+from certikmeans.certificate.check_constraints import GroupConstraints, _can_be_matched
 from certikmeans.certificate.check_subdivision import Limits
 from certikmeans.certificate.format import Certificate, Reason, StatedConstraints
+from certikmeans.certificate.leaves.cluster import _RegionClass, _with_limits
 from certikmeans.certificate.write import certificate_bytes
 from certikmeans.checkpoint.from_certificate import from_certificate
 from certikmeans.cli.check import describe
@@ -346,3 +348,24 @@ def test_stated_constraints_of_nothing():
     assert stated.arrays() == {}
     assert stated.sha256() == ""
     assert not stated.has_sizes
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+def test_limits_of_clusters_in_a_tree(by_class):
+    """Clusters numbered by their centers have any of the limits: the loosest ones hold for all."""
+    none = np.zeros(1, dtype=bool)
+    region = CenterRegion(np.zeros(1), np.ones(1), none, none)
+    constraints = GroupConstraints(
+        [], np.ones(4), np.array([1.0, 2.0]), np.array([2.0, 4.0]),
+        np.empty((0, 2), dtype=np.int64), np.empty(0), 0.0, False,
+    )  # fmt: skip
+
+    def limits(classes):
+        found = _with_limits(classes, constraints, by_class=by_class)
+        return sorted((one.n_clusters, one.lower, one.upper) for one in found)
+
+    divided = [_RegionClass(region, none, 1), _RegionClass(region, ~none, 1)]
+    assert limits(divided) == [(1, 1.0, 4.0), (1, 1.0, 4.0)]
+    whole = [_RegionClass(region, None, 2)]
+    expected = [(1, 1.0, 2.0), (1, 2.0, 4.0)] if by_class else [(2, 1.0, 4.0)]
+    assert limits(whole) == expected

@@ -27,6 +27,10 @@ STAGES = {
         Problem.from_data(np.random.default_rng(0).normal(size=(60, 12)), 3),
         {"bound": "partition", "node_limit": 1},
     ),
+    "spectral": (
+        Problem.from_data(np.random.default_rng(1).normal(size=(60, 12)), 3),
+        {"bound": "spectral", "node_limit": 1},
+    ),
 }
 
 

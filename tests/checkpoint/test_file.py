@@ -179,6 +179,21 @@ def test_unwritable_path(tmp_path, name):
         solve(clumps(must=2), checkpoint=tmp_path / name, checkpoint_interval=0)
 
 
+def test_read_only_folder(tmp_path, monkeypatch):
+    """The run does not begin: its state could never be saved. Reading there is allowed."""
+    problem, path = clumps(must=2), tmp_path / "state"
+    solve(problem, bound="sample", node_limit=2, checkpoint=path, jobs=1)
+
+    def denied(*arguments, **named):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("certikmeans._atomic.os.open", denied)
+    with pytest.raises(InputError, match="cannot be written there") as error:
+        solve(problem, checkpoint=path)
+    assert error.value.hint
+    assert solve(problem, bound="sample", node_limit=2, resume=path, jobs=1).labels is not None
+
+
 def failing_writes(monkeypatch, fails):
     """Let the numbered writes of checkpoints fail as on a full disk."""
     numbers = count()

@@ -20,7 +20,7 @@ FIRST = 5  # safe points at the start of every run
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-@pytest.mark.parametrize("n_runs", [10, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_runs", [12, pytest.param(30, marks=pytest.mark.slow)])
 def test_kills_at_counted_events(n_runs, tmp_path):
     """At events and in the middle of writing; hashes differ between this process and that one."""
     done = subprocess.run(

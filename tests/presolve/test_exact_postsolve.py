@@ -90,11 +90,13 @@ def inside(seed):
 
 
 def heavy(seed):
-    """Two groups of many equal points: only the sums of the weights are rounded."""
+    """Two groups of many equal points: only the sums of the weights are rounded, each time up."""
     rng = np.random.default_rng(seed)
     points = np.repeat([[0.0], [1.0]], 200, axis=0)
     links = [(i, i + 1) for i in range(399) if i != 199]
-    return Problem.from_data(points, 1, must_link=links, weights=rng.uniform(0.1, 1.0, size=400))
+    weights = rng.uniform(1.0e-12, 1.1e-12, size=400)  # more than half a unit of the first one
+    weights[[0, 200]] = rng.uniform(8_500.0, 16_000.0, size=2)
+    return Problem.from_data(points, 1, must_link=links, weights=weights)
 
 
 FAMILIES = {
