@@ -105,7 +105,12 @@ class Study:
         command.add_argument(
             "--limit-factor", type=float, default=1.0, help="times the seconds that rows have"
         )
-        command.add_argument("--results", type=Path, default=None, help="where rows are appended")
+        command.add_argument(
+            "--results",
+            type=Path,
+            default=None,
+            help="where rows are appended; the page goes beside it",
+        )
         command.add_argument("--again", action="store_true", help="also rows already there")
         command.add_argument(
             "--report-only", action="store_true", help="write the page, run nothing"

@@ -48,6 +48,12 @@ def test_partial_labels_by_label(model, labels):
     )
 
 
+def test_missing_values_are_named_by_column():
+    table = pd.DataFrame({"age": [1.0, 2.0, None], "size": [None, 5.0, None]})
+    with pytest.raises(InputError, match=r"column 'size' has 2 missing values \(NaN\)"):
+        ConstrainedKMeans(n_clusters=2).fit(table)
+
+
 def test_series_by_position_without_an_index(model):
     labels = pd.Series([0, -1, -1, -1, -1, 1, -1, 0], index=range(100, 108))
     assert model.fit(POINTS, partial_labels=labels).labels_.tolist() == expected(

@@ -81,7 +81,7 @@ def test_api_passes_arguments_to_solver():
     for name in ours.keys() - {"verbose"}:
         assert (ours[name].kind, ours[name].default) == (theirs[name].kind, theirs[name].default)
     start = np.zeros(30, dtype=int)
-    with pytest.raises(InputError, match="start labels"):
+    with pytest.raises(InputError, match="start_labels"):
         solve(problem(), start_labels=start[:3])
     with pytest.raises(TypeError, match="'speed' is not an option"):
         solve(problem(), speed=3)

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import certikmeans
-from certikmeans.errors import InputError, MissingExtraError
+from certikmeans.errors import InfeasibleError, InputError, MissingExtraError
 from certikmeans.estimator import ConstrainedKMeans
 from certikmeans.events import BoundImproved, IncumbentFound
 from certikmeans.problem.constraints import Constraints
@@ -145,8 +145,8 @@ def test_groups_may_share_a_cluster():
         ({"constraints": Constraints([(0, 1)], n_points=9)}, "about 9 points, but there are 36"),
         ({"constraints": Constraints([(0, 40)])}, "names point 40, but there are 36"),
         ({"groups": [0] * 36, "must_link": [(0, 40)]}, r"must_link\[0\]: pair \(0, 40\)"),
-        ({"start_labels": [0, 1]}, "start labels: expected 36"),
-        ({"initial_centers": [[0.0]]}, "start centers: expected"),
+        ({"start_labels": [0, 1]}, "start_labels: expected 36"),
+        ({"initial_centers": [[0.0]]}, "initial_centers: expected"),
     ],
 )
 def test_bad_lengths_and_kinds(given, message):
@@ -292,6 +292,32 @@ def test_html_report(tmp_path):
     assert "keep_proof" in page
     with pytest.raises(InputError, match="could not be written"):
         fitted.report(tmp_path / "nowhere" / "fit.html")
+    with pytest.raises(InputError, match=r"a page of HTML\nhint: name it fit\.html"):
+        fitted.report(tmp_path / "fit")
+
+
+def test_traceback_of_contradictions_is_short():
+    """A notebook shows every frame with its source, before the message."""
+    pairs = {"must_link": [(0, 1), (1, 2)], "cannot_link": [(0, 2)]}
+    with pytest.raises(InfeasibleError) as caught:
+        model().fit(blobs(), **pairs)
+    assert [entry.name for entry in caught.traceback][1:] == ["fit"]
+    assert caught.value.__suppress_context__
+
+
+def test_tables_for_notebooks(tmp_path):
+    fitted = model(keep_proof=True).fit(blobs())
+    verdict = certikmeans.check_certificate(
+        blobs(), fitted.write_certificate(tmp_path / "proof.certificate")
+    )
+    certainty = fitted.result_.certainty(0.02)
+    (question, *_) = fitted.result_.questions(slack=0.2)
+    found = certikmeans.elbow(blobs(), [1, 2])
+    shown = [one._repr_html_() for one in (fitted.result_, verdict, certainty, question, found)]
+    words = ["lower bound", "accepted", "of 36 points", "in the same cluster?", "K</th>"]
+    for text, word in zip(shown, words, strict=True):
+        assert text.startswith("<table>")
+        assert word in text
 
 
 def test_plot():

@@ -96,7 +96,7 @@ def test_menu_has_every_folder():
     known = {folder for folder, _ in SECTIONS.values()}
     assert {page.parent.name for page in DOCS.glob("*/*.md")} <= known
     assert {page.name for page in DOCS.glob("*.md")} == {
-        "certificate-format.md", "cite.md", "tutorial.md"
+        "certificate-format.md", "cite.md", "install.md", "tutorial.md", "upgrade.md"
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certikmeans._numbers import duration, percent, rounded_down, rounded_up
+from certikmeans._numbers import cost_text, duration, percent, rounded_down, rounded_up
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -19,6 +19,18 @@ def test_rounding_keeps_its_side_and_stays_close(value, digits):
     exact = Fraction(value)
     assert down <= exact <= up
     assert up - down <= abs(exact) * Fraction(10) ** (1 - digits)
+
+
+@given(value=st.floats(min_value=1e-290, max_value=1e290), digits=st.integers(1, 12))
+def test_costs_are_rounded_up_but_for_rounding_errors(value, digits):
+    shown, exact = Fraction(cost_text(value, digits)), Fraction(value)
+    assert exact * (1 - Fraction(2, 10**14)) <= shown <= Fraction(rounded_up(value, digits))
+
+
+def test_rounding_errors_of_a_cost_are_not_shown():
+    assert cost_text(12.500000000000036) == cost_text(12.5) == "12.5"
+    assert cost_text(12.50000001) == "12.50000001"
+    assert cost_text(12.5000000001) == "12.50000001"
 
 
 @given(share=st.floats(0.0, 1e6))

@@ -47,6 +47,16 @@ def test_range_of_gap_in_message():
     assert Options(gap=0).gap == 0.0
 
 
+def test_gap_and_slack_in_per_cent():
+    from certikmeans.certainty.report import validate_slack
+
+    assert Options(gap="0.1%").gap == Options(gap="0.1 %").gap == 0.001
+    assert validate_slack("2%") == 0.02
+    for text in ("100%", "-1%", "%", "nan%"):
+        with pytest.raises(InputError, match=r"^gap: "):
+            Options(gap=text)
+
+
 def test_numbers_of_other_types_are_taken():
     import numpy as np
 

@@ -7,9 +7,10 @@ import subprocess
 import sys
 from importlib import import_module
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
-from tools.docs_site import ROOT, contents, ordered, title_of
+from tools.docs_site import ROOT, contents, on_post_build, ordered, title_of
 
 import certikmeans
 from certikmeans import baselines
@@ -50,6 +51,16 @@ def test_menu_includes_new_pages():
     assert ordered("a", ("z",), ["a/new.md", "a/z.md"]) == ["a/z.md", "a/new.md"]
     assert "- [New page](new.md)" in contents("Guides", {"new.md": "# New page\n"})
     assert title_of("no heading") == ""
+
+
+def test_page_for_errors_has_no_link_from_the_root(tmp_path):
+    """The site may be in any folder of a server."""
+    on_post_build(SimpleNamespace(site_dir=str(tmp_path)))
+    page = (tmp_path / "404.html").read_text(encoding="utf-8")
+    links = re.findall(r'href="([^"]*)"', page)
+    assert links
+    assert not [link for link in links if link.startswith("/")]
+    assert "<link" not in page
 
 
 def test_docs_target_is_strict():

@@ -27,6 +27,13 @@ def infeasible():
     return solve(Problem.from_data([[0.0], [1.0], [2.0]], 2, **pairs))
 
 
+def test_cost_is_shown_without_rounding_errors():
+    result = solve(Problem.from_data([[0.0], [5.0]], 1))
+    assert result.cost > 12.5
+    assert "cost 12.5," in repr(result)
+    assert "12.5 (squared distances" in result.summary()
+
+
 def test_json_there_and_back_loses_no_digit():
     result = solved(keep_proof=True)
     back = Result.from_json(result.to_json())

@@ -20,7 +20,8 @@ import pytest
 SITE = Path(__file__).parents[1] / "build" / "site"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
 PAGES = [
-    "index.html", "tutorial.html", "guides/pairs.html", "guides/command-line.html",
+    "index.html", "install.html", "tutorial.html", "upgrade.html", "guides/pairs.html",
+    "guides/command-line.html",
     "concepts/cluster-bound.html", "concepts/sdp-bound.html", "gallery/index.html",
     "benchmarks/paper.html", "benchmarks/highdim.html", "benchmarks/many.html",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ checkout, so that they work there, too; here they are converted to links of the 
 from __future__ import annotations
 
 import re
+import shutil
 import tomllib
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -64,7 +65,12 @@ ROOT_PAGES = {
     "Project": "How certikmeans is built.",
 }
 
+# Results of a search: guides first, measurements and derivations last.
+SEARCH_BOOST = {"tutorial.md": 2.0, "guides": 3.0, "concepts": 0.5, "benchmarks": 0.3}
+
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
+_TABLE = re.compile(r"^\|.*\|\n\|[-| :]+\|\n(?:\|.*\|\n)+", re.MULTILINE)
+_NUMBER = re.compile(r"(?:<= )?-?[\d,]+(?:\.\d+)?(?:e[-+]?\d+)?(?: (?:%|s|GB))?")
 _TITLE = re.compile(r"^# +(.+)$", re.MULTILINE)
 
 
@@ -164,11 +170,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = site_links((ROOT / name).read_text(encoding="utf-8"), uri, repository())
         files.append(File.generated(config, uri, content=text))
     uris = [file.src_uri for file in files.documentation_pages()]
-    menu: list[dict[str, Any]] = [{"Start": "index.md"}, {"Tutorial": "tutorial.md"}]
+    menu: list[dict[str, Any]] = [
+        {"Start": "index.md"},
+        {"Install": "install.md"},
+        {"Tutorial": "tutorial.md"},
+    ]
     for section, (folder, first) in SECTIONS.items():
         inside = ordered(folder, first, uris)
         if folder == "project":
-            inside += ["certificate-format.md", "cite.md"]
+            inside += ["upgrade.md", "certificate-format.md", "cite.md"]
         texts = {uri: _text(files, uri) for uri in inside}
         if f"{folder}/index.md" not in uris:
             content = contents(section, {_relative_uri(u, folder): t for u, t in texts.items()})
@@ -178,18 +188,51 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_post_build(config: MkDocsConfig) -> None:
+    """Replace the theme's page for errors, whose links are right at the root of a server only."""
+    shutil.copyfile(Path(__file__).with_name("404.html"), Path(config.site_dir) / "404.html")
+
+
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Set what depends on the folder of a page.
 
     Decision records are left out of the search index: they answer no question of a user. Pages
-    of benchmarks have wide tables, which get the width of the menus.
+    of benchmarks have wide tables, which get the width of the menus; pages outside a folder have
+    no menu of their own.
     """
     folder = page.file.src_uri.split("/")[0]
+    if folder in ("index.md", "install.md", "tutorial.md"):
+        page.meta["hide"] = ["navigation"]
     if folder == "decisions":
         page.meta["search"] = {"exclude": True}
-    elif folder == "benchmarks":
+    elif folder in SEARCH_BOOST:
+        page.meta["search"] = {"boost": SEARCH_BOOST[folder]}
+    if folder == "benchmarks":
         page.meta["hide"] = ["navigation", "toc"]
+        return align_numbers(markdown)
     return markdown
+
+
+def align_numbers(markdown: str) -> str:
+    """Align the columns of tables that hold numbers only to the right.
+
+    >>> print(align_numbers("| a | n  |\\n| - | -- |\\n| x | 10 |\\n"), end="")
+    | a | n  |
+    | - | --: |
+    | x | 10 |
+    """
+    return _TABLE.sub(_aligned_table, markdown)
+
+
+def _aligned_table(match: re.Match[str]) -> str:
+    header, ruler, *rows = match.group(0).splitlines()
+    cells = [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in rows]
+    rulers = ruler.strip().strip("|").split("|")
+    for j, dashes in enumerate(rulers):
+        column = [row[j] for row in cells if j < len(row) and row[j]]
+        if column and all(_NUMBER.fullmatch(one) for one in column):
+            rulers[j] = f" {dashes.strip().strip(':')}: "
+    return "\n".join([header, f"|{'|'.join(rulers)}|", *rows]) + "\n"
 
 
 def _relative_uri(uri: str, folder: str) -> str:

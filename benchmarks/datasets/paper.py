@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -163,6 +163,7 @@ class Instance(AbstractInstance):
     kind: str  # "ML", "CL", "ML+CL" or "none"
     fraction: int = 4  # n / fraction pairs of each kind
     n_clusters: int = 3
+    substitute: bool = False  # other pairs in place of the published ones
 
     @property
     def name(self) -> str:
@@ -170,10 +171,19 @@ class Instance(AbstractInstance):
 
         >>> Instance("Hemi", "CL").name, Instance("Skin_8", "ML", n_clusters=2).name
         ('Hemi CL', 'Skin_8 ML K=2')
+        >>> Instance("Iris", "CL").with_pairs_of(None).name
+        'Iris CL (substitute pairs)'
         """
         share = "" if self.fraction == 4 else f" n/{self.fraction}"
         clusters = "" if self.n_clusters == 3 else f" K={self.n_clusters}"
-        return f"{self.dataset} {self.kind}{share}{clusters}"
+        note = " (substitute pairs)" if self.substitute else ""
+        return f"{self.dataset} {self.kind}{share}{clusters}{note}"
+
+    def with_pairs_of(self, directory: Path | None) -> Instance:
+        """Return the instance as the data directory allows it, with its name."""
+        return replace(
+            self, substitute=_is_public(self) and _published_file(self, directory) is None
+        )
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -209,9 +219,15 @@ def _is_public(instance: Instance) -> bool:
 
 def _published(instance: Instance, directory: Path | None) -> tuple[Problem, str] | None:
     """The published instance behind a row of the paper, where the user has it."""
+    name = _published_file(instance, directory)
+    if directory is None or name is None:
+        return None
+    return read_published(name, instance.n_clusters, directory).problem, name
+
+
+def _published_file(instance: Instance, directory: Path | None) -> str | None:
+    """Name of the published file of pairs, where there is one and the user has it."""
     if directory is None or not _is_public(instance):
         return None
     name = PUBLISHED[instance.dataset, instance.kind]
-    if not (directory / "instances" / f"{name}.txt").is_file():
-        return None
-    return read_published(name, instance.n_clusters, directory).problem, name
+    return name if (directory / "instances" / f"{name}.txt").is_file() else None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.datasets.base import BuiltInstance
+from benchmarks.datasets.base import BuiltInstance, required_file
 from benchmarks.datasets.paper import real, synthetic, with_pairs
 from certikmeans import Problem
 from certikmeans.generate import gaussian_clusters, random_pairs
@@ -64,6 +64,33 @@ def standardized(name: str, k: int, directory: Path | None = None) -> BuiltInsta
     return BuiltInstance(
         Problem.from_data(StandardScaler().fit_transform(data), k), classes, "none"
     )
+
+
+def standardized_file(name: str, k: int | None, directory: Path | None = None) -> BuiltInstance:
+    """A data set of the data directory, every feature with mean 0 and variance 1.
+
+    Parameters
+    ----------
+    name : str
+        Path in the directory.
+    k : int or None
+        Number of clusters; by default that of the first line, ``n,d,k``.
+    """
+    from sklearn.preprocessing import StandardScaler
+
+    path, classes = required_file(directory, name), None
+    if path.suffix == ".npz":
+        with np.load(path) as arrays:
+            points = arrays["X"].astype(np.float64)
+            classes = arrays["y"].astype(np.int64) if "y" in arrays else None
+    else:
+        with open(path, encoding="utf-8") as file:
+            sizes = file.readline().replace(",", " ").split()
+            points = np.loadtxt(file, delimiter="," if path.suffix == ".csv" else None)
+        k = int(sizes[2]) if k is None else k
+    points = StandardScaler().fit_transform(points)
+    assert k is not None
+    return BuiltInstance(Problem.from_data(points, k), classes, "none")
 
 
 def blobs(

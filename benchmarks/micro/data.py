@@ -17,7 +17,8 @@ INTRODUCTION = """# Data for the benchmarks
 
 Written by `python -m benchmarks data --page`. Benchmarks on real data read them from `--data-dir` \
 (or the variable `CERTIKMEANS_DATA_DIR`, or `../shared/data`). The files are not part of the \
-repository. Without a file, its rows are left out; no other data take its place under the same name.
+repository. Without a file, its rows are left out. Iris comes with scikit-learn: without the file \
+of its published pairs, other pairs are drawn, and the row is titled `(substitute pairs)`.
 
 ```
 python -m benchmarks data --check DIR        # what is there, what is missing, what differs
@@ -45,7 +46,7 @@ def main(options: argparse.Namespace) -> None:
         _download(options.download)
     else:
         directory = options.check or data_dir(options.data_dir)
-        if directory is None:
+        if directory is None or not directory.is_dir():
             print("no directory of data: name one with --check DIR")
         else:
             _check(directory)

@@ -49,7 +49,6 @@ _HOMES = {
     "ConstrainedKMeans": "estimator",
     "Constraints": "problem.constraints",
     "ActiveSession": "active",
-    "Conversation": "active",
     "Elbow": "elbow_curve",
     "InfeasibleError": "errors",
     "InputError": "errors",
@@ -80,7 +79,6 @@ __all__ = [
     "CertikmeansError",
     "ConstrainedKMeans",
     "Constraints",
-    "Conversation",
     "Elbow",
     "InfeasibleError",
     "InputError",
@@ -107,6 +105,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "Conversation":  # the name in 0.2
+        from certikmeans.errors import renamed_name
+
+        return renamed_name(__name__, name, {name: ("certikmeans", "ActiveSession")})
     if name not in _HOMES:
         raise AttributeError(f"module 'certikmeans' has no attribute {name!r}")
     value = getattr(import_module(f"certikmeans.{_HOMES[name]}"), name)

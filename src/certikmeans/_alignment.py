@@ -12,6 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
+from certikmeans._numbers import count
 from certikmeans.constraint_model.soft_pairs import PricedPairs
 from certikmeans.errors import InputError
 from certikmeans.problem.links import (
@@ -220,7 +221,7 @@ def _reject_in_cross_validation(name: str) -> None:
 
 
 def check_column_types(X: Any) -> None:
-    """Reject columns of a DataFrame that are no numbers, by name."""
+    """Reject columns of a DataFrame that are no numbers or have missing values, by name."""
     if not (hasattr(X, "iloc") and hasattr(X, "dtypes") and hasattr(X, "columns")):
         return
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
@@ -237,3 +238,11 @@ def check_column_types(X: Any) -> None:
                 hint="encode it, for example with pandas.get_dummies, or leave the column out; "
                 "known classes of the samples belong into partial_labels",
             )
+    missing = X.isna().sum()
+    if len(missing) and missing.max() > 0:
+        name, number = missing.idxmax(), int(missing.max())
+        raise InputError(
+            f"X: column {name!r} has {count(number, 'missing value')} (NaN)",
+            hint="drop these rows or columns, or fill them: X.dropna(), X.fillna(X.median()), or "
+            "a pipeline with sklearn.impute.SimpleImputer",
+        )

@@ -15,7 +15,7 @@ from sklearn.utils import check_array, check_random_state
 
 from certikmeans._alignment import SampleIndex
 from certikmeans._jit.background_compiler import available_cores
-from certikmeans._numbers import percent, rounded_down, rounded_up, whole_number
+from certikmeans._numbers import cost_text, percent, rounded_down, whole_number
 from certikmeans.constraint_model.sizes import SizeLimits, balanced_limits, validate_limit
 from certikmeans.errors import CertikmeansError, InfeasibleError, InputError
 from certikmeans.options import Options
@@ -284,7 +284,7 @@ def warn_about_gap(result: Result, target: float) -> None:
         return
     text = (
         f"The gap is {percent(result.gap)}, not {100 * target:g} % as required: cost "
-        f"{rounded_up(result.cost)}, lower bound {rounded_down(result.lower_bound)}; "
+        f"{cost_text(result.cost)}, lower bound {rounded_down(result.lower_bound)}; "
         f"{result.stop_reason.sentence}."
     )
     for more in (result.failure, result.advice):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import operator
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
 from certikmeans.errors import Argument, InputError, Message
 
 DIGITS = 10
+ROUNDING_OF_COSTS = Decimal("2e-14")  # of a cost: its evaluation adds less
 
 
 def rounded_up(value: float, digits: int = DIGITS) -> str:
-    """Show ``value`` or a little more: for costs and gaps, so that none looks better than it is.
+    """Show ``value`` or a little more: for gaps, so that none looks better than it is.
 
     >>> rounded_up(0.10004, 3)
     '0.101'
@@ -21,6 +22,23 @@ def rounded_up(value: float, digits: int = DIGITS) -> str:
     '78'
     """
     return _shown(value, digits, ROUND_CEILING)
+
+
+def cost_text(cost: float, digits: int = DIGITS) -> str:
+    """Show a cost, rounded up unless it exceeds a shorter number by rounding errors only.
+
+    A cost is an upper bound on the sum that it stands for; evaluating that sum in floats adds
+    about 1e-15 of it. Rounded up to ten digits, this would appear as a digit of its own.
+
+    >>> cost_text(12.500000000000004), cost_text(12.5000001, 4)
+    ('12.5', '12.51')
+    """
+    if not math.isfinite(cost):
+        return _shown(cost, digits, ROUND_CEILING)
+    nearest = Context(prec=digits, rounding=ROUND_HALF_EVEN).create_decimal(Decimal(cost))
+    if abs(nearest - Decimal(cost)) <= abs(Decimal(cost)) * ROUNDING_OF_COSTS:
+        return _shown(nearest, digits, ROUND_CEILING)
+    return rounded_up(cost, digits)
 
 
 def rounded_down(value: float, digits: int = DIGITS) -> str:
@@ -94,6 +112,34 @@ def plain_number(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         return math.nan
+
+
+def parse_fraction(text: str, name: str = "gap") -> float:
+    """Parse a fraction, which may be given in per cent; the range is checked elsewhere.
+
+    >>> parse_fraction("0.01"), parse_fraction("1%"), parse_fraction("0.1 %")
+    (0.01, 0.01, 0.001)
+    """
+    number = text.strip()
+    try:
+        # Divided as a decimal: 0.1 % is the float 0.001, not a neighbour of it.
+        return float(Decimal(number[:-1].strip()) / 100 if number.endswith("%") else number)
+    except (ValueError, ArithmeticError) as error:
+        raise InputError(
+            Message(Argument(name), f": {text!r} is not a number"),
+            hint="0.001 or 0.1% stands for 0.1 % of the cost",
+        ) from error
+
+
+def fraction(value: Any, name: str) -> float:
+    """Return ``value`` as a float; text must have a per cent sign, and NaN is no fraction.
+
+    >>> fraction("0.1%", "gap"), fraction(0.001, "gap"), fraction("0.1", "gap")
+    (0.001, 0.001, nan)
+    """
+    if isinstance(value, str) and value.rstrip().endswith("%"):
+        return parse_fraction(value, name)
+    return plain_number(value)
 
 
 def whole_number(name: str, value: Any, least: int) -> int:

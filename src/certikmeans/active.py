@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from certikmeans._numbers import count, rounded_up, whole_number
+from certikmeans._numbers import cost_text, count, whole_number
 from certikmeans.certainty.artifacts import transfer_multipliers
 from certikmeans.certainty.pair_queries import PairQuery
 from certikmeans.certainty.report import validate_slack
@@ -77,7 +77,7 @@ class ActiveSession:
         must, cannot = len(self.problem.must_link), len(self.problem.cannot_link)
         return (
             f"ActiveSession({count(must, 'must-link')}, {count(cannot, 'cannot-link')}, "
-            f"cost {rounded_up(self.result.cost)})"
+            f"cost {cost_text(self.result.cost)})"
         )
 
     def questions(self, most: int = 10) -> tuple[PairQuery, ...]:
@@ -164,6 +164,3 @@ def _validate_answers(answers: Any) -> list[tuple[int, int, bool | None]]:
 
 def _append_pairs(pairs: Any, new: list[tuple[int, int]]) -> Any:
     return np.concatenate([pairs, np.array(new, dtype=np.int64).reshape(-1, 2)])
-
-
-Conversation = ActiveSession  # deprecated: the name in 0.1 and 0.2

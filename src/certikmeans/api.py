@@ -19,7 +19,7 @@ from certikmeans._alignment import inside_cross_validation
 from certikmeans._jit.compile_events import KernelCompilation
 from certikmeans._numbers import whole_number
 from certikmeans.checkpoint.writer import DEFAULT_INTERVAL
-from certikmeans.errors import CompilingWarning, warn_caller
+from certikmeans.errors import CompilingWarning, warn_caller, warn_renamed
 from certikmeans.events import Listener
 from certikmeans.options import Options
 from certikmeans.problem import Problem
@@ -121,6 +121,9 @@ def solve(
     >>> result.labels
     array([0, 0, 0, 1])
     """
+    if "start_centers" in changes:
+        warn_renamed("start_centers", "initial_centers")
+        initial_centers = changes.pop("start_centers")
     quiet = verbosity(verbose) == 0
     stop = StopSignal() if stop is None else stop
     with (

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certikmeans._alignment import SampleIndex
 from certikmeans._estimator_utils import GivenConstraints, checked_weights, size_arguments
-from certikmeans._numbers import rounded_down, rounded_up
+from certikmeans._numbers import cost_text, rounded_down
 from certikmeans.api import solve
 from certikmeans.errors import InputError
 from certikmeans.problem import Problem
@@ -73,14 +73,14 @@ class Elbow:
 
     def __repr__(self) -> str:
         shown = (
-            f"K={k}: [{rounded_down(low, 6)}, {rounded_up(high, 6)}]"
+            f"K={k}: [{rounded_down(low, 6)}, {cost_text(high, 6)}]"
             for k, (low, high) in zip(self.k_values, self.intervals, strict=True)
         )
         return f"Elbow({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{k}</td><td>{rounded_down(low, 6)}</td><td>{rounded_up(high, 6)}</td></tr>"
+            f"<tr><td>{k}</td><td>{rounded_down(low, 6)}</td><td>{cost_text(high, 6)}</td></tr>"
             for k, (low, high) in zip(self.k_values, self.intervals, strict=True)
         )
         return f"<table><tr><th>K</th><th>lower bound</th><th>cost</th></tr>{rows}</table>"

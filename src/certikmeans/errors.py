@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, final
 
 
@@ -139,6 +140,28 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno)
+
+
+def warn_renamed(old: str, new: str) -> None:
+    """Warn that the name ``old`` of version 0.2 is deprecated."""
+    warn_caller(f"{old} is deprecated and will be removed in 0.4: use {new}", DeprecationWarning)
+
+
+def renamed_name(module: str, name: str, renamed: Mapping[str, tuple[str, str]]) -> Any:
+    """Return what a deprecated name of a module stands for, with a warning.
+
+    Parameters
+    ----------
+    module, name : str
+        The module, and the name that was asked for.
+    renamed : mapping
+        Module and name of today, by the old name.
+    """
+    if name not in renamed:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    home, new = renamed[name]
+    warn_renamed(f"{module}.{name}", f"{home}.{new}")
+    return getattr(import_module(home), new)
 
 
 def _is_inside(module: str) -> bool:

@@ -35,7 +35,7 @@ from certikmeans._estimator_utils import (
     warn_about_gap,
     warn_about_labels,
 )
-from certikmeans.errors import InputError
+from certikmeans.errors import InfeasibleError, InputError, warn_renamed
 from certikmeans.options import Options
 from certikmeans.problem import Problem
 from certikmeans.problem.arrays import squared_distances
@@ -201,6 +201,7 @@ class ConstrainedKMeans(
         soft_cannot_link: Any = None,
         start_labels: ArrayLike | None = None,
         initial_centers: ArrayLike | None = None,
+        start_centers: ArrayLike | None = None,
         executor: Any = None,
         stop: StopSignal | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -248,6 +249,8 @@ class ConstrainedKMeans(
             A known labelling that respects every constraint: the answer costs no more.
         initial_centers : array-like of shape (n_clusters, n_features), optional
             Centres to start from, beside the usual starts.
+        start_centers : array-like, optional
+            Deprecated name of ``initial_centers``.
         executor : concurrent.futures.Executor or Dask Client, optional
             Runs bounds and nodes of the tree: processes, machines. By default threads.
         stop : StopSignal, optional
@@ -277,6 +280,9 @@ class ConstrainedKMeans(
         ConvergenceWarning
             The requested gap was not reached; the message says why and what would help.
         """
+        if start_centers is not None:
+            warn_renamed("start_centers", "initial_centers")
+            initial_centers = start_centers
         check_column_types(X)
         points = validate_data(self, X, dtype=np.float64, order="C")
         if y is not None and partial_labels is None:
@@ -311,15 +317,20 @@ class ConstrainedKMeans(
             **given.aligned(index).combined(len(points)),
             **sizes,
         )
-        self._solve(
-            problem,
-            executor=executor,
-            start_labels=index.align("start_labels", start_labels),
-            initial_centers=initial_centers,
-            stop=stop,
-            checkpoint=checkpoint,
-            resume=resume,
-        )
+        start_labels = index.align("start_labels", start_labels)
+        try:
+            self._solve(
+                problem,
+                executor=executor,
+                start_labels=start_labels,
+                initial_centers=initial_centers,
+                stop=stop,
+                checkpoint=checkpoint,
+                resume=resume,
+            )
+        except InfeasibleError as error:
+            # An answer, not a fault inside: the traceback of a notebook would hide it.
+            raise error.with_traceback(None) from None
         warn_about_empty_clusters(self.result_)
         warn_about_gap(self.result_, self._run.options.gap)
         return self
@@ -455,11 +466,13 @@ class ConstrainedKMeans(
     def report(self, path: str | os.PathLike[str], *, title: str = "certikmeans") -> Path:
         """Write a page of HTML about the fit: clusters, pairs, gap over time, what is proven.
 
-        The page is self-contained. An existing file is replaced atomically. Returns the path.
+        The page is self-contained; its name ends with .html. An existing file is replaced
+        atomically. Returns the path.
         """
-        from certikmeans.report.html import report_html
+        from certikmeans.report.html import check_name, report_html
 
         check_is_fitted(self)
+        check_name(Path(path))
         run = self._run
         page = report_html(
             run.problem,

@@ -11,6 +11,7 @@ import numpy as np
 
 from certikmeans._jit.clock import CLOCK
 from certikmeans._jit.compile_events import kernels_compiled
+from certikmeans.errors import warn_renamed
 from certikmeans.result import Result
 
 if TYPE_CHECKING:
@@ -54,6 +55,12 @@ class PresolveDone(Event):
     n_dims: int
     n_components: int
     largest_component: int
+
+    @property
+    def n_axes(self) -> int:
+        """Deprecated name of ``n_dims``."""
+        warn_renamed("PresolveDone.n_axes", "n_dims")
+        return self.n_dims
 
     @classmethod
     def of(cls, seconds: float, n_points: int, reduced: ReducedProblem) -> PresolveDone:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 from certikmeans._jit.background_compiler import available_cores as available_cores
-from certikmeans._numbers import plain_number, whole_number
+from certikmeans._numbers import fraction, plain_number, whole_number
 from certikmeans.bounds.registry import BOUNDS as REGISTERED
 from certikmeans.errors import Argument, InputError, Message
 from certikmeans.stop import UNITS_PER_SECOND
@@ -32,7 +32,8 @@ class Options:
     Parameters
     ----------
     gap : float
-        Stop when ``(cost - lower_bound) / cost`` is at most this; at least 0, below 1.
+        Stop when ``(cost - lower_bound) / cost`` is at most this; at least 0, below 1. May have a
+        percent sign: 0.1%.
     time_limit : float or None
         Wall time for the whole run, in seconds. Without it the run ends by itself: bounds are
         raised as long as that pays, then the tree is searched for about ten seconds of work.
@@ -66,11 +67,15 @@ class Options:
         metadata={
             "metavar": "G",
             "panel": "Limits",
-            "more": "May have a percent sign: 0.1%. Rounding keeps bound and cost about 1e-9 % "
+            "environment": "CERTIKMEANS_GAP",
+            "more": "Rounding keeps bound and cost about 1e-9 % "
             "apart, so 0 requests the best provable bound and normally ends with exit code 1.",
         },
     )
-    time_limit: float | None = field(default=None, metadata={"metavar": "S", "panel": "Limits"})
+    time_limit: float | None = field(
+        default=None,
+        metadata={"metavar": "S", "panel": "Limits", "environment": "CERTIKMEANS_TIME_LIMIT"},
+    )
     bound: str = field(
         default="auto", metadata={"metavar": "NAME", "panel": "Proof", "choices": BOUNDS}
     )
@@ -78,9 +83,18 @@ class Options:
         default="auto", metadata={"metavar": "NAME", "panel": "Proof", "choices": BRANCHINGS}
     )
     jobs: int | None = field(
-        default=None, metadata={"metavar": "N", "panel": "Limits", "more": "-1 is the default."}
+        default=None,
+        metadata={
+            "metavar": "N",
+            "panel": "Limits",
+            "environment": "CERTIKMEANS_JOBS",
+            "more": "-1 is the default.",
+        },
     )
-    seed: int = field(default=0, metadata={"metavar": "N", "panel": "Limits"})
+    seed: int = field(
+        default=0,
+        metadata={"metavar": "N", "panel": "Limits", "environment": "CERTIKMEANS_SEED"},
+    )
     node_limit: int | None = field(default=None, metadata={"metavar": "N", "panel": "Limits"})
     selection: str = field(
         default="best", metadata={"metavar": "NAME", "panel": "Proof", "choices": SELECTIONS}
@@ -89,7 +103,7 @@ class Options:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        gap = plain_number(self.gap)
+        gap = fraction(self.gap, "gap")
         if not 0.0 <= gap < 1.0:
             raise InputError(
                 Message(

@@ -6,18 +6,18 @@ import dataclasses
 import json
 import math
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._html import html_table
 from certikmeans._numbers import (
+    cost_text,
     count,
     duration,
     percent,
     rounded_down,
-    rounded_up,
     whole_number,
 )
 from certikmeans._version import __version__
@@ -55,8 +55,8 @@ class Result:
 
         lower_bound <= cost of every feasible labelling,   cost of ``labels`` <= ``cost``.
 
-    Printed, it is one line; notebooks show a small table. Both round as the numbers do: costs and
-    gaps up, bounds down.
+    Printed, it is one line; notebooks show a small table. Both round bounds down and gaps up, and
+    costs up where more than rounding errors of their evaluation (2e-14 of them) is cut off.
 
     Attributes
     ----------
@@ -321,17 +321,12 @@ class Result:
         return f"Result({', '.join(f'{name} {value}' for name, value in self._facts())})"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(name)}</th>"
-            f"<td style='text-align:left'>{escape(value)}</td></tr>"
-            for name, value in self._facts()
-        )
-        return f"<table>{rows}</table>"
+        return html_table(self._facts())
 
     def _facts(self) -> list[tuple[str, str]]:
         facts = [("status", str(self.status)), ("stopped by", str(self.stop_reason))]
         if self.labels is not None:
-            facts.append(("cost", rounded_up(self.cost)))
+            facts.append(("cost", cost_text(self.cost)))
         if self.status is not Status.INFEASIBLE:
             facts.append(("lower bound", rounded_down(self.lower_bound)))
         if self.labels is not None:

@@ -7,6 +7,7 @@ import threading
 from enum import StrEnum
 
 from certikmeans._jit.clock import CLOCK
+from certikmeans.errors import warn_renamed
 
 # A unit of work takes about a nanosecond on one core of 2020.
 UNITS_PER_SECOND = 1e9
@@ -80,6 +81,16 @@ class StopSignal:
         if self._work.units >= self._work_limit:
             return StopCause.WORK_LIMIT
         return None
+
+    def cause(self) -> StopCause | None:
+        """Deprecated name of `reason`."""
+        warn_renamed("StopSignal.cause", "reason")
+        return self.reason()
+
+    def within(self, seconds: float) -> StopSignal:
+        """Deprecated name of `with_time_limit`."""
+        warn_renamed("StopSignal.within", "with_time_limit")
+        return self.with_time_limit(seconds)
 
     @property
     def elapsed(self) -> float:

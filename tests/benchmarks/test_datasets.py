@@ -64,6 +64,10 @@ def test_iris_pairs_without_published_files():
     assert built.pairs == "SUBSTITUTE for the published pairs, drawn from classes"
     assert len(built.problem.cannot_link) == 37
     assert built.classes is not None
+    here = Instance("Iris", "CL").with_pairs_of(None)
+    assert here.name == "Iris CL (substitute pairs)"
+    assert here.build(None).pairs == built.pairs
+    assert Instance("Hemi", "CL").with_pairs_of(None).name == "Hemi CL"
 
 
 @pytest.mark.skipif(data_dir(None) is None, reason="the data sets are not here")

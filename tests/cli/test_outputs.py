@@ -104,6 +104,13 @@ def test_failed_write_keeps_old_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [target]
 
 
+def test_report_without_suffix_is_rejected_before_the_run(tmp_path):
+    (tmp_path / "data.csv").write_text("1,2\n3,4\n")
+    done = run("solve", "data.csv", "-k", 1, "--report", "x", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "error: x: the report is a page of HTML\nhint: name it x.html\n"
+
+
 def test_report_contains_commands(tmp_path):
     (tmp_path / "a b.csv").write_text("id,x,y\n1,0,0\n2,0,1\n3,9,0\n4,9,1\n")
     (tmp_path / "pairs.txt").write_text("ML 1 2\nCL 1 3\n")

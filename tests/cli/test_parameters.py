@@ -56,6 +56,21 @@ def test_jobs_minus_one(table):
     assert done.returncode == 2
 
 
+def test_settings_by_environment(table):
+    settings = {
+        "CERTIKMEANS_JOBS": "1", "CERTIKMEANS_GAP": "2%", "CERTIKMEANS_SEED": "5",
+        "CERTIKMEANS_TIME_LIMIT": "7",
+    }  # fmt: skip
+    arguments = ("solve", "people.csv", "-k", 2, "--columns", "x,y", "--quiet", "--json")
+    done = run(*arguments, "--seed", 6, cwd=table, command=QUICK, settings=settings)
+    options = json.loads(done.stdout)["options"]
+    assert (options["jobs"], options["gap"], options["time_limit"]) == (1, 0.02, 7.0)
+    assert options["seed"] == 6  # the command line comes first
+    done = run(*arguments, cwd=table, command=QUICK, settings={"CERTIKMEANS_GAP": "low"})
+    assert done.returncode == 2
+    assert "'low' is not a number" in done.stderr
+
+
 def test_feature_names_and_notes(table):
     done = run(
         *("solve", "people.csv", "-k", 2, "--drop", "name", "--labels-column", "class"),

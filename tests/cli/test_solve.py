@@ -224,7 +224,7 @@ def test_infeasible_start_labels(instance):
         cwd=instance,
     )
     assert done.returncode == 2
-    assert "error: start labels: points" in done.stderr
+    assert "error: --start-labels: points" in done.stderr
     assert done.stderr.endswith(
         "hint: correct the labels, or leave out --start-labels; "
         "in Python, initial_centers may break pairs\n"

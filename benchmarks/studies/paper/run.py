@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 from collections import ChainMap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from benchmarks.datasets.paper import Instance
 from benchmarks.results import RunRequest
 from benchmarks.solvers.registry import HEURISTICS
 from benchmarks.studies.paper.experiments import EXPERIMENTS, LIMITS, estimate_minutes, requests
@@ -59,7 +61,9 @@ def rows(scope: Scope) -> Iterator[RunRequest]:
         return
     limit_of = dict(ChainMap(*reversed(options.limit_of)))
     for name in EXPERIMENTS if options.table == "all" else (options.table,):
-        yield from requests(name, limit=options.limit, limit_of=limit_of)
+        for one in requests(name, limit=options.limit, limit_of=limit_of):
+            assert isinstance(one.instance, Instance)
+            yield replace(one, instance=one.instance.with_pairs_of(scope.directory))
 
 
 def _estimate(wanted: Sequence[RunRequest]) -> str:

@@ -20,6 +20,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._html import html_table
+from certikmeans._numbers import count
 from certikmeans.certainty.report import Certainty
 from certikmeans.presolve.reductions import must_link_groups
 from certikmeans.problem import Problem
@@ -47,6 +49,15 @@ class PairQuery:
     def pair(self) -> tuple[int, int]:
         """The two points."""
         return self.point, self.example
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("question", f"are points {self.point} and {self.example} in the same cluster?"),
+            ("cluster", f"{self.cluster}, which point {self.example} represents"),
+            ("decides", count(self.points, "point")),
+            ("any answer fixes their cluster", "yes" if self.settles else "no"),
+        ]
+        return html_table(rows)
 
 
 @final

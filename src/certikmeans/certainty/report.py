@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans._numbers import count, percent_in_full, plain_number
-from certikmeans.errors import Argument, InputError, Message
+from certikmeans._html import html_table
+from certikmeans._numbers import count, fraction, percent_in_full, plain_number
+from certikmeans.errors import Argument, InputError, Message, warn_renamed
 
 if TYPE_CHECKING:
     from certikmeans.certainty.compute import CertificateClaim
@@ -23,7 +24,7 @@ def validate_slack(slack: Any) -> float:
     >>> validate_slack(0.001)
     0.001
     """
-    value = plain_number(slack)
+    value = fraction(slack, "slack")
     if not 0.0 <= value <= 1.0:
         raise InputError(
             Message(Argument("slack"), f": {slack!r} is not a fraction from 0 to 1"),
@@ -111,8 +112,17 @@ class Certainty:
         """Whether there are statements about single points, not only about their number."""
         return self.locates_centers or bool(self.certain.any())
 
-    tells_centers = locates_centers  # deprecated name
-    tells_points = locates_points  # deprecated name
+    @property
+    def tells_centers(self) -> bool:
+        """Deprecated name of `locates_centers`."""
+        warn_renamed("tells_centers", "locates_centers")
+        return self.locates_centers
+
+    @property
+    def tells_points(self) -> bool:
+        """Deprecated name of `locates_points`."""
+        warn_renamed("tells_points", "locates_points")
+        return self.locates_points
 
     @property
     def claim(self) -> CertificateClaim | None:
@@ -120,12 +130,23 @@ class Certainty:
         return None if self.claim_of is None else self.claim_of()
 
     def __repr__(self) -> str:
-        n_points = len(self.certain)
+        slack, certain, same, reason = (value for _, value in self._facts())
         return (
-            f"Certainty(within {percent_in_full(self.slack)} of the cost: "
-            f"{int(self.certain.sum())} of {count(n_points, 'point')} certain, "
-            f"at least {_percent_rounded_down(self.agreement)} grouped the same; {self.reason})"
+            f"Certainty(within {slack} of the cost: {certain} certain, "
+            f"at least {same} grouped the same; {reason})"
         )
+
+    def _repr_html_(self) -> str:
+        return html_table(self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        n_certain = int(self.certain.sum())
+        return [
+            ("slack", percent_in_full(self.slack)),
+            ("certain", f"{n_certain} of {count(len(self.certain), 'point')}"),
+            ("grouped the same, at least", _percent_rounded_down(self.agreement)),
+            ("reason", self.reason),
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return data for JSON; ``possible`` lists the clusters of every uncertain point."""
@@ -148,10 +169,12 @@ class Certainty:
 def _percent_rounded_down(share: float) -> str:
     """Format a fraction in per cent, rounded down.
 
-    >>> _percent_rounded_down(0.99999)
-    '99.9 %'
+    A share of points is a fraction of whole numbers, which a float may miss by its last digit.
+
+    >>> _percent_rounded_down(0.99999), _percent_rounded_down(147 / 150 - 1e-16)
+    ('99.9 %', '98 %')
     """
-    return f"{int(share * 1000.0) / 10.0:g} %"
+    return f"{int(share * 1000.0 + 1e-9) / 10.0:g} %"
 
 
 def confusable_pairs(

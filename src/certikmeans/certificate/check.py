@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, final
 
 import numpy as np
@@ -81,6 +82,16 @@ class Verdict:
 
     def __bool__(self) -> bool:
         return self.accepted
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("verdict", "accepted" if self.accepted else f"rejected: {self.reason}"),
+            ("message", self.message),
+            ("claimed cost", str(self.cost)),
+            ("claimed lower bound", str(self.lower_bound)),
+        ]
+        cells = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+        return f"<table>{cells}</table>"
 
     @property
     def gap(self) -> float | None:

@@ -197,6 +197,13 @@ def _render_plot(run: CompletedRun, path: Path) -> bytes:
     )
 
 
+def _check_report(path: Path) -> None:
+    from certikmeans.report.html import check_name
+
+    if not is_special(path):
+        check_name(path)
+
+
 def _check_plot(path: Path) -> None:
     from certikmeans.report.plots import figure_format, require_matplotlib
 
@@ -246,6 +253,7 @@ WRITERS = {
         "F.html",
         "Write an HTML page: figures, progress, clusters, pairs, what is proven.",
         _render_report,
+        _check_report,
     ),
     "plot": Writer("F.png", "Draw the clusters and the progress.", _render_plot, _check_plot),
 }

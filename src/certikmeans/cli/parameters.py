@@ -10,12 +10,12 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Annotated, Any, TypeVar, final, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
+from certikmeans._numbers import parse_fraction
 from certikmeans.errors import Argument, InputError, Message
 from certikmeans.options import Options
 
@@ -51,8 +51,9 @@ class OptionGroup(ABC):
 class FieldOptions(OptionGroup):
     """The fields of a dataclass as options; help texts come from its docstring.
 
-    The metadata of a field may hold ``flags``, ``metavar``, ``panel``, ``choices`` and ``more``, a
-    sentence for the command line alone. A field without metadata is no option.
+    The metadata of a field may hold ``flags``, ``metavar``, ``panel``, ``choices``,
+    ``environment``, a variable with the default value, and ``more``, a sentence for the command
+    line alone. A field without metadata is no option.
 
     Parameters
     ----------
@@ -118,6 +119,7 @@ def _typer_info(one: dataclasses.Field[Any], description: str) -> Any:
         return typer.Argument(**shared, show_default=False)
     if "choices" in known:
         shared["autocompletion"] = completion_of(known["choices"])
+    shared["envvar"] = known.get("environment")
     return typer.Option(*known.get("flags", ()), **shared, rich_help_panel=known.get("panel"))
 
 
@@ -199,23 +201,6 @@ def parse_seconds(text: str) -> float:
             hint="0 or none switches the limit off",
         )
     return seconds
-
-
-def parse_fraction(text: str, name: str = "gap") -> float:
-    """Parse a fraction, which may be given in per cent; the range is checked elsewhere.
-
-    >>> parse_fraction("0.01"), parse_fraction("1%"), parse_fraction("0.1 %")
-    (0.01, 0.01, 0.001)
-    """
-    number = text.strip()
-    try:
-        # Divided as a decimal: 0.1 % is the float 0.001, not a neighbour of it.
-        return float(Decimal(number[:-1].strip()) / 100 if number.endswith("%") else number)
-    except (ValueError, ArithmeticError) as error:
-        raise InputError(
-            Message(Argument(name), f": {text!r} is not a number"),
-            hint="0.001 or 0.1% stands for 0.1 % of the cost",
-        ) from error
 
 
 def parse_slack(text: str) -> float:

@@ -441,7 +441,7 @@ def validate_start_labels(problem: Problem, labels: Any) -> NDArray[np.int64] | 
     >>> validate_start_labels(two, [1, 1])
     Traceback (most recent call last):
     ...
-    certikmeans.errors.InputError: start labels: points 0 and 1 share cluster 1, but must not
+    certikmeans.errors.InputError: start_labels: points 0 and 1 share cluster 1, but must not
     hint: correct the labels, or leave out start_labels; in Python, initial_centers may break pairs
     """
     if labels is None:
@@ -449,15 +449,18 @@ def validate_start_labels(problem: Problem, labels: Any) -> NDArray[np.int64] | 
     array = np.asarray(labels)
     if array.shape != (problem.n_points,) or array.dtype.kind not in "iu":
         raise InputError(
-            f"start labels: expected {problem.n_points} whole numbers, "
-            f"got {array.dtype} of shape {array.shape}",
+            Message(
+                Argument("start_labels"),
+                f": expected {problem.n_points} whole numbers, "
+                f"got {array.dtype} of shape {array.shape}",
+            ),
             hint="give one cluster number per point",
         )
     outside = (array < 0) | (array >= problem.n_clusters)
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
         raise InputError(
-            f"start labels: point {row} has label {array[row]}",
+            Message(Argument("start_labels"), f": point {row} has label {array[row]}"),
             hint=f"clusters are numbered 0 to {problem.n_clusters - 1}",
         )
     hint = Message(
@@ -468,14 +471,20 @@ def validate_start_labels(problem: Problem, labels: Any) -> NDArray[np.int64] | 
     first, second = array[problem.must_link].T
     for i, j in problem.must_link[first != second]:
         raise InputError(
-            f"start labels: points {i} and {j} are in clusters {array[i]} and {array[j]}, "
-            "but must share one",
+            Message(
+                Argument("start_labels"),
+                f": points {i} and {j} are in clusters {array[i]} and {array[j]}, "
+                "but must share one",
+            ),
             hint=hint,
         )
     first, second = array[problem.cannot_link].T
     for i, j in problem.cannot_link[first == second]:
         raise InputError(
-            f"start labels: points {i} and {j} share cluster {array[i]}, but must not",
+            Message(
+                Argument("start_labels"),
+                f": points {i} and {j} share cluster {array[i]}, but must not",
+            ),
             hint=hint,
         )
     _check_other_kinds(problem, array.astype(np.int64))
@@ -484,7 +493,7 @@ def validate_start_labels(problem: Problem, labels: Any) -> NDArray[np.int64] | 
 
 def _check_other_kinds(problem: Problem, labels: NDArray[np.int64]) -> None:
     """Raise an error for start labels that violate sets or sizes."""
-    hint = "correct the labels, or leave out start_labels"
+    hint = Message("correct the labels, or leave out ", Argument("start_labels"))
     for column in problem.cannot_link_groups:
         rows = np.flatnonzero(column >= 0)
         key = column[rows] * np.int64(problem.n_clusters) + labels[rows]
@@ -493,8 +502,10 @@ def _check_other_kinds(problem: Problem, labels: NDArray[np.int64]) -> None:
         if len(same):
             i, j = rows[order[same[0]]], rows[order[same[0] + 1]]
             raise InputError(
-                f"start labels: points {i} and {j} of one cannot-link group share cluster "
-                f"{labels[i]}",
+                Message(
+                    Argument("start_labels"),
+                    f": points {i} and {j} of one cannot-link group share cluster {labels[i]}",
+                ),
                 hint=hint,
             )
     if problem.has_sizes:
@@ -502,7 +513,11 @@ def _check_other_kinds(problem: Problem, labels: NDArray[np.int64]) -> None:
         if not limits.satisfied_by(labels):
             sizes = ", ".join(f"{value:g}" for value in limits.totals(labels))
             raise InputError(
-                f"start labels: the cluster sizes {sizes} are not within the limits", hint=hint
+                Message(
+                    Argument("start_labels"),
+                    f": the cluster sizes {sizes} are not within the limits",
+                ),
+                hint=hint,
             )
 
 
@@ -541,11 +556,15 @@ def validate_start_centers(problem: Problem, centers: Any) -> NDArray[np.float64
         array = np.array(centers, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"start centers: not a table of numbers ({error})", hint=f"give shape {expected}"
+            Message(Argument("initial_centers"), f": not a table of numbers ({error})"),
+            hint=f"give shape {expected}",
         ) from error
     if array.shape != expected or not np.isfinite(array).all():
         raise InputError(
-            f"start centers: expected finite numbers of shape {expected}, got shape {array.shape}",
+            Message(
+                Argument("initial_centers"),
+                f": expected finite numbers of shape {expected}, got shape {array.shape}",
+            ),
             hint="one row per cluster, one column per feature",
         )
     return array

@@ -6,13 +6,14 @@ import platform
 from collections.abc import Iterable, Mapping
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from certikmeans._numbers import count, duration, percent, rounded_down, rounded_up
+from certikmeans._numbers import cost_text, count, duration, percent, rounded_down
 from certikmeans.certainty import Certainty
-from certikmeans.errors import MissingExtraError
+from certikmeans.errors import InputError, MissingExtraError
 from certikmeans.problem import Problem
 from certikmeans.report.certainty import certainty_html
 from certikmeans.report.plot_data import cluster_color, cluster_symbol
@@ -60,6 +61,15 @@ summary{cursor:pointer;color:#0b5cad}
 
 _MAX_FEATURES, _MAX_CLUSTERS, _MAX_PAIRS = 12, 200, 200
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
+
+
+def check_name(path: Path) -> None:
+    """Reject a name by which browsers and mail programs do not recognise a page."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(
+            f"{path}: the report is a page of HTML",
+            hint=f"name it {path.with_suffix('.html').name}",
+        )
 
 
 def report_html(
@@ -144,7 +154,7 @@ def _headline(result: Result, agreement: float | None) -> str:
     facts = [("status", str(result.status))]
     if result.labels is not None:
         facts += [
-            ("cost", rounded_up(result.cost, 8)),
+            ("cost", cost_text(result.cost, 8)),
             *_cost_parts(result),
             ("lower bound", rounded_down(result.lower_bound, 8)),
             ("gap", percent(result.gap)),
@@ -163,8 +173,8 @@ def _cost_parts(result: Result) -> list[tuple[str, str]]:
     if result.n_soft_must_link + result.n_soft_cannot_link == 0:
         return []
     return [
-        ("sum of squares", rounded_up(result.sum_of_squares, 8)),
-        ("penalties", rounded_up(result.penalty, 8)),
+        ("sum of squares", cost_text(result.sum_of_squares, 8)),
+        ("penalties", cost_text(result.penalty, 8)),
     ]
 
 
@@ -175,8 +185,8 @@ def _proof(result: Result, check: str | None, certified: bool) -> str:
     text += f"<p>Proven: {escape(proven)}</p>"
     if result.labels is not None:
         text += (
-            f"<p>The bound is the <code>{escape(result.bound)}</code> bound, rounding included; "
-            "the cost is rounded up and the bound down.</p>"
+            f"<p>The bound is the <code>{escape(result.bound)}</code> bound, rounding included, "
+            "and rounded down.</p>"
         )
     if result.infeasibility is not None:
         text += f"<pre>{escape(result.infeasibility.describe())}</pre>"
@@ -293,7 +303,7 @@ def _soft_pairs(problem: Problem, result: Result) -> str:
     text += f"{count(len(problem.soft_cannot_link), 'soft cannot-link')}"
     if result.labels is None:
         return text + ".</p>"
-    text += f", {len(violated):,} violated, for {rounded_up(result.penalty, 8)} of the cost.</p>"
+    text += f", {len(violated):,} violated, for {cost_text(result.penalty, 8)} of the cost.</p>"
     if not violated:
         return text
     rows = [

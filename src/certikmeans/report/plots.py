@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans._numbers import count, percent, rounded_down, rounded_up
+from certikmeans._numbers import cost_text, count, percent, rounded_down
 from certikmeans.errors import InputError, MissingExtraError
 from certikmeans.problem import Problem
 from certikmeans.report.certainty import draw_certainty
@@ -277,7 +277,7 @@ def _draw_clusters(
         axes.set_title(f"{count(problem.n_points, 'point')}, {result.status}: no labelling")
     else:
         clusters = count(problem.n_clusters, "cluster")
-        axes.set_title(f"{clusters}, cost {rounded_up(result.cost, 7)} ({result.status})")
+        axes.set_title(f"{clusters}, cost {cost_text(result.cost, 7)} ({result.status})")
     notes = list(view.notes)
     if certainty is not None:
         notes.append(draw_certainty(axes, view, place, shown, certainty))
@@ -500,7 +500,7 @@ def _trace_limits(costs: NDArray[np.float64], bounds: NDArray[np.float64]) -> tu
 def _label_ends(axes: Axes, cost: float, bound: float) -> None:
     style: dict[str, Any] = {"fontsize": 8.5, "ha": "right", "textcoords": "offset points"}
     end = axes.get_xlim()[1]
-    axes.annotate(rounded_up(cost, 7), (end, cost), (-3, 5), va="bottom", **style)
+    axes.annotate(cost_text(cost, 7), (end, cost), (-3, 5), va="bottom", **style)
     axes.annotate(rounded_down(bound, 7), (end, bound), (-3, -5), va="top", **style)
 
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO, final
 
 from certikmeans._jit.compile_events import KernelCompilation, watch_compilation
-from certikmeans._numbers import count, duration, percent, rounded_down, rounded_up
+from certikmeans._numbers import cost_text, count, duration, percent, rounded_down
 from certikmeans.events import (
     BoundImproved,
     BoundProgress,
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-FIRST_RUN_MESSAGE = "first run: compiling may take half a minute, outside of every time limit"
+FIRST_RUN_MESSAGE = (
+    "first run of this kind of problem: compiling may take half a minute, once, outside of every "
+    "time limit"
+)
 _DIGITS = 8
 _SECONDS_BETWEEN_LINES = 1.0
 _SECONDS_BETWEEN_KERNELS = 5.0
@@ -117,7 +120,7 @@ class ProgressState:
         """Return the known ones of incumbent, bound and gap."""
         parts = []
         if math.isfinite(self.cost):
-            parts.append(f"cost {rounded_up(self.cost, _DIGITS)}")
+            parts.append(f"cost {cost_text(self.cost, _DIGITS)}")
         if math.isfinite(self.lower_bound):
             parts.append(f"lower bound {rounded_down(self.lower_bound, _DIGITS)}")
         if len(parts) == 2:

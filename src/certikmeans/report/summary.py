@@ -6,7 +6,7 @@ import textwrap
 
 import numpy as np
 
-from certikmeans._numbers import count, duration, percent, rounded_down, rounded_up
+from certikmeans._numbers import cost_text, count, duration, percent, rounded_down
 from certikmeans.constraint_model.cannot_link_sets import sets_of_columns
 from certikmeans.events import PresolveDone
 from certikmeans.problem import Problem
@@ -30,8 +30,8 @@ def summarize(
 ) -> str:
     """Describe ``result`` in about a dozen lines of plain text.
 
-    Costs and gaps are rounded up and bounds down, so that every number is true as printed. The
-    pairs are checked against the labels.
+    Gaps are rounded up, bounds down, and costs up where more than rounding errors of their
+    evaluation is cut off. The pairs are checked against the labels.
 
     Parameters
     ----------
@@ -116,10 +116,10 @@ def _bound_runs(result: Result) -> list[tuple[str, str]]:
 
 def _cost(result: Result, problem: Problem | None) -> str:
     if result.n_soft_must_link + result.n_soft_cannot_link == 0:
-        return f"{rounded_up(result.cost)} ({_squares(problem)} to the centres)"
+        return f"{cost_text(result.cost)} ({_squares(problem)} to the centres)"
     return (
-        f"{rounded_up(result.cost)} ({rounded_up(result.sum_of_squares)} {_squares(problem)} to "
-        f"the centres, {rounded_up(result.penalty)} for violated soft pairs)"
+        f"{cost_text(result.cost)} ({cost_text(result.sum_of_squares)} {_squares(problem)} to "
+        f"the centres, {cost_text(result.penalty)} for violated soft pairs)"
     )
 
 
