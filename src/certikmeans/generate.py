@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certikmeans._numbers import whole_number
+from certikmeans._types import Floats, Ints
 from certikmeans.errors import InputError
 
 PAPER_SETTINGS = {"ml": (1, 0), "cl": (0, 1), "ml+cl": (1, 1)}
@@ -30,7 +31,7 @@ def gaussian_clusters(
     spread: float = 1.0,
     box: float = 10.0,
     seed: int = 1,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Floats, Ints]:
     """Draw points around random centres; the defaults are the paper's synthetic data.
 
     The paper does not state the spread of its clusters; ``spread`` and ``box`` are our choice.
@@ -93,7 +94,7 @@ def paper_counts(n_points: int, setting: str) -> tuple[int, int]:
 
 def random_pairs(
     labels: ArrayLike, n_must: int, n_cannot: int, *, seed: int = 1
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Ints, Ints]:
     """Draw distinct must-links within classes and cannot-links between them, uniformly.
 
     All pairs of one kind are numbered; distinct numbers are drawn and decoded. The time depends
@@ -145,9 +146,7 @@ def random_pairs(
     return np.sort(must, axis=1), np.sort(cannot, axis=1)
 
 
-def _draw(
-    block_sizes: NDArray[np.int64], count: int, rng: np.random.Generator, what: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _draw(block_sizes: Ints, count: int, rng: np.random.Generator, what: str) -> tuple[Ints, Ints]:
     """Draw distinct elements of consecutive blocks; return block and rank inside it."""
     count = whole_number(f"number of {what}", count, least=0)
     ends = np.cumsum(block_sizes)
@@ -161,13 +160,13 @@ def _draw(
     return block, drawn - (ends - block_sizes)[block]
 
 
-def _row_of_triangle(rank: NDArray[np.int64]) -> NDArray[np.int64]:
+def _row_of_triangle(rank: Ints) -> Ints:
     """Return the largest ``h`` with ``h (h - 1) / 2 <= rank``, exactly.
 
     >>> _row_of_triangle(np.arange(7))
     array([1, 2, 2, 3, 3, 3, 4])
     """
-    high: NDArray[np.int64] = ((1 + np.sqrt(1.0 + 8.0 * rank)) / 2).astype(np.int64)
+    high: Ints = ((1 + np.sqrt(1.0 + 8.0 * rank)) / 2).astype(np.int64)
     # The square root is rounded: correct an error of at most one.
     high -= high * (high - 1) // 2 > rank
     high += (high + 1) * high // 2 <= rank

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from certikmeans._types import Floats, Ints
 
 
 @final
@@ -57,13 +58,11 @@ class AbstractEvidence(ABC):
     certainty_max_groups: ClassVar[float] = 0
 
     @abstractmethod
-    def renumbered(self, order: NDArray[np.int64]) -> AbstractEvidence:
+    def renumbered(self, order: Ints) -> AbstractEvidence:
         """Return the same with group ``order[i]`` as group i."""
 
     @abstractmethod
-    def joined(
-        self, group_of: NDArray[np.int64], n_groups: int, inside: NDArray[np.float64]
-    ) -> AbstractEvidence:
+    def joined(self, group_of: Ints, n_groups: int, inside: Floats) -> AbstractEvidence:
         """Return the same for a part in which group s has become part of ``group_of[s]``.
 
         ``inside`` is, up to rounding, the sum of squares that joining puts inside each of the new
@@ -71,7 +70,7 @@ class AbstractEvidence(ABC):
         """
 
     @abstractmethod
-    def row(self) -> NDArray[np.float64]:
+    def row(self) -> Floats:
         """Return the numbers as the checker of the same name reads them."""
 
 
@@ -82,15 +81,13 @@ class GroupMultipliers(AbstractEvidence):
 
     certainty_max_groups: ClassVar[float] = math.inf
 
-    values: NDArray[np.float64]  # (n_groups,)
+    values: Floats  # (n_groups,)
 
-    def renumbered(self, order: NDArray[np.int64]) -> GroupMultipliers:
+    def renumbered(self, order: Ints) -> GroupMultipliers:
         """Return the same with group ``order[i]`` as group i."""
         return GroupMultipliers(self.values[order])
 
-    def joined(
-        self, group_of: NDArray[np.int64], n_groups: int, inside: NDArray[np.float64]
-    ) -> GroupMultipliers:
+    def joined(self, group_of: Ints, n_groups: int, inside: Floats) -> GroupMultipliers:
         """Multipliers of groups that have become one add up, less what it costs inside.
 
         Then the value of the joined group for every centre is the sum of those of its members.
@@ -98,7 +95,7 @@ class GroupMultipliers(AbstractEvidence):
         total = np.bincount(group_of, self.values, n_groups).astype(np.float64)
         return GroupMultipliers(total - np.maximum(inside, 0.0))
 
-    def row(self) -> NDArray[np.float64]:
+    def row(self) -> Floats:
         """Return the multipliers."""
         return self.values
 
@@ -122,6 +119,6 @@ class Proof:
     """Evidence for ``lower_bound``, in terms of the problem as stated."""
 
     lower_bound: float
-    center: NDArray[np.float64]  # (n_features,)
-    axes: NDArray[np.float64]  # (n_features, n_axes): nearly orthonormal columns
+    center: Floats  # (n_features,)
+    axes: Floats  # (n_features, n_axes): nearly orthonormal columns
     nodes: tuple[CenterSplit | PairSplit | LeafProof, ...]  # preorder

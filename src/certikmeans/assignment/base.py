@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from certikmeans._types import Floats, Ints
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import squared_distances
 from certikmeans.stop import StopSignal
@@ -36,7 +37,7 @@ class Assignment:
         exceeded its limits; the labels are then the best found.
     """
 
-    labels: NDArray[np.int64]
+    labels: Ints
     cost: float
     lower_bound: float
     exact: bool
@@ -47,8 +48,8 @@ class Assignment:
 class StepSums:
     """Cluster sums and cost of one Lloyd step."""
 
-    sums: NDArray[np.float64]  # (n_clusters, n_dims) weighted sums of the members
-    masses: NDArray[np.float64]  # (n_clusters,) total weights
+    sums: Floats  # (n_clusters, n_dims) weighted sums of the members
+    masses: Floats  # (n_clusters,) total weights
     cost: float  # of the new labels about the centres they were assigned to
     lower_bound: float  # on the cost of every feasible labelling about these centres
     exact: bool  # as in `Assignment`
@@ -60,8 +61,8 @@ class StepSums:
 class LloydRun:
     """Result of a Lloyd run: ``centers`` are the means of ``labels``, ``cost`` is about them."""
 
-    labels: NDArray[np.int64]
-    centers: NDArray[np.float64]
+    labels: Ints
+    centers: Floats
     cost: float
     iterations: int
     exact: bool  # the labels are optimal for the centres before the last update
@@ -104,7 +105,7 @@ class AbstractAssigner(ABC):
     def step(
         self,
         centers: ArrayLike,
-        labels_out: NDArray[np.int64],
+        labels_out: Ints,
         *,
         executor: Executor | None = None,
         stop: StopSignal | None = None,
@@ -115,7 +116,7 @@ class AbstractAssigner(ABC):
     def lloyd(
         self,
         centers: ArrayLike,
-        labels_out: NDArray[np.int64],
+        labels_out: Ints,
         max_iterations: int = 300,
         *,
         tolerance: float = 0.0,
@@ -133,7 +134,7 @@ class TableAssigner(AbstractAssigner):
 
     @abstractmethod
     def _assign_table(
-        self, table: NDArray[np.float64], before: NDArray[np.int64] | None, stop: StopSignal | None
+        self, table: Floats, before: Ints | None, stop: StopSignal | None
     ) -> Assignment:
         """Feasible labels for a table of costs; ``before`` are those of the previous step."""
 
@@ -152,7 +153,7 @@ class TableAssigner(AbstractAssigner):
     def step(
         self,
         centers: ArrayLike,
-        labels_out: NDArray[np.int64],
+        labels_out: Ints,
         *,
         executor: Executor | None = None,
         stop: StopSignal | None = None,
@@ -164,12 +165,12 @@ class TableAssigner(AbstractAssigner):
         sums, masses = self._problem.cluster_sums(found.labels)
         return StepSums(sums, masses, found.cost, found.lower_bound, found.exact, changed)
 
-    def _costs(self, centers: ArrayLike) -> NDArray[np.float64]:
+    def _costs(self, centers: ArrayLike) -> Floats:
         distances = squared_distances(self._problem.points, np.asarray(centers, dtype=np.float64))
         return np.ascontiguousarray(self._problem.weights[:, None] * distances)
 
 
-def without_infinities(table: NDArray[np.float64]) -> NDArray[np.float64]:
+def without_infinities(table: Floats) -> Floats:
     """Return the table with forbidden labels at a price that no other labels reach."""
     forbidden = np.isinf(table)
     if not forbidden.any():

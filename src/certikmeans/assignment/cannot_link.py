@@ -7,8 +7,9 @@ from copy import copy
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.assignment.base import AbstractAssigner, Assignment, LloydRun, StepSums
 from certikmeans.assignment.dense_components import ComponentSolution, solve_dense_component
 from certikmeans.assignment.layout import build_geometry, build_layout
@@ -30,9 +31,6 @@ from certikmeans.kernels.lloyd.iteration import (
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @final
@@ -174,7 +172,7 @@ class CannotLinkAssigner(AbstractAssigner):
     def step(
         self,
         centers: ArrayLike,
-        labels_out: IntArray,
+        labels_out: Ints,
         *,
         executor: Executor | None = None,
         stop: StopSignal | None = None,
@@ -212,7 +210,7 @@ class CannotLinkAssigner(AbstractAssigner):
     def lloyd(
         self,
         centers: ArrayLike,
-        labels_out: IntArray,
+        labels_out: Ints,
         max_iterations: int = 300,
         *,
         tolerance: float = 0.0,
@@ -262,8 +260,8 @@ class CannotLinkAssigner(AbstractAssigner):
 
     def _lloyd_once(
         self,
-        means: FloatArray,
-        labels: IntArray,
+        means: Floats,
+        labels: Ints,
         max_iterations: int,
         tolerance: float,
         executor: Executor | None,
@@ -294,12 +292,12 @@ class CannotLinkAssigner(AbstractAssigner):
 
     def _run(
         self,
-        centers: FloatArray,
-        labels: IntArray,
+        centers: Floats,
+        labels: Ints,
         executor: Executor | None,
         exact_time_limit: float,
         stop: StopSignal | None,
-    ) -> tuple[FloatArray, float, bool]:
+    ) -> tuple[Floats, float, bool]:
         """Assign all chunks: ``(their sums, unproven cost of searched components, exact)``."""
         n_clusters, n_dims = self._shape
         rows = np.empty((self._n_chunks, n_clusters * (n_dims + 1) + EXTRAS))
@@ -320,11 +318,11 @@ class CannotLinkAssigner(AbstractAssigner):
 
     def _solve_pending(
         self,
-        centers: FloatArray,
-        before: IntArray,
-        labels: IntArray,
-        rows: FloatArray,
-        pending: NDArray[np.bool_],
+        centers: Floats,
+        before: Ints,
+        labels: Ints,
+        rows: Floats,
+        pending: Mask,
         exact_time_limit: float,
         stop: StopSignal | None,
     ) -> tuple[float, bool]:
@@ -351,8 +349,8 @@ class CannotLinkAssigner(AbstractAssigner):
     def _search(
         self,
         cyclic_component: int,
-        unary: FloatArray,
-        guess: IntArray,
+        unary: Floats,
+        guess: Ints,
         seconds: float,
         stop: StopSignal | None,
     ) -> ComponentSolution:
@@ -369,9 +367,9 @@ class CannotLinkAssigner(AbstractAssigner):
             self._params,
         )
 
-    def _checked_centers(self, centers: ArrayLike) -> FloatArray:
+    def _checked_centers(self, centers: ArrayLike) -> Floats:
         """Return a writable copy, so that kernels are compiled for one array type only."""
-        means: FloatArray = np.array(centers, dtype=np.float64, order="C")
+        means: Floats = np.array(centers, dtype=np.float64, order="C")
         if means.shape != self._shape:
             raise ValueError(f"centers: expected shape {self._shape}, got {means.shape}")
         return means

@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.assignment.params import DEFAULT_PARAMS, AssignmentParams
 from certikmeans.kernels.assignment import (
     AssignmentLayout,
@@ -36,10 +36,10 @@ class LabelMilp:
 
     def __init__(
         self,
-        costs: NDArray[np.float64],  # (n_core, n_labels)
-        allowed: NDArray[np.bool_],  # (n_core, n_labels)
-        member_start: NDArray[np.int64],  # (n_cliques + 1,)
-        member: NDArray[np.int64],
+        costs: Floats,  # (n_core, n_labels)
+        allowed: Mask,  # (n_core, n_labels)
+        member_start: Ints,  # (n_cliques + 1,)
+        member: Ints,
     ) -> None:
         self._shape = (len(member_start) - 1, costs.shape[1])
         self._n_core = len(costs)
@@ -75,7 +75,7 @@ class LabelMilp:
         at_most = coo_array((ones, self._entries), shape=(len(self._clique_row), n))
         return one_each.tocsr(), at_most.tocsr()
 
-    def clique_multipliers(self, seconds: float) -> NDArray[np.float64] | None:
+    def clique_multipliers(self, seconds: float) -> Floats | None:
         """Dual values of the cliques in the linear relaxation, or None at the time limit."""
         from scipy.optimize import linprog
 
@@ -98,7 +98,7 @@ class LabelMilp:
         multipliers[clique, label] = np.maximum(0.0, -answer.ineqlin.marginals) / self._scale
         return multipliers
 
-    def labels(self, seconds: float) -> NDArray[np.int64] | None:
+    def labels(self, seconds: float) -> Ints | None:
         """Labels by branch and cut, not verified, or None if none were found in time."""
         from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -121,16 +121,12 @@ class LabelMilp:
         return core_labels
 
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ComponentSolution:
     """Best labels of a component and their lower bound."""
 
-    labels: IntArray  # (n_vertices,), feasible
+    labels: Ints  # (n_vertices,), feasible
     value: float  # inf: no labelling of finite cost is known
     lower_bound: float  # on every feasible labelling, up to the rounding of sums
     exact: bool
@@ -144,9 +140,9 @@ class DenseComponent:
         self,
         layout: AssignmentLayout,
         cyclic_component: int,
-        costs: FloatArray,
-        guess: IntArray,
-        feasible_labels: IntArray,
+        costs: Floats,
+        guess: Ints,
+        feasible_labels: Ints,
         params: AssignmentParams = DEFAULT_PARAMS,
     ) -> None:
         cores = layout.cores
@@ -167,8 +163,8 @@ class DenseComponent:
         )
         self.feasible_labels = feasible_labels[vertices]
         self.core_labels = guess[vertices]
-        self.multipliers: FloatArray = np.zeros((len(self.core.member_start) - 1, costs.shape[1]))
-        self.allowed: NDArray[np.bool_] = np.isfinite(costs)
+        self.multipliers: Floats = np.zeros((len(self.core.member_start) - 1, costs.shape[1]))
+        self.allowed: Mask = np.isfinite(costs)
         self.margin = 0.0
         self.value, self.lower_bound, self.exact = np.inf, 0.0, False
 
@@ -241,9 +237,9 @@ class DenseComponent:
 def solve_dense_component(
     layout: AssignmentLayout,
     cyclic_component: int,
-    unary: FloatArray,
-    guess: IntArray,
-    feasible_labels: IntArray,
+    unary: Floats,
+    guess: Ints,
+    feasible_labels: Ints,
     seconds: float,
     stop: StopSignal | None = None,
     params: AssignmentParams = DEFAULT_PARAMS,

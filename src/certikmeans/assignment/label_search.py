@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.assignment.transportation import repair_labels
 from certikmeans.constraint_model.model import LabelConstraints
 from certikmeans.kernels.costs import cluster_costs
@@ -34,9 +35,6 @@ from certikmeans.kernels.lloyd.seeding import kmeanspp_seeds
 from certikmeans.problem import ReducedProblem
 from certikmeans.random_streams import generator
 from certikmeans.stop import StopSignal
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 
 @final
@@ -118,8 +116,8 @@ def _writable(array: NDArray[np.generic]) -> NDArray[np.generic]:
 class Labelling:
     """Labels with the means of their clusters, and their cost, penalties included."""
 
-    labels: IntArray
-    means: FloatArray
+    labels: Ints
+    means: Floats
     cost: float
     feasible: bool
 
@@ -180,14 +178,14 @@ class LabelSearch:
 
     def anneal(
         self,
-        labels: IntArray | None,
-        centers: FloatArray,
+        labels: Ints | None,
+        centers: Floats,
         number: int,
         *,
-        costs: FloatArray | None = None,
+        costs: Floats | None = None,
         temperature: float | None = None,
         stop: StopSignal | None = None,
-    ) -> IntArray | None:
+    ) -> Ints | None:
         """Feasible labels near cheapest ones, or None if none were found.
 
         Parameters
@@ -250,7 +248,7 @@ class LabelSearch:
         share = min(1.0, params.full_sweep_entries / entries)
         return max(min(params.min_sweeps, params.n_sweeps), round(params.n_sweeps * share))
 
-    def _order(self, rng: np.random.Generator) -> IntArray:
+    def _order(self, rng: np.random.Generator) -> Ints:
         """Random order of the groups; of blocks of them where there are many."""
         n, block = self._problem.n_groups, self.params.order_block
         if n < 64 * block:
@@ -304,9 +302,9 @@ class LabelSearch:
 
     def descend(
         self,
-        labels: IntArray,
+        labels: Ints,
         *,
-        costs: FloatArray | None = None,
+        costs: Floats | None = None,
         stop: StopSignal | None = None,
     ) -> Labelling:
         """Improve feasible labels until no move gains; they are returned if nothing helps."""
@@ -343,7 +341,7 @@ class LabelSearch:
         found = self.evaluate(state.labels, costs)
         return found if found.feasible else self.evaluate(np.array(labels), costs)
 
-    def evaluate(self, labels: IntArray, costs: FloatArray | None = None) -> Labelling:
+    def evaluate(self, labels: Ints, costs: Floats | None = None) -> Labelling:
         """Means and cost of labels."""
         problem = self._problem
         if costs is None:
@@ -356,11 +354,11 @@ class LabelSearch:
         cost += self._constraints.penalty(labels)
         return Labelling(labels, means, cost, self._constraints.satisfied_by(labels))
 
-    def _data(self, costs: FloatArray | None) -> SearchData:
+    def _data(self, costs: Floats | None) -> SearchData:
         table = np.empty((0, 0)) if costs is None else costs
         return SearchData(self._points, self._weights, table, self._rules)
 
-    def _state(self, centers: FloatArray, costs: FloatArray | None) -> SearchState:
+    def _state(self, centers: Floats, costs: Floats | None) -> SearchState:
         problem, rules = self._problem, self._rules
         n, k, d = problem.n_groups, problem.n_clusters, problem.n_dims
         with_soft = rules.soft_bonus.size > 0
@@ -380,11 +378,11 @@ class LabelSearch:
 def search_feasible_labels(
     constraints: LabelConstraints,
     n_clusters: int,
-    start: IntArray | None,
-    points: FloatArray | None,
+    start: Ints | None,
+    points: Floats | None,
     stop: StopSignal,
     max_attempts: int = MAX_ATTEMPTS,
-) -> IntArray | None:
+) -> Ints | None:
     """Feasible labels, or None if none were found.
 
     The attempts anneal from random centres among ``points``, if they are given; the first without
@@ -408,9 +406,7 @@ def search_feasible_labels(
     return None
 
 
-def feasible_labels_near(
-    problem: ReducedProblem, labels: IntArray, stop: StopSignal
-) -> IntArray | None:
+def feasible_labels_near(problem: ReducedProblem, labels: Ints, stop: StopSignal) -> Ints | None:
     """Feasible labels from those of a larger problem, or None if none were found.
 
     The members of a sample satisfy pairs and sets as they did, but not the scaled limits on sizes.

@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._types import Ints
 from certikmeans.assignment.params import DEFAULT_PARAMS, AssignmentParams
 from certikmeans.kernels.assignment import (
     ELIMINATE,
@@ -137,8 +138,6 @@ def clique_cover(adjacency: Adjacency) -> list[list[int]]:
 
 CHUNK = 4096  # groups per chunk of an assignment step
 
-IntArray = NDArray[np.int64]
-
 
 def _read_only(values: Any, dtype: Any = np.int64) -> NDArray[Any]:
     """Read-only and contiguous, so that kernels are compiled for one array type only."""
@@ -159,7 +158,7 @@ class _RaggedRows:
         self.values.extend(row)
         self.starts.append(len(self.values))
 
-    def add_many(self, lengths: IntArray, values: IntArray) -> None:
+    def add_many(self, lengths: Ints, values: Ints) -> None:
         """Add rows of these lengths, one after the other in ``values``."""
         self.starts.extend((len(self.values) + np.cumsum(lengths)).tolist())
         self.values.extend(values.tolist())
@@ -186,9 +185,7 @@ class _CoreLayoutBuilder:
     cliques: list[int] = field(default_factory=lambda: [0])
     member: _RaggedRows = field(default_factory=_RaggedRows)
 
-    def add(
-        self, indptr: IntArray, neighbors: IntArray, first: int, last: int, method: int | None
-    ) -> None:
+    def add(self, indptr: Ints, neighbors: Ints, first: int, last: int, method: int | None) -> None:
         """Add the component of vertices ``first .. last - 1``."""
         removed, anchors = peel_component(indptr, neighbors, first, last)
         self.peel.add(removed.tolist())
@@ -225,7 +222,7 @@ class _CoreLayoutBuilder:
         self._add_tables(linked, order, entries)
         self._add_cliques(linked if chosen == SEARCH else [])
 
-    def _add_large(self, vertices: IntArray, links: IntArray) -> None:
+    def _add_large(self, vertices: Ints, links: Ints) -> None:
         """Add a core that is searched, given its edges in both directions as positions in it."""
         n = len(vertices)
         order = np.lexsort((np.arange(n), -np.bincount(links[:, 0], minlength=n)))
@@ -313,9 +310,7 @@ class _CoreLayoutBuilder:
         return cores, tables
 
 
-def _links_inside(
-    indptr: IntArray, neighbors: IntArray, first: int, last: int, vertices: IntArray
-) -> IntArray:
+def _links_inside(indptr: Ints, neighbors: Ints, first: int, last: int, vertices: Ints) -> Ints:
     """Links between some vertices of a component, in both directions, as positions among them."""
     position = np.full(last - first, -1)
     position[vertices] = np.arange(len(vertices))
@@ -326,7 +321,7 @@ def _links_inside(
     return np.stack([tails[inside], heads[inside]], axis=1)
 
 
-def _is_complete(links: IntArray) -> bool:
+def _is_complete(links: Ints) -> bool:
     """Whether every vertex is linked to every other."""
     n = int(links.max()) + 1
     return len(links) == n * (n - 1)
@@ -335,7 +330,7 @@ def _is_complete(links: IntArray) -> bool:
 def build_layout(
     graph: CannotLinkGraph,
     n_labels: int,
-    feasible_labels: IntArray,
+    feasible_labels: Ints,
     *,
     method: int | None = None,
     params: AssignmentParams = DEFAULT_PARAMS,

@@ -6,8 +6,9 @@ from concurrent.futures import Executor
 from typing import final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from certikmeans._types import Floats, Ints
 from certikmeans.assignment.base import Assignment, LloydRun, TableAssigner, without_infinities
 from certikmeans.assignment.label_search import LabelSearch, LabelSearchParams
 from certikmeans.assignment.soft import SoftAssignment
@@ -15,9 +16,6 @@ from certikmeans.kernels.label_search.matching import match_sets
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Assignments follow one another in a Lloyd run, so each begins near the labels of the one before:
 # few sweeps at a low temperature.
@@ -67,7 +65,7 @@ class ModelAssigner(TableAssigner):
     ) -> None:
         super().__init__(problem)
         constraints = self._constraints = problem.label_constraints
-        self._feasible: IntArray = constraints.aligned(np.asarray(feasible_labels, dtype=np.int64))
+        self._feasible: Ints = constraints.aligned(np.asarray(feasible_labels, dtype=np.int64))
         self._search = LabelSearch(problem, SEARCH_PARAMS)
         linked = constraints.cannot_links.n_linked > 0
         sets = constraints.sets
@@ -106,7 +104,7 @@ class ModelAssigner(TableAssigner):
     def lloyd(
         self,
         centers: ArrayLike,
-        labels_out: IntArray,
+        labels_out: Ints,
         max_iterations: int = 300,
         *,
         tolerance: float = 0.0,
@@ -122,7 +120,7 @@ class ModelAssigner(TableAssigner):
         best = self._search.evaluate(self._feasible.copy())
         iterations, exact = 0, True
         cost = np.inf
-        labels: IntArray | None = labels_out
+        labels: Ints | None = labels_out
         while iterations < max_iterations:
             iterations += 1
             found = self._assign_table(self._costs(means), labels, stop)
@@ -142,7 +140,7 @@ class ModelAssigner(TableAssigner):
         return LloydRun(labels_out, best.means, best.cost, iterations, exact)
 
     def _assign_table(
-        self, table: FloatArray, before: IntArray | None, stop: StopSignal | None
+        self, table: Floats, before: Ints | None, stop: StopSignal | None
     ) -> Assignment:
         """Cheap feasible labels; ``before`` are those of the previous step, or any numbers."""
         finite = without_infinities(table)
@@ -173,10 +171,10 @@ class ModelAssigner(TableAssigner):
 
     def _searched(
         self,
-        table: FloatArray,
-        before: IntArray | None,
+        table: Floats,
+        before: Ints | None,
         stop: StopSignal | None,
-    ) -> IntArray:
+    ) -> Ints:
         """Labels of a local search from several starts; feasible."""
         starts = [self._feasible]
         if before is not None and self._usable(before):
@@ -188,12 +186,12 @@ class ModelAssigner(TableAssigner):
         found = [self._search.descend(one, costs=table, stop=stop) for one in starts]
         return min(found, key=lambda one: one.cost).labels
 
-    def _usable(self, labels: IntArray) -> bool:
+    def _usable(self, labels: Ints) -> bool:
         """Whether labels are in range and feasible, each cluster within its own limits."""
         in_range = labels.min() >= 0 and labels.max() < self._problem.n_clusters
         return bool(in_range) and self._feasible_as_numbered(labels)
 
-    def _feasible_as_numbered(self, labels: IntArray) -> bool:
+    def _feasible_as_numbered(self, labels: Ints) -> bool:
         """Whether labels are feasible, each cluster within its own limits."""
         constraints = self._constraints
         return constraints.satisfied_by(labels) and np.array_equal(

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from certikmeans._types import Floats, Ints
 from certikmeans.assignment.base import Assignment, LloydRun, TableAssigner, without_infinities
 from certikmeans.assignment.transportation import (
     ScaledSizes,
@@ -25,9 +26,6 @@ from certikmeans.kernels.transportation.descent import descend_with_limits
 from certikmeans.kernels.transportation.exchanges import ClusterState, SizedPoints
 from certikmeans.problem import ReducedProblem
 from certikmeans.stop import StopSignal
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @final
@@ -112,7 +110,7 @@ class SizeAssigner(TableAssigner):
         self._params, self._sizes = params, sizes
         self._program_seconds = exact_time_limit
         labels = np.asarray(feasible_labels, dtype=np.int64)
-        self._feasible: IntArray = sizes.aligned(labels)
+        self._feasible: Ints = sizes.aligned(labels)
         scaled = scale_sizes(sizes)
         assert scaled is not None
         self._scaled: ScaledSizes = scaled
@@ -142,7 +140,7 @@ class SizeAssigner(TableAssigner):
         return other
 
     def _assign_table(
-        self, table: FloatArray, before: IntArray | None, stop: StopSignal | None
+        self, table: Floats, before: Ints | None, stop: StopSignal | None
     ) -> Assignment:
         """Cheapest feasible labels for a table of costs."""
         finite = without_infinities(table)
@@ -156,9 +154,7 @@ class SizeAssigner(TableAssigner):
             return Assignment(found.labels, cost, np.inf, True)
         return Assignment(found.labels, cost, bound, found.exact and np.isfinite(cost))
 
-    def _improved(
-        self, table: FloatArray, found: SizedAssignment, stop: StopSignal | None
-    ) -> IntArray:
+    def _improved(self, table: Floats, found: SizedAssignment, stop: StopSignal | None) -> Ints:
         seconds = self._program_seconds if stop is None else min(
             self._program_seconds, stop.remaining
         )  # fmt: skip
@@ -169,7 +165,7 @@ class SizeAssigner(TableAssigner):
     def lloyd(
         self,
         centers: ArrayLike,
-        labels_out: IntArray,
+        labels_out: Ints,
         max_iterations: int = 300,
         *,
         tolerance: float = 0.0,
@@ -179,7 +175,7 @@ class SizeAssigner(TableAssigner):
         """Alternate cheapest labels and means, then moves and swaps, until neither improves."""
         params, problem = self._params, self._problem
         n_clusters = problem.n_clusters
-        means: FloatArray = np.array(centers, dtype=np.float64, order="C")
+        means: Floats = np.array(centers, dtype=np.float64, order="C")
         if means.shape != (n_clusters, problem.n_dims):
             raise ValueError(
                 f"centers: expected shape {(n_clusters, problem.n_dims)}, got {means.shape}"
@@ -215,7 +211,7 @@ class SizeAssigner(TableAssigner):
             best = self._cost_of(self._feasible, best_means)
         return LloydRun(labels_out, best_means, float(best), iterations, done)
 
-    def _cost_of(self, labels: IntArray, means: FloatArray) -> float:
+    def _cost_of(self, labels: Ints, means: Floats) -> float:
         problem = self._problem
         away = ((problem.points - means[labels]) ** 2).sum(axis=1)
         return float(problem.weights @ away)

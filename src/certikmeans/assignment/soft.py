@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.constraint_model.soft_pairs import SoftPairs
 from certikmeans.kernels.soft_assignment import (
@@ -25,9 +25,6 @@ from certikmeans.kernels.soft_assignment import (
     soft_objective,
     spanning_forest,
 )
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @final
@@ -87,16 +84,14 @@ class SoftAssignment:
         in_sweeps = sweeps * len(layout.spanning.order)
         return 8.0 * self._n_clusters * (len(layout.trees.order) + combinations + in_sweeps)
 
-    def objective(self, costs: FloatArray, labels: IntArray) -> float:
+    def objective(self, costs: Floats, labels: Ints) -> float:
         """Cost of the labels and penalties of violated pairs; infinite with a broken cannot-link.
 
         A sum of nonnegative terms, in double precision.
         """
         return float(soft_objective(self.graph, costs, labels))
 
-    def assign(
-        self, costs: FloatArray, start_labels: IntArray | None = None
-    ) -> tuple[IntArray, bool]:
+    def assign(self, costs: Floats, start_labels: Ints | None = None) -> tuple[Ints, bool]:
         """Cheapest labels found, never more expensive than ``start_labels``.
 
         Parameters
@@ -127,11 +122,11 @@ class SoftAssignment:
 
 
 def assign_soft(
-    costs: FloatArray,
+    costs: Floats,
     soft: SoftPairs,
     cannot_links: CannotLinkGraph | None = None,
-    start_labels: IntArray | None = None,
-) -> tuple[IntArray, bool]:
+    start_labels: Ints | None = None,
+) -> tuple[Ints, bool]:
     """Cheapest labels found for one table; see `SoftAssignment.assign`.
 
     Examples
@@ -181,7 +176,7 @@ def _layout(graph: PairGraph, n_clusters: int, params: SoftAssignmentParams) -> 
     is_tree = n_entries == 2 * (sizes - 1)
     trees = _rows(spanning, np.repeat(is_tree, sizes))
 
-    removed: list[IntArray] = []
+    removed: list[Ints] = []
     rests: list[Forest] = []
     is_other = ~is_tree
     for number in np.flatnonzero(~is_tree).tolist():
@@ -219,7 +214,7 @@ def _empty_forest(size: int) -> Forest:
     return Forest(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size))
 
 
-def _rows(forest: Forest, chosen: NDArray[np.bool_]) -> Forest:
+def _rows(forest: Forest, chosen: Mask) -> Forest:
     return Forest(forest.order[chosen], forest.parent[chosen], forest.bonus[chosen])
 
 
@@ -232,5 +227,5 @@ def _concatenated(forests: list[Forest]) -> Forest:
     )
 
 
-def _starts(sizes: list[int]) -> IntArray:
+def _starts(sizes: list[int]) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

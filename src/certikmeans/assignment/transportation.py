@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from certikmeans._types import Floats, Ints
 from certikmeans.constraint_model.sizes import SizeLimits
 from certikmeans.kernels.transportation.descent import AssignmentLimits, assign_with_limits
 from certikmeans.kernels.transportation.groups import repair_totals
 from certikmeans.kernels.transportation.prices import nearest_at_prices
 from certikmeans.rounding import UNIT
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
+Labels = Ints
 
 
 @final

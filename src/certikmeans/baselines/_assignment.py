@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
 from certikmeans._estimator_utils import raise_infeasible
+from certikmeans._types import Floats, Ints
 from certikmeans.assignment import AbstractAssigner, make_assigner
 from certikmeans.baselines._base import MustLinkGroups, raise_if_infeasible
 from certikmeans.presolve.infeasibility_proofs import InfeasibilityProof
@@ -30,12 +30,12 @@ _INFEASIBLE = 2
 class MilpResult:
     """Labels of the groups, if found."""
 
-    labels: NDArray[np.int64] | None
+    labels: Ints | None
     infeasible: bool = False  # reported by the solver; otherwise the time ran out
 
 
 def cheapest_labels(
-    costs: NDArray[np.float64],
+    costs: Floats,
     groups: MustLinkGroups,
     *,
     fill: bool = False,
@@ -73,7 +73,7 @@ def cheapest_labels(
     n_clusters = costs.shape[1]
     if len(groups.conflicting) or (fill and groups.n_groups < n_clusters):
         return MilpResult(None, infeasible=True)
-    labels: NDArray[np.int64] = costs.argmin(axis=1)
+    labels: Ints = costs.argmin(axis=1)
     clashes = labels[groups.cannot_links[:, 0]] == labels[groups.cannot_links[:, 1]]
     if clashes.any():
         stuck = np.zeros(int(groups.component.max()) + 1, dtype=np.bool_)
@@ -92,7 +92,7 @@ def cheapest_labels(
     return MilpResult(labels)
 
 
-def _fillers(costs: NDArray[np.float64], groups: MustLinkGroups) -> NDArray[np.int64]:
+def _fillers(costs: Floats, groups: MustLinkGroups) -> Ints:
     """Groups that may have to leave their cheapest cluster to fill an empty one."""
     n_clusters = costs.shape[1]
     linked = np.zeros(groups.n_groups, dtype=np.bool_)
@@ -106,11 +106,11 @@ def _fillers(costs: NDArray[np.float64], groups: MustLinkGroups) -> NDArray[np.i
 
 
 def _solve(
-    costs: NDArray[np.float64],
+    costs: Floats,
     groups: MustLinkGroups,
-    labels: NDArray[np.int64],
-    chosen: NDArray[np.int64],
-    empty: NDArray[np.int64],
+    labels: Ints,
+    chosen: Ints,
+    empty: Ints,
     seconds: float,
 ) -> MilpResult:
     """Relabel the ``chosen`` groups by a program; clusters ``empty`` must get one of them."""
@@ -196,18 +196,18 @@ class OptimalAssignment:
                 self._row_of_group = np.empty(self.groups.n_groups, dtype=np.int64)
                 self._row_of_group[self.groups.of_point] = done.group_of_point
 
-    def distances(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def distances(self, centers: Floats) -> Floats:
         """Cost of every point in every cluster."""
         table = squared_distances(self._problem.points, centers)
         return np.sqrt(table, out=table) if self._distance == "euclidean" else table
 
-    def total(self, centers: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
+    def total(self, centers: Floats, labels: Ints) -> float:
         """Cost of labels of the points about ``centers``."""
         away = self._problem.points - centers[labels]
         squares = np.einsum("ij,ij->i", away, away)
         return float(np.sqrt(squares).sum() if self._distance == "euclidean" else squares.sum())
 
-    def labels(self, centers: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    def labels(self, centers: Floats) -> Ints | None:
         """Labels of the points; None if infeasible or out of time.
 
         Raises
@@ -221,7 +221,7 @@ class OptimalAssignment:
             self._explained = True
         return None if found.labels is None else found.labels[self.groups.of_point]
 
-    def _assign_groups(self, costs: NDArray[np.float64]) -> MilpResult:
+    def _assign_groups(self, costs: Floats) -> MilpResult:
         if self._assigner is not None:
             table = np.empty_like(costs)
             table[self._row_of_group] = costs

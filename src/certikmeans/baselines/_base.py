@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -22,6 +22,7 @@ from certikmeans._estimator_utils import (
     raise_infeasible,
     seed_from,
 )
+from certikmeans._types import Floats, Ints
 from certikmeans.errors import CertikmeansError, InputError
 from certikmeans.kernels.costs import labels_cost
 from certikmeans.options import Options
@@ -41,11 +42,11 @@ _EXPLANATION_SECONDS = 60.0
 class MustLinkGroups:
     """Transitive closure of the pairs: groups of points, and cannot-links between them."""
 
-    of_point: NDArray[np.int64]  # (n_points,), numbered by smallest member
+    of_point: Ints  # (n_points,), numbered by smallest member
     n_groups: int
-    cannot_links: NDArray[np.int64]  # (m, 2) distinct, first < second
-    conflicting: NDArray[np.int64]  # groups with a cannot-link inside
-    component: NDArray[np.int64]  # (n_groups,) component of the cannot-link graph
+    cannot_links: Ints  # (m, 2) distinct, first < second
+    conflicting: Ints  # groups with a cannot-link inside
+    component: Ints  # (n_groups,) component of the cannot-link graph
 
     @classmethod
     def of(cls, problem: Problem) -> MustLinkGroups:
@@ -69,7 +70,7 @@ class MustLinkGroups:
         _, component = connected_components(graph, directed=False)
         return cls(of_point, n_groups, cannot_links, np.unique(ends[inside, 0]), component)
 
-    def neighbors(self, *, loops: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def neighbors(self, *, loops: bool) -> tuple[Ints, Ints]:
         """Adjacency in compressed rows; contradicted groups are their own neighbours."""
         own = self.conflicting if loops else self.conflicting[:0]
         tails = np.concatenate([self.cannot_links[:, 0], self.cannot_links[:, 1], own])
@@ -78,7 +79,7 @@ class MustLinkGroups:
         np.cumsum(np.bincount(tails, minlength=self.n_groups), out=indptr[1:])
         return indptr, heads[np.lexsort((heads, tails))]
 
-    def total(self, per_point: NDArray[np.float64]) -> NDArray[np.float64]:
+    def total(self, per_point: Floats) -> Floats:
         """Sum the rows of a table over the members of each group."""
         if self.n_groups == len(self.of_point):
             return per_point
@@ -92,10 +93,6 @@ def raise_if_infeasible(problem: Problem) -> None:
     proof = presolve(problem, StopSignal(_EXPLANATION_SECONDS))
     if isinstance(proof, InfeasibilityProof):
         raise_infeasible(proof)
-
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 
 class RunStatus(StrEnum):
@@ -112,7 +109,7 @@ class RunStatus(StrEnum):
 class RunResult:
     """Result of one run of a method."""
 
-    labels: IntArray | None  # (n_points,); None if the method found none
+    labels: Ints | None  # (n_points,); None if the method found none
     n_iter: int
     status: StrEnum
     objective: float | None = None  # of the method; None for the sum of squares
@@ -186,7 +183,7 @@ class Baseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._publish(problem, result)
         return self
 
-    def _weights(self, sample_weight: Any, n_samples: int) -> FloatArray | None:
+    def _weights(self, sample_weight: Any, n_samples: int) -> Floats | None:
         if sample_weight is not None and not self._takes_weights:
             raise InputError(
                 f"sample_weight: {type(self).__name__} was published without weights",
@@ -212,7 +209,7 @@ class Baseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.violated_ = count_violated(problem, self.labels_)
         self.feasible_ = self.violated_ == 0
 
-    def predict(self, X: ArrayLike) -> IntArray:
+    def predict(self, X: ArrayLike) -> Ints:
         """Index of the nearest centre for each sample, one by one and without pairs."""
         check_is_fitted(self)
         points = validate_data(self, X, dtype=np.float64, order="C", reset=False)
@@ -221,11 +218,11 @@ class Baseline(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 f"{type(self).__name__} found no labelling, so there are no centres",
                 hint="see status_; more restarts, more time or fewer pairs may help",
             )
-        nearest: IntArray = squared_distances(points, self.cluster_centers_).argmin(axis=1)
+        nearest: Ints = squared_distances(points, self.cluster_centers_).argmin(axis=1)
         return nearest
 
 
-def cost_of(problem: Problem, labels: IntArray) -> float:
+def cost_of(problem: Problem, labels: Ints) -> float:
     """Sum of squares about the means of the clusters, rounded up.
 
     >>> cost_of(Problem.from_data([[0.0], [2.0]], 1), np.array([0, 0])) >= 2.0
@@ -235,7 +232,7 @@ def cost_of(problem: Problem, labels: IntArray) -> float:
     return float(labels_cost(problem.points, problem.weights, labels, centers))
 
 
-def count_violated(problem: Problem, labels: IntArray) -> int:
+def count_violated(problem: Problem, labels: Ints) -> int:
     """Count the pairs that ``labels`` violates.
 
     >>> problem = Problem.from_data([[0.0], [1.0]], 1, cannot_link=[(0, 1)])

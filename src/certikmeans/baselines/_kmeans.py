@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats
 from certikmeans.baselines._kernels import cluster_means
 from certikmeans.kernels.lloyd.iteration import nearest_centers
 from certikmeans.kernels.lloyd.seeding import kmeanspp_seeds
@@ -18,7 +18,7 @@ from certikmeans.stop import StopSignal
 INITS = ("random", "k-means++")
 
 
-def initial_centers(problem: Problem, init: str, rng: np.random.Generator) -> NDArray[np.float64]:
+def initial_centers(problem: Problem, init: str, rng: np.random.Generator) -> Floats:
     """Distinct rows of the data, uniform or by k-means++ (one trial per centre)."""
     if init == "random":
         rows = rng.choice(problem.n_points, size=problem.n_clusters, replace=False)
@@ -34,7 +34,7 @@ def initial_centers(problem: Problem, init: str, rng: np.random.Generator) -> ND
 class KMeansRun:
     """Result of a k-means run."""
 
-    centers: NDArray[np.float64]
+    centers: Floats
     cost: float
     n_iter: int
     converged: bool
@@ -42,8 +42,8 @@ class KMeansRun:
 
 
 def best_kmeans(
-    points: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    points: Floats,
+    weights: Floats,
     n_clusters: int,
     rng: np.random.Generator,
     *,
@@ -75,10 +75,10 @@ def best_kmeans(
 
 
 def _lloyd(
-    points: NDArray[np.float64],
-    columns: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    centers: NDArray[np.float64],
+    points: Floats,
+    columns: Floats,
+    weights: Floats,
+    centers: Floats,
     max_iter: int,
     stop: StopSignal,
 ) -> KMeansRun:

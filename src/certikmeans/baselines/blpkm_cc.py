@@ -7,10 +7,10 @@ from typing import final
 import numpy as np
 
 from certikmeans._numbers import whole_number
+from certikmeans._types import Floats
 from certikmeans.baselines._assignment import ASSIGNMENTS, DISTANCES, OptimalAssignment
 from certikmeans.baselines._base import (
     Baseline,
-    FloatArray,
     RunResult,
     RunStatus,
     best_of_restarts,
@@ -152,7 +152,7 @@ class BLPKMCC(Baseline):
         self,
         problem: Problem,
         step: OptimalAssignment,
-        centers: FloatArray,
+        centers: Floats,
         stop: StopSignal,
     ) -> RunResult:
         best, least, n_iter = None, np.inf, 0

@@ -7,10 +7,10 @@ from typing import final
 import numpy as np
 
 from certikmeans._numbers import whole_number
+from certikmeans._types import Floats
 from certikmeans.baselines._assignment import ASSIGNMENTS, DISTANCES, OptimalAssignment
 from certikmeans.baselines._base import (
     Baseline,
-    FloatArray,
     RunResult,
     RunStatus,
     best_of_restarts,
@@ -166,7 +166,7 @@ class EncodeKMeansPost(Baseline):
         return restarts.best
 
     def _reassign(
-        self, problem: Problem, step: OptimalAssignment, centers: FloatArray, stop: StopSignal
+        self, problem: Problem, step: OptimalAssignment, centers: Floats, stop: StopSignal
     ) -> RunResult:
         before = None
         for n_iter in range(1, self.max_iter + 1):

@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.baselines._base import (
     Baseline,
     MustLinkGroups,
@@ -40,24 +40,24 @@ from certikmeans.tolerances import relative_gap
 class ConicModel:
     """Data of the model; coordinates are scaled to [-1, 1] because of solver tolerances."""
 
-    points: NDArray[np.float64]  # (n, d)
-    weights: NDArray[np.float64]  # (n,)
+    points: Floats  # (n, d)
+    weights: Floats  # (n,)
     n_clusters: int
-    must_links: NDArray[np.int64]  # (m, 2)
-    cannot_links: NDArray[np.int64]  # (m, 2)
+    must_links: Ints  # (m, 2)
+    cannot_links: Ints  # (m, 2)
     ordered: bool  # centres ascend in their first coordinate
 
     @property
-    def bounding_box(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bounding_box(self) -> tuple[Floats, Floats]:
         """The box of the points: every mean lies in it."""
         return self.points.min(axis=0), self.points.max(axis=0)
 
     @property
-    def big_m(self) -> NDArray[np.float64]:
+    def big_m(self) -> Floats:
         """The constants N_s: no centre in the box is farther from the point, squared."""
         low, high = self.bounding_box
         farthest = np.maximum(self.points - low, high - self.points)
-        squares: NDArray[np.float64] = np.einsum("ij,ij->i", farthest, farthest)
+        squares: Floats = np.einsum("ij,ij->i", farthest, farthest)
         return squares
 
 
@@ -66,7 +66,7 @@ class ConicModel:
 class ConicResult:
     """Result of a solver, in units of the model."""
 
-    labels: NDArray[np.int64] | None
+    labels: Ints | None
     lower_bound: float  # of the solver: floating point, not rigorous
     nodes: int
     closed: bool  # within the requested gap

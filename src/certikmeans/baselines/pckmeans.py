@@ -8,10 +8,9 @@ from typing import final
 import numpy as np
 
 from certikmeans._numbers import whole_number
+from certikmeans._types import Floats, Ints
 from certikmeans.baselines._base import (
     Baseline,
-    FloatArray,
-    IntArray,
     MustLinkGroups,
     RunResult,
     RunStatus,
@@ -160,7 +159,7 @@ class PCKMeans(Baseline):
         return RunResult(labels, n_iter, status, objective)
 
 
-def _n_violated(groups: MustLinkGroups, counts: IntArray) -> int:
+def _n_violated(groups: MustLinkGroups, counts: Ints) -> int:
     """Violated pairs of the closure, from the labels per neighbourhood."""
     sizes = counts.sum(axis=1)
     split = (sizes * sizes - (counts * counts).sum(axis=1)).sum() // 2
@@ -170,14 +169,14 @@ def _n_violated(groups: MustLinkGroups, counts: IntArray) -> int:
 
 def _neighborhood_centers(
     problem: Problem, groups: MustLinkGroups, rng: np.random.Generator
-) -> FloatArray:
+) -> Floats:
     """Starting centres from neighbourhoods of two or more points, the largest first."""
     sizes = np.bincount(groups.of_point, minlength=groups.n_groups)
     known = np.flatnonzero(sizes > 1)
     known = known[np.argsort(-sizes[known], kind="stable")][: problem.n_clusters]
     spread = problem.points.std(axis=0)
     around = rng.normal(size=(problem.n_clusters, problem.n_features))
-    centers: FloatArray = problem.points.mean(axis=0) + spread * around
+    centers: Floats = problem.points.mean(axis=0) + spread * around
     place = np.full(groups.n_groups, -1)
     place[known] = np.arange(len(known))
     slot = place[groups.of_point]

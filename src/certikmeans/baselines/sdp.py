@@ -8,8 +8,9 @@ import numpy as np
 
 from certikmeans._estimator_utils import raise_infeasible
 from certikmeans._numbers import whole_number
+from certikmeans._types import Floats, Ints
 from certikmeans.assignment import AbstractAssigner, make_assigner
-from certikmeans.baselines._base import Baseline, FloatArray, IntArray, RunResult, cost_of
+from certikmeans.baselines._base import Baseline, RunResult, cost_of
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult
 from certikmeans.bounds.sdp import SdpBound
 from certikmeans.errors import InputError
@@ -191,8 +192,8 @@ class PengWeiSDP(Baseline):
 
 
 def _lloyd_labels(
-    done: PresolvedProblem, assigner: AbstractAssigner, centers: FloatArray, stop: StopSignal
-) -> IntArray:
+    done: PresolvedProblem, assigner: AbstractAssigner, centers: Floats, stop: StopSignal
+) -> Ints:
     """Labels of the groups after Lloyd with optimal assignments."""
     labels = np.empty(done.reduced.n_groups, dtype=np.int64)
     return assigner.lloyd(centers, labels, stop=stop).labels

@@ -6,12 +6,11 @@ import math
 from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certikmeans._numbers import whole_number
+from certikmeans._types import Floats, Ints
 from certikmeans.baselines._base import (
     Baseline,
-    FloatArray,
     RunResult,
     RunStatus,
     best_of_restarts,
@@ -150,7 +149,7 @@ class SensitivityCoreset(Baseline):
         groups = must_link_groups(problem.n_points, problem.must_link)
         whole = aggregate(problem.points, problem.weights, groups)
         size = self._size(problem.n_clusters, len(whole.weights))
-        drawn: list[tuple[NDArray[np.int64], FloatArray]] = []
+        drawn: list[tuple[Ints, Floats]] = []
         found: list[RunResult] = []
 
         def run(number: int) -> RunResult:
@@ -177,7 +176,7 @@ class SensitivityCoreset(Baseline):
 
     def _draw(
         self, whole: AggregatedPoints, n_clusters: int, size: int | None, rng: np.random.Generator
-    ) -> tuple[NDArray[np.int64], FloatArray]:
+    ) -> tuple[Ints, Floats]:
         """Rows of a coreset and their weights."""
         points, weights = whole.means, whole.weights
         n_groups = len(weights)
@@ -200,8 +199,8 @@ class SensitivityCoreset(Baseline):
     def _cluster(
         self,
         whole: AggregatedPoints,
-        rows: NDArray[np.int64],
-        masses: FloatArray,
+        rows: Ints,
+        masses: Floats,
         n_clusters: int,
         rng: np.random.Generator,
         stop: StopSignal,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.assignment import AbstractAssigner
 from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.kernels.assignment_fixing import (
@@ -42,9 +42,6 @@ class FixingParams:
 
 DEFAULT_PARAMS = FixingParams()
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +61,7 @@ class FixingResult:
         Groups with one allowed cluster.
     """
 
-    allowed: NDArray[np.bool_]
+    allowed: Mask
     lower_bound: float
     n_removed: int
     n_fixed: int
@@ -247,7 +244,7 @@ class AssignmentFixing:
         n_fixed = int(np.count_nonzero(per_group == 1))
         return FixingResult(left, lower_bound, int(before - per_group.sum()), n_fixed)
 
-    def _costs(self, domain: Domain, *, farthest: bool) -> FloatArray:
+    def _costs(self, domain: Domain, *, farthest: bool) -> Floats:
         """Costs at ``d_min`` or ``d_max``; inf where a pair is not allowed."""
         problem = self._problem
         costs = np.empty((problem.n_groups, problem.n_clusters))
@@ -256,12 +253,10 @@ class AssignmentFixing:
             costs[~domain.allowed] = np.inf
         return costs
 
-    def _update(
-        self, stale: NDArray[np.bool_], costs: FloatArray, marginals: FloatArray, least: FloatArray
-    ) -> None:
+    def _update(self, stale: Mask, costs: Floats, marginals: Floats, least: Floats) -> None:
         update_marginals(self._components, stale, costs, self._scratch(), marginals, least)
 
-    def _component_upper_costs(self, max_costs: FloatArray | None) -> FloatArray:
+    def _component_upper_costs(self, max_costs: Floats | None) -> Floats:
         """Cost of some labelling at ``d_max``, rounded up, by component, then by free group."""
         graph = self._problem.graph
         n_free = self._problem.n_groups - graph.n_linked
@@ -276,7 +271,7 @@ class AssignmentFixing:
         upper_costs[graph.n_components :] = max_costs[graph.n_linked :].min(axis=1)
         return upper_costs * (1.0 + self._error) + 2.0 * self._absolute_error
 
-    def _scratch(self) -> FloatArray:
+    def _scratch(self) -> Floats:
         return np.empty((5, self._largest, self._problem.n_clusters))
 
     def _rounded_down(self, total: float) -> float:
@@ -285,7 +280,7 @@ class AssignmentFixing:
 
 def plan_components(
     graph: CannotLinkGraph, n_clusters: int, params: FixingParams = DEFAULT_PARAMS
-) -> tuple[IntArray, IntArray, NDArray[np.bool_]]:
+) -> tuple[Ints, Ints, Mask]:
     """Choose the groups to enumerate so that a spanning tree is left of each component.
 
     Returns

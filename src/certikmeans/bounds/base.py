@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.assignment import AbstractAssigner
 from certikmeans.errors import BoundError
 from certikmeans.incumbent import CandidateCluster, IncumbentView, NullIncumbent
@@ -21,7 +22,7 @@ from certikmeans.proof import LeafProof
 from certikmeans.stop import StopSignal
 
 Model = TypeVar("Model")
-Labels = NDArray[np.int64]
+Labels = Ints
 
 
 @final
@@ -30,8 +31,8 @@ class FractionalSolution:
     """Solution of a relaxation: clusters with fractional weights. For branching rules."""
 
     members: NDArray[np.uint8]  # (m, n_groups)
-    centers: NDArray[np.float64]  # (m, n_axes)
-    weights: NDArray[np.float64]  # (m,), > 0; about K in all
+    centers: Floats  # (m, n_axes)
+    weights: Floats  # (m,), > 0; about K in all
     clusters: tuple[tuple[int, ...], ...]  # (m,): which clusters it may stand for
 
 
@@ -139,10 +140,10 @@ class BoundResult:
     value: float
     leaf: LeafProof
     warm_start: Any = None
-    centers: tuple[NDArray[np.float64], ...] = ()
+    centers: tuple[Floats, ...] = ()
     fractional: FractionalSolution | None = None
     pair: tuple[int, int] | None = None
-    allowed: NDArray[np.bool_] | None = None
+    allowed: Mask | None = None
     numbers: Mapping[str, Any] = field(default_factory=dict)
     finished: bool = True
 
@@ -240,7 +241,7 @@ class LowerBound(ABC, Generic[Model]):
             there, as if it had not been stopped.
         """
 
-    def warm_start_from_multipliers(self, multipliers: NDArray[np.float64]) -> Any:
+    def warm_start_from_multipliers(self, multipliers: Floats) -> Any:
         """Return a warm start from one multiplier per group, or None if the bound has none."""
         return None
 
@@ -254,7 +255,7 @@ class LowerBound(ABC, Generic[Model]):
         before: ReducedProblem,
         after: ReducedProblem,
         joined: Labels,
-        centers: NDArray[np.float64],
+        centers: Floats,
     ) -> Any:
         """Return a warm start for a problem in which group s is merged into ``joined[s]``.
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Mask
 from certikmeans.assignment import AbstractAssigner
 from certikmeans.bounds.assignment_fixing import AssignmentFixing
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
@@ -24,10 +24,10 @@ from certikmeans.stop import StopSignal
 
 
 def cost_about_single_center(
-    points: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    lower: NDArray[np.float64] | float = -np.inf,
-    upper: NDArray[np.float64] | float = np.inf,
+    points: Floats,
+    weights: Floats,
+    lower: Floats | float = -np.inf,
+    upper: Floats | float = np.inf,
 ) -> float:
     """Lower bound on ``min over c in the box of sum w |x - c|^2``; by default all of space.
 
@@ -128,7 +128,7 @@ class BoxBound(LowerBound[BoxBoundState]):
 
     def _bound_with_fixing(
         self, state: BoxBoundState, domain: Domain, cutoff: float, stop: StopSignal
-    ) -> tuple[float, NDArray[np.bool_]]:
+    ) -> tuple[float, Mask]:
         """The value, and who may still be where in labellings below the cutoff."""
         result = state.fixing.apply(domain, cutoff, stop)
         value = result.lower_bound
@@ -138,14 +138,14 @@ class BoxBound(LowerBound[BoxBoundState]):
         return min(cutoff, value), result.allowed
 
 
-def min_box_costs(problem: ReducedProblem, domain: Domain) -> NDArray[np.float64]:
+def min_box_costs(problem: ReducedProblem, domain: Domain) -> Floats:
     """``w_s d_min(x_s, M_k)^2`` for every group and cluster, rounded down."""
     costs = np.empty((problem.n_groups, problem.n_clusters))
     box_costs(problem.points, problem.weights, domain.lower, domain.upper, False, costs)
     return costs
 
 
-def bound_without_links(costs: NDArray[np.float64]) -> float:
+def bound_without_links(costs: Floats) -> float:
     """At most the cost of every labelling at these costs, whatever the cannot-links.
 
     The sum is rounded once, and again by the factor that makes up for it.

@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Ints
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets
 from certikmeans.kernels.set_matchings import matching_sums
@@ -52,7 +52,7 @@ class SetBatches:
     """Disjoint sets of groups in batches, ordered by size within each."""
 
     problem: ReducedProblem
-    batches: tuple[tuple[NDArray[np.int64], ...], ...]
+    batches: tuple[tuple[Ints, ...], ...]
 
 
 @final
@@ -104,7 +104,7 @@ class SetAssignmentBound(LowerBound[SetBatches]):
         return BoundResult(value, LeafProof(self.name), numbers=numbers, finished=finished)
 
 
-def disjoint_sets(sets: CannotLinkSets, n_clusters: int) -> list[NDArray[np.int64]]:
+def disjoint_sets(sets: CannotLinkSets, n_clusters: int) -> list[Ints]:
     """Disjoint subsets of the sets, the largest first, of more than K / 2 members."""
     taken = np.zeros(sets.n_groups, dtype=np.bool_)
     found = []
@@ -117,9 +117,7 @@ def disjoint_sets(sets: CannotLinkSets, n_clusters: int) -> list[NDArray[np.int6
     return sorted(found, key=len, reverse=True)
 
 
-def batches_of(
-    sets: list[NDArray[np.int64]], n_clusters: int, n_dims: int
-) -> tuple[tuple[NDArray[np.int64], ...], ...]:
+def batches_of(sets: list[Ints], n_clusters: int, n_dims: int) -> tuple[tuple[Ints, ...], ...]:
     """Batches of alike sizes, as large as the work allows."""
     if len(sets) < 2:
         return ()
@@ -133,7 +131,7 @@ def batches_of(
     return tuple(tuple(sets[first::count]) for first in range(count))
 
 
-def batch_value(problem: ReducedProblem, batch: tuple[NDArray[np.int64], ...]) -> float:
+def batch_value(problem: ReducedProblem, batch: tuple[Ints, ...]) -> float:
     """Best value of the leading segments of a batch, rounded down."""
     sizes = [len(one) for one in batch]
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.certainty.params import CertaintyParams
 from certikmeans.presolve.infeasibility_search import InfeasibilityProof
 from certikmeans.presolve.pipeline import PresolvedProblem, presolve
@@ -16,7 +16,7 @@ from certikmeans.problem import CannotLinks, Problem
 from certikmeans.proof import AbstractEvidence, GroupMultipliers
 from certikmeans.stop import StopSignal
 
-Labels = NDArray[np.int64]
+Labels = Ints
 
 
 @final
@@ -57,7 +57,7 @@ class SolveArtifacts:
     presolved: PresolvedProblem | None = None
 
 
-def transfer_multipliers(basis: SolveArtifacts, problem: Problem) -> NDArray[np.float64] | None:
+def transfer_multipliers(basis: SolveArtifacts, problem: Problem) -> Floats | None:
     """Map the multipliers of a run to the same points with more pairs.
 
     Returns one number per point, that of its group at the first point of the group and 0
@@ -86,7 +86,7 @@ def transfer_multipliers(basis: SolveArtifacts, problem: Problem) -> NDArray[np.
     return multipliers
 
 
-def _within_group_costs(problem: Problem, group: Labels) -> NDArray[np.float64]:
+def _within_group_costs(problem: Problem, group: Labels) -> Floats:
     """Sums of squares within the groups, approximately."""
     mass = np.bincount(group, problem.weights)
     total = np.zeros(len(mass))

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats
 from certikmeans.bounds.cluster.lagrangian_dual import (
     Box,
     DualPoint,
@@ -42,8 +42,6 @@ from certikmeans.problem.arrays import SMALL_BLOCK, column_ranges, iter_row_bloc
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
 
-Vector = NDArray[np.float64]
-
 OVERSTATED_BOUND = "the multipliers do not prove the bound reported for them"
 BUDGET_TOO_LARGE = "a cluster may be empty within this slack: use a smaller slack"
 
@@ -53,9 +51,9 @@ BUDGET_TOO_LARGE = "a cluster may be empty within this slack: use a smaller slac
 class CenterRegion:
     """A box and a ball: centers of labellings within the slack lie in both."""
 
-    low: Vector  # (n_dims,)
-    high: Vector
-    center: Vector  # of the ball
+    low: Floats  # (n_dims,)
+    high: Floats
+    center: Floats  # of the ball
     radius: float  # may be infinite
 
 
@@ -73,7 +71,7 @@ def enclose(
     dual: LagrangianDual,
     found: StrengthenedDual,
     most: float,
-    centers: NDArray[np.float64],
+    centers: Floats,
     stop: StopSignal,
     params: RegionParams,
     sigma: float | None = None,
@@ -178,10 +176,10 @@ def _region_of_box(
 class ValueRanges:
     """Bounds on the group values ``a_s(y)`` for ``y`` in each of several sets of centers."""
 
-    low: NDArray[np.float64]  # (n_groups, n_sets), column by column
-    high: NDArray[np.float64]
+    low: Floats  # (n_groups, n_sets), column by column
+    high: Floats
 
-    def union(self, sets: Sequence[int]) -> tuple[Vector, Vector]:
+    def union(self, sets: Sequence[int]) -> tuple[Floats, Floats]:
         """Bounds over the union of some of the sets."""
         low, high = self.low[:, sets[0]], self.high[:, sets[0]]
         for k in sets[1:]:
@@ -190,7 +188,7 @@ class ValueRanges:
 
 
 def value_ranges(
-    reduced: ReducedProblem, multipliers: Vector, regions: tuple[CenterRegion, ...]
+    reduced: ReducedProblem, multipliers: Floats, regions: tuple[CenterRegion, ...]
 ) -> ValueRanges:
     """Bound the value of every group for a center in every region."""
     shape = (reduced.n_groups, len(regions))
@@ -204,8 +202,8 @@ def value_ranges(
 
 
 def _ranges_over_region(
-    columns: list[Vector], weights: Vector, lam: Vector, region: CenterRegion
-) -> tuple[Vector, Vector]:
+    columns: list[Floats], weights: Floats, lam: Floats, region: CenterRegion
+) -> tuple[Floats, Floats]:
     n, d = len(lam), len(columns)
     near, far, middle = np.zeros(n), np.zeros(n), np.zeros(n)
     for j, column in enumerate(columns):
@@ -242,7 +240,7 @@ def _ranges_over_region(
 # largest ``|x - c|`` of the feature (the mean) and ``(d + 8) EPS`` of ``|Q| |p_s|`` (the product),
 # with the difference ``x - c``. All of that is doubled, and 8 EPS of every end is added at last.
 
-Boxes = NDArray[np.float64]  # (n, n_features, 2)
+Boxes = Floats  # (n, n_features, 2)
 
 
 def boxes_in_user_coordinates(
@@ -288,7 +286,7 @@ def boxes_in_user_coordinates(
     return boxes
 
 
-def _box_around_ball(region: CenterRegion) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _box_around_ball(region: CenterRegion) -> tuple[Floats, Floats]:
     """Intersect the box with the bounding box of the ball."""
     reach = region.radius * (1.0 + 4.0 * EPS)
     low = np.maximum(region.low, region.center - reach - 4.0 * EPS * np.abs(region.center))
@@ -296,9 +294,7 @@ def _box_around_ball(region: CenterRegion) -> tuple[NDArray[np.float64], NDArray
     return low, high
 
 
-def _ball_extent(
-    region: CenterRegion, direction: NDArray[np.float64]
-) -> tuple[float, float] | None:
+def _ball_extent(region: CenterRegion, direction: Floats) -> tuple[float, float] | None:
     """Extent of the ball along a direction; None if it is unbounded."""
     if not np.isfinite(region.radius):
         return None

@@ -15,9 +15,9 @@ from functools import partial
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certikmeans._numbers import percent, percent_in_full
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.bounds.cluster.lagrangian_dual import LagrangianDual, benefits_from_threads
 from certikmeans.bounds.cluster.pricing_error import mean_rounding_error
 from certikmeans.bounds.sdp.bound import SdpWarmStart
@@ -66,8 +66,8 @@ from certikmeans.presolve.pipeline import PresolvedProblem
 from certikmeans.problem import Problem
 from certikmeans.stop import StopSignal
 
-Labels = NDArray[np.int64]
-Centers = NDArray[np.float64]  # (n_clusters, n_dims): NaN for an empty cluster
+Labels = Ints
+Centers = Floats  # (n_clusters, n_dims): NaN for an empty cluster
 
 ALL_FIXED = "every assignment is fixed"
 RELAXED = "only pairs are taken into account here, not sets, sizes or soft pairs"
@@ -267,7 +267,7 @@ def _explain_limit(
     case: CertaintyProblem,
     level: DualLevel,
     families: tuple[ClusterFamily, ...],
-    certain: NDArray[np.bool_],
+    certain: Mask,
 ) -> str:
     """Explain why some points are uncertain."""
     if certain.all():
@@ -294,7 +294,7 @@ def _budget_text(case: CertaintyProblem, level: DualLevel) -> str:
     return f"reassignments within {percent(fraction)} of the cost are not excluded"
 
 
-def _data_box(problem: Problem) -> NDArray[np.float64]:
+def _data_box(problem: Problem) -> Floats:
     """Box of all points with weight: it holds every mean."""
     held = problem.points[problem.weights > 0.0]
     return np.stack([held.min(axis=0), held.max(axis=0)], axis=1)
@@ -356,13 +356,13 @@ class CertificateClaim:
 
     slack: float
     sigma: float
-    multipliers: NDArray[np.float64]  # (n_groups,): groups ordered by their smallest point
-    low: NDArray[np.float64]  # (n_boxes, n_dims), in the coordinates of presolve
-    high: NDArray[np.float64]
-    cluster: NDArray[np.int64]  # (n_boxes,): cluster of the labelling
-    certain: NDArray[np.bool_]  # (n_points,)
-    center: NDArray[np.float64]  # (n_features,): the coordinates
-    axes: NDArray[np.float64]  # (n_features, n_dims)
+    multipliers: Floats  # (n_groups,): groups ordered by their smallest point
+    low: Floats  # (n_boxes, n_dims), in the coordinates of presolve
+    high: Floats
+    cluster: Ints  # (n_boxes,): cluster of the labelling
+    certain: Mask  # (n_points,)
+    center: Floats  # (n_features,): the coordinates
+    axes: Floats  # (n_features, n_dims)
 
 
 def _certificate_claim(

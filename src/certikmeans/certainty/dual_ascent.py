@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.bounds.cluster.initial_point import ClusterWarmStart, column_of
 from certikmeans.bounds.cluster.lagrangian_dual import DualPoint, LagrangianDual
 from certikmeans.bounds.cluster.pricing import Column
@@ -40,8 +40,7 @@ from certikmeans.proof import GroupMultipliers
 from certikmeans.rounding import EPS, TINY
 from certikmeans.stop import StopSignal
 
-Labels = NDArray[np.int64]
-Vector = NDArray[np.float64]
+Labels = Ints
 
 # Everything is proven for a slightly larger budget than needed, so that the verifier, which rounds
 # differently, can prove it again: a fraction of the budget, and, as that may be close to 0, the
@@ -57,7 +56,7 @@ MAX_CHECKER_MARGIN = 1e-2, 1e-6
 class DualLevel:
     """Value that every cluster of a labelling below the cost limit must reach."""
 
-    multipliers: Vector  # (n_groups,)
+    multipliers: Floats  # (n_groups,)
     sigma: float  # no cluster has a larger value, once the regions are proven
     budget: float  # at least the sum of all deficits
     threshold: float  # at most ``sigma - budget``: every cluster has at least this value
@@ -69,14 +68,14 @@ class DualLevel:
 class DualScale:
     """Data shared by all levels of the same multipliers."""
 
-    multipliers: Vector  # (n_groups,)
+    multipliers: Floats  # (n_groups,)
     total: float  # sum of the multipliers, rounded once
     error: float  # rounding error of pricing
     most: float  # above the reduced cost of every labelling considered
     n_clusters: int
 
     @classmethod
-    def of(cls, dual: LagrangianDual, multipliers: Vector, most: float) -> DualScale:
+    def of(cls, dual: LagrangianDual, multipliers: Floats, most: float) -> DualScale:
         """Return the scale of some multipliers."""
         total = math.fsum(multipliers.tolist())
         return cls(multipliers, total, dual.error(multipliers), most, dual.problem.n_clusters)
@@ -121,13 +120,13 @@ class AggregatedProblem:
 
     problem: ReducedProblem
     labels: Labels
-    multipliers: Vector
+    multipliers: Floats
     group_of: Labels  # (n_groups,): merged group of every group of the whole problem
     within_cost: float  # sum of squares within merged groups
-    original_multipliers: Vector  # multipliers of the whole problem
-    weight_fraction: Vector  # (n_groups,): share of the weight of its merged group
+    original_multipliers: Floats  # multipliers of the whole problem
+    weight_fraction: Floats  # (n_groups,): share of the weight of its merged group
 
-    def disaggregate(self, multipliers: Vector) -> Vector:
+    def disaggregate(self, multipliers: Floats) -> Floats:
         """Return multipliers of all groups, given those of the merged groups."""
         gained = (multipliers - self.multipliers)[self.group_of]
         return self.original_multipliers + self.weight_fraction * gained
@@ -166,7 +165,7 @@ class AggregatedProblem:
 def aggregate_problem(
     dual: LagrangianDual,
     labels: Labels,
-    multipliers: Vector,
+    multipliers: Floats,
     budget: float,
     params: AggregationParams,
 ) -> AggregatedProblem | None:
@@ -202,8 +201,8 @@ def compile_aggregation(reduced: ReducedProblem) -> None:
 def _build_aggregate(
     reduced: ReducedProblem,
     labels: Labels,
-    multipliers: Vector,
-    fixed: NDArray[np.bool_],
+    multipliers: Floats,
+    fixed: Mask,
     aggregate_of: Labels,
     n_aggregated: int,
 ) -> AggregatedProblem:
@@ -257,7 +256,7 @@ def _build_aggregate(
 class StrengthenedDual:
     """Multipliers with the bound reported for them, which is not trusted."""
 
-    multipliers: Vector
+    multipliers: Floats
     bound: float
     target_gain: float  # gains below this amount are not pursued: a tenth of the slack
     guide: DualPoint  # where to look for good clusters; may be of the aggregated problem

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.certainty.center_regions import CenterRegion, ValueRanges
 from certikmeans.certainty.dual_ascent import DualLevel
 from certikmeans.constraint_model.cannot_links import CannotLinkGraph
@@ -54,8 +54,8 @@ def match_families(
     level: DualLevel,
     ranges: ValueRanges,
     regions: tuple[CenterRegion, ...],
-    centers: NDArray[np.float64],
-    tolerance: NDArray[np.float64],
+    centers: Floats,
+    tolerance: Floats,
 ) -> tuple[ClusterFamily, ...] | None:
     """Match regions with clusters. ``centers`` are those of the incumbent, up to ``tolerance``.
 
@@ -88,7 +88,7 @@ def match_families(
     )
 
 
-def has_one_center_each(level: DualLevel, high: NDArray[np.float64]) -> bool:
+def has_one_center_each(level: DualLevel, high: Floats) -> bool:
     """Whether every set holds one center, given upper bounds on the group values there."""
     columns = [high[:, k] for k in range(high.shape[1])]
     least, most = _center_counts(level, columns, len(columns))
@@ -96,7 +96,7 @@ def has_one_center_each(level: DualLevel, high: NDArray[np.float64]) -> bool:
 
 
 def _region_containing(
-    center: NDArray[np.float64], regions: tuple[CenterRegion, ...], tolerance: NDArray[np.float64]
+    center: Floats, regions: tuple[CenterRegion, ...], tolerance: Floats
 ) -> int | None:
     """Index of the only region that holds a center; None if there are none or several."""
     containing = [
@@ -107,7 +107,7 @@ def _region_containing(
     return containing[0] if len(containing) == 1 else None
 
 
-def _cells(regions: tuple[CenterRegion, ...], ours: NDArray[np.int64]) -> list[list[int]]:
+def _cells(regions: tuple[CenterRegion, ...], ours: Ints) -> list[list[int]]:
     """Regions with a center of the incumbent, each with the other regions nearest to it."""
     held = np.flatnonzero(ours > 0)
     cells = [[int(j)] for j in held]
@@ -122,7 +122,7 @@ def _has_exact_count(
     level: DualLevel,
     ranges: ValueRanges,
     cells: list[list[int]],
-    ours: NDArray[np.int64],
+    ours: Ints,
 ) -> list[bool]:
     """Whether a cell provably holds as many centers as of the incumbent."""
     high = [ranges.union(cell)[1] for cell in cells]
@@ -145,9 +145,7 @@ def _nearest_pair(
     return unresolved[min(i, j)], unresolved[max(i, j)]
 
 
-def _center_counts(
-    level: DualLevel, high: list[NDArray[np.float64]], n_clusters: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _center_counts(level: DualLevel, high: list[Floats], n_clusters: int) -> tuple[Ints, Ints]:
     """Lower and upper bounds on the number of centers of every cell."""
     n_groups, n_cells = len(high[0]), len(high)
     least, most = np.zeros(n_cells, dtype=np.int64), np.full(n_cells, n_clusters)
@@ -166,8 +164,8 @@ def _center_counts(
 
 
 def _value_sums(
-    high: list[NDArray[np.float64]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    high: list[Floats],
+) -> tuple[Floats, Floats]:
     """For every cell, the sum of positive values, and the loss of all groups without it."""
     n_cells = len(high)
     totals, losses = np.zeros(n_cells), np.zeros(n_cells)
@@ -223,8 +221,8 @@ INITIAL_SORT_SIZE = 4096  # cheapest items sorted first; usually enough
 class AllowedAssignments:
     """Families that each group can be in, and lower bounds on the cost of being there."""
 
-    possible: NDArray[np.bool_]  # (n_groups, n_families)
-    move_cost: NDArray[np.float64]  # (n_groups, n_families)
+    possible: Mask  # (n_groups, n_families)
+    move_cost: Floats  # (n_groups, n_families)
 
 
 def family_value_ranges(ranges: ValueRanges, families: tuple[ClusterFamily, ...]) -> ValueRanges:
@@ -270,7 +268,7 @@ def allowed_assignments(
     return AllowedAssignments(possible, move_cost)
 
 
-def count_true(table: NDArray[np.bool_]) -> NDArray[np.int64]:
+def count_true(table: Mask) -> Ints:
     """Number of True entries of every row; numpy sums short rows slowly.
 
     >>> count_true(np.array([[True, False], [True, True]]))
@@ -282,9 +280,7 @@ def count_true(table: NDArray[np.bool_]) -> NDArray[np.int64]:
     return total
 
 
-def _incident_cannot_links(
-    graph: CannotLinkGraph, groups: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _incident_cannot_links(graph: CannotLinkGraph, groups: Ints) -> tuple[Ints, Ints]:
     """Cannot-links of some groups: index of the group in ``groups``, and the neighbor."""
     starts, degrees = graph.indptr[groups], graph.indptr[groups + 1] - graph.indptr[groups]
     row = np.repeat(np.arange(len(groups)), degrees)
@@ -296,9 +292,9 @@ def _incident_cannot_links(
 def _gains(
     graph: CannotLinkGraph,
     ranges: ValueRanges,
-    possible: NDArray[np.bool_],
-    groups: NDArray[np.int64],
-) -> NDArray[np.float64]:
+    possible: Mask,
+    groups: Ints,
+) -> Floats:
     """Lower bounds on the value that groups add to each family, less that of their neighbors."""
     row, neighbors = _incident_cannot_links(graph, groups)
     rounding_factor = 1.0 + 2.0 * (int(np.diff(graph.indptr).max(initial=0)) + 4) * EPS
@@ -313,9 +309,7 @@ def _gains(
     return gain
 
 
-def _move_costs(
-    leave_cost: NDArray[np.float64], gain: NDArray[np.float64], counts: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _move_costs(leave_cost: Floats, gain: Floats, counts: Floats) -> Floats:
     """Lower bounds on the cost of being in each family: of including it there and nowhere else."""
     n_families = len(counts)
     rounding_factor = 1.0 - 2.0 * (n_families + 8) * EPS
@@ -323,15 +317,13 @@ def _move_costs(
     # All clusters but its own. Differences of sums may cancel: the error is that of the sum.
     others = everywhere[:, None] - gain
     others -= 2.0 * (n_families + 8) * EPS * everywhere[:, None]
-    move_cost: NDArray[np.float64] = (
+    move_cost: Floats = (
         np.maximum(0.0, leave_cost * rounding_factor + np.maximum(0.0, others)) * rounding_factor
     )
     return move_cost
 
 
-def _propagate_cannot_links(
-    possible: NDArray[np.bool_], single: NDArray[np.bool_], graph: CannotLinkGraph
-) -> None:
+def _propagate_cannot_links(possible: Mask, single: Mask, graph: CannotLinkGraph) -> None:
     """Exclude the neighbors of a fixed group from its cluster."""
     in_single = count_true(possible[:, single]) == 1
     fixed = np.flatnonzero(in_single & (count_true(possible) == 1))
@@ -344,8 +336,8 @@ def max_reassigned(
     reduced: ReducedProblem,
     assignments: AllowedAssignments,
     families: tuple[ClusterFamily, ...],
-    family_of_group: NDArray[np.int64],
-    sizes: NDArray[np.int64],
+    family_of_group: Ints,
+    sizes: Ints,
     budget: float,
 ) -> float:
     """Upper bound on the number of points that one labelling can reassign.
@@ -374,9 +366,7 @@ def max_reassigned(
     return math.fsum(stay.tolist()) * (1.0 + 4.0 * EPS) + most
 
 
-def knapsack_steps(
-    component: NDArray[np.int64], gain: NDArray[np.float64], move_cost: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def knapsack_steps(component: Ints, gain: Floats, move_cost: Floats) -> tuple[Floats, Floats]:
     """Gains and costs of the knapsack items; a component costs as much as its dearest group."""
     order = np.lexsort((move_cost, component))
     component, gain, move_cost = component[order], gain[order], move_cost[order]
@@ -386,9 +376,7 @@ def knapsack_steps(
     return step_gain[:count], step_cost[:count]
 
 
-def max_knapsack_gain(
-    gain: NDArray[np.float64], move_cost: NDArray[np.float64], budget: float
-) -> float:
+def max_knapsack_gain(gain: Floats, move_cost: Floats, budget: float) -> float:
     """Upper bound on the gain within a budget: the last item may be fractional."""
     order = _cheapest(move_cost / gain, move_cost, budget)
     gain, move_cost = gain[order], move_cost[order]
@@ -401,9 +389,7 @@ def max_knapsack_gain(
     return total * (1.0 + 8.0 * EPS)
 
 
-def _cheapest(
-    ratio: NDArray[np.float64], move_cost: NDArray[np.float64], budget: float
-) -> NDArray[np.int64]:
+def _cheapest(ratio: Floats, move_cost: Floats, budget: float) -> Ints:
     """Items by cost per gain, at least as many as the budget allows."""
     size = INITIAL_SORT_SIZE
     while size < len(ratio):

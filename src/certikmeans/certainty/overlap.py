@@ -44,8 +44,8 @@ import dataclasses
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.bounds.sdp.admm import Admm, AdmmState
 from certikmeans.bounds.sdp.bound import MAX_GROUPS
 from certikmeans.bounds.sdp.dual_bound import safe_bound
@@ -65,7 +65,7 @@ from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS, round_up
 from certikmeans.stop import StopSignal
 
-Labels = NDArray[np.int64]
+Labels = Ints
 
 
 def spectral_overlap(
@@ -137,7 +137,7 @@ def max_reassigned_fraction(eta: float) -> float:
     return 2.0 * eta / (half + math.sqrt(half * half + 4.0 * eta)) * (1.0 + 32.0 * EPS)
 
 
-def max_reassigned_weight(masses: NDArray[np.float64], eta: float) -> float:
+def max_reassigned_weight(masses: Floats, eta: float) -> float:
     """Upper bound on the reassigned weight, given the weights of the clusters of the incumbent.
 
     >>> round(max_reassigned_weight(np.array([10.0, 20.0, 30.0]), 0.8), 6)
@@ -178,7 +178,7 @@ def overlap_deficit(most: float, value: float, theta: float, k: int) -> float:
     return ((most - value) + theta * k + 16.0 * EPS * size) / theta * (1.0 + 8.0 * EPS)
 
 
-def cluster_weights_rounded_up(problem: ReducedProblem, labels: Labels) -> NDArray[np.float64]:
+def cluster_weights_rounded_up(problem: ReducedProblem, labels: Labels) -> Floats:
     """Upper bounds on the weights of the clusters."""
     k = problem.n_clusters
     return np.array(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.certificate import Reason, check_certificate
 from certikmeans.certificate import format as form
 from certikmeans.certificate.leaves import KINDS
@@ -81,18 +81,16 @@ def _tree_nodes(found: Certificate) -> Iterator[CenterSplit | PairSplit | LeafPr
 class VerbatimEvidence(AbstractEvidence):
     """Evidence in the array form of a certificate, not interpreted."""
 
-    values: NDArray[np.float64]
+    values: Floats
 
-    def renumbered(self, order: NDArray[np.int64]) -> VerbatimEvidence:
+    def renumbered(self, order: Ints) -> VerbatimEvidence:
         """Return the evidence itself: it is in the order of certificates already."""
         return self
 
-    def joined(
-        self, group_of: NDArray[np.int64], n_groups: int, inside: NDArray[np.float64]
-    ) -> VerbatimEvidence:
+    def joined(self, group_of: Ints, n_groups: int, inside: Floats) -> VerbatimEvidence:
         """Never called: the evidence of a leaf is not moved to another domain."""
         raise AssertionError("evidence of a certificate belongs to its leaf")
 
-    def row(self) -> NDArray[np.float64]:
+    def row(self) -> Floats:
         """Return the numbers as they were read."""
         return self.values

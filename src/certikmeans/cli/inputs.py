@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, final
 
 from certikmeans._numbers import count
+from certikmeans._types import Floats, Ints
 from certikmeans.cli.parameters import INPUT, PAIRS, SIZES, FieldOptions, parse_numbers
 from certikmeans.cli.process import show_path_as, with_option_names
 from certikmeans.errors import Argument, InputError, Message
 
 # Nothing heavy is imported above: this module is loaded before every command, also for --help.
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from certikmeans.problem import Problem
@@ -184,7 +184,7 @@ class LoadedInputs:
 
     problem: Problem
     classes: NDArray[Any] | None  # as PointTable.labels
-    start_labels: NDArray[np.int64] | None
+    start_labels: Ints | None
     feature_names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     ids: PointIds | None = None
@@ -287,7 +287,7 @@ def load(inputs: Inputs) -> LoadedInputs:
     )
 
 
-def read_numbers(path: Path | None, table: PointTable) -> NDArray[np.float64] | None:
+def read_numbers(path: Path | None, table: PointTable) -> Floats | None:
     """Read a number for every point."""
     from certikmeans.problem.io import read_weights
     from certikmeans.problem.io.points import numbers_by_id
@@ -309,7 +309,7 @@ class FoundConstraints:
 
 
 def read_constraints(
-    inputs: Inputs, table: PointTable, weights: NDArray[np.float64] | None, n_clusters: int
+    inputs: Inputs, table: PointTable, weights: Floats | None, n_clusters: int
 ) -> FoundConstraints:
     """Read all constraints: pairs, sets, sizes and soft pairs."""
     from certikmeans.problem.data import mean_squared_distance
@@ -473,7 +473,7 @@ def joined_pairs(
     return pairs
 
 
-def _read_start_labels(path: Path, n_points: int, ids: PointIds | None) -> NDArray[np.int64]:
+def _read_start_labels(path: Path, n_points: int, ids: PointIds | None) -> Ints:
     """Read a complete labelling; whether it respects the pairs is checked by the solver."""
     from certikmeans.problem.io import read_partial_labels
     from certikmeans.problem.io.points import labels_by_id

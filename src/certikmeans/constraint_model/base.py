@@ -6,10 +6,8 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from certikmeans._types import Ints
 
 
 class ConstraintKind(ABC):

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.constraint_model.base import ConstraintKind, Contradiction, Ints
+from certikmeans._types import Ints
+from certikmeans.constraint_model.base import ConstraintKind, Contradiction
 from certikmeans.errors import InputError
 
 HINT = (
@@ -21,7 +22,7 @@ HINT = (
 )
 
 
-def validate_set_columns(columns: Any, n_points: int) -> NDArray[np.int64]:
+def validate_set_columns(columns: Any, n_points: int) -> Ints:
     """Return columns of set numbers as an array of shape (n_columns, n_points), read-only.
 
     One column, a sequence of columns, or a table of shape (n_points, n_columns). Numbers below 0,
@@ -77,7 +78,7 @@ def _as_table(columns: Any, n_points: int) -> NDArray[Any]:
     return array
 
 
-def sets_of_columns(columns: NDArray[np.int64]) -> list[Ints]:
+def sets_of_columns(columns: Ints) -> list[Ints]:
     """Rows of every set with two or more members."""
     found: list[Ints] = []
     for column in columns:
@@ -179,7 +180,7 @@ class CannotLinkSets(ConstraintKind):
         partners: Ints = others[others != group]
         return partners
 
-    def pairs(self) -> NDArray[np.int64]:
+    def pairs(self) -> Ints:
         """All pairs, for bounds with dense matrices of the groups."""
         blocks = []
         for one in self.as_list():

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from certikmeans._types import Ints
 
 
 @final
@@ -20,11 +21,11 @@ class CannotLinkGraph:
     """
 
     n_vertices: int
-    indptr: NDArray[np.int64]  # (n_vertices + 1,)
-    neighbors: NDArray[np.int64]  # both directions, ascending within a vertex
-    starts: NDArray[np.int64]  # (n_components + 1,); starts[-1] == n_linked
-    parents: NDArray[np.int64]  # (n_linked,) breadth-first parent, -1 at a root
-    n_extra_edges: NDArray[np.int64]  # (n_components,) edges beyond the spanning tree; 0 for a tree
+    indptr: Ints  # (n_vertices + 1,)
+    neighbors: Ints  # both directions, ascending within a vertex
+    starts: Ints  # (n_components + 1,); starts[-1] == n_linked
+    parents: Ints  # (n_linked,) breadth-first parent, -1 at a root
+    n_extra_edges: Ints  # (n_components,) edges beyond the spanning tree; 0 for a tree
 
     @property
     def n_linked(self) -> int:
@@ -36,13 +37,13 @@ class CannotLinkGraph:
         """Number of components of two or more vertices."""
         return len(self.starts) - 1
 
-    def edges(self) -> NDArray[np.int64]:
+    def edges(self) -> Ints:
         """Every edge once, as rows ``(u, v)`` with ``u < v``, sorted."""
         tails = np.repeat(np.arange(self.n_vertices), np.diff(self.indptr))
         forward = tails < self.neighbors
         return np.stack([tails[forward], self.neighbors[forward]], axis=1)
 
-    def subset(self, rows: NDArray[np.int64]) -> CannotLinkGraph:
+    def subset(self, rows: Ints) -> CannotLinkGraph:
         """The graph on ``rows``, ascending: whole components and free vertices, renumbered."""
         position = np.full(self.n_vertices + 1, -1, dtype=np.int64)
         position[rows] = np.arange(len(rows))

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NoReturn, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Ints
 from certikmeans.constraint_model.base import ConstraintKind
 from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets
 from certikmeans.constraint_model.cannot_links import CannotLinkGraph
@@ -66,33 +66,33 @@ class LabelConstraints(ABC):
         return self.is_cannot_link_only
 
     @abstractmethod
-    def satisfied_by(self, labels: NDArray[np.int64]) -> bool:
+    def satisfied_by(self, labels: Ints) -> bool:
         """Whether labels are feasible."""
 
-    def penalty(self, labels: NDArray[np.int64]) -> float:
+    def penalty(self, labels: Ints) -> float:
         """Price of the violated soft pairs, rounded up."""
         return 0.0
 
-    def aligned(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    def aligned(self, labels: Ints) -> Ints:
         """Number the clusters such that each satisfies its own limits."""
         return labels
 
     @abstractmethod
-    def component_starts(self) -> NDArray[np.int64]:
+    def component_starts(self) -> Ints:
         """First rows of the components, and the number of rows at the end.
 
         A sample takes whole components.
         """
 
     @abstractmethod
-    def subset(self, rows: NDArray[np.int64]) -> LabelConstraints:
+    def subset(self, rows: Ints) -> LabelConstraints:
         """Constraints of the groups ``rows``, ascending, which form whole components."""
 
-    def merged(self, group_of: NDArray[np.int64], graph: CannotLinkGraph) -> LabelConstraints:
+    def merged(self, group_of: Ints, graph: CannotLinkGraph) -> LabelConstraints:
         """Constraints after merging groups; ``graph`` has the cannot-links after it."""
         raise_unsupported(self, "merging groups")
 
-    def neighbors_of(self, group: int) -> NDArray[np.int64]:
+    def neighbors_of(self, group: int) -> Ints:
         """Groups that cannot share a cluster with this one."""
         graph = self.cannot_links
         return graph.neighbors[graph.indptr[group] : graph.indptr[group + 1]]
@@ -117,21 +117,21 @@ class CannotLinks(LabelConstraints):
         """Always True."""
         return True
 
-    def satisfied_by(self, labels: NDArray[np.int64]) -> bool:
+    def satisfied_by(self, labels: Ints) -> bool:
         """Whether no link has both ends in one cluster."""
         return _links_satisfied(self.graph, labels)
 
-    def component_starts(self) -> NDArray[np.int64]:
+    def component_starts(self) -> Ints:
         """First rows of the components; a free group is one."""
         graph = self.graph
         free = np.arange(graph.n_linked, graph.n_vertices + 1)
         return np.concatenate([graph.starts[:-1], free]).astype(np.int64)
 
-    def subset(self, rows: NDArray[np.int64]) -> CannotLinks:
+    def subset(self, rows: Ints) -> CannotLinks:
         """The links of whole components."""
         return CannotLinks(self.graph.subset(rows))
 
-    def merged(self, group_of: NDArray[np.int64], graph: CannotLinkGraph) -> CannotLinks:
+    def merged(self, group_of: Ints, graph: CannotLinkGraph) -> CannotLinks:
         """The given links."""
         return CannotLinks(graph)
 
@@ -197,25 +197,25 @@ class ConstraintModel(LabelConstraints):
         found = (self.set_family, self.size_limits, self.soft_pairs)
         return tuple(one for one in found if one is not None)
 
-    def satisfied_by(self, labels: NDArray[np.int64]) -> bool:
+    def satisfied_by(self, labels: Ints) -> bool:
         """Whether every hard constraint holds."""
         return _links_satisfied(self.graph, labels) and all(
             one.satisfied_by(labels) for one in self.kinds
         )
 
-    def penalty(self, labels: NDArray[np.int64]) -> float:
+    def penalty(self, labels: Ints) -> float:
         """Price of the violated soft pairs, rounded up."""
         return 0.0 if self.soft_pairs is None else self.soft_pairs.penalty(labels)
 
-    def aligned(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    def aligned(self, labels: Ints) -> Ints:
         """Number the clusters such that each satisfies its own limits."""
         return labels if self.size_limits is None else self.size_limits.aligned(labels)
 
-    def component_starts(self) -> NDArray[np.int64]:
+    def component_starts(self) -> Ints:
         """First rows of the components of cannot-links; `subset` restricts the other kinds."""
         return CannotLinks(self.graph).component_starts()
 
-    def subset(self, rows: NDArray[np.int64]) -> ConstraintModel:
+    def subset(self, rows: Ints) -> ConstraintModel:
         """Constraints among rows of a sample; limits on sizes are scaled."""
         kinds = {
             "set_family": self.set_family,
@@ -225,7 +225,7 @@ class ConstraintModel(LabelConstraints):
         found = {name: None if one is None else one.subset(rows) for name, one in kinds.items()}
         return replace(self, graph=self.graph.subset(rows), **found)  # type: ignore[arg-type]
 
-    def merged(self, group_of: NDArray[np.int64], graph: CannotLinkGraph) -> LabelConstraints:
+    def merged(self, group_of: Ints, graph: CannotLinkGraph) -> LabelConstraints:
         """All kinds for the merged groups."""
         n_groups = graph.n_vertices
         soft = self.soft_pairs
@@ -236,7 +236,7 @@ class ConstraintModel(LabelConstraints):
             None if soft is None else soft.merged(group_of, n_groups),
         )
 
-    def neighbors_of(self, group: int) -> NDArray[np.int64]:
+    def neighbors_of(self, group: int) -> Ints:
         """Groups with a cannot-link to this one, or in a common set."""
         graph = self.graph
         linked = graph.neighbors[graph.indptr[group] : graph.indptr[group + 1]]
@@ -245,17 +245,17 @@ class ConstraintModel(LabelConstraints):
         return np.union1d(linked, self.set_family.excluded_partners(group))
 
 
-def _links_satisfied(graph: CannotLinkGraph, labels: NDArray[np.int64]) -> bool:
+def _links_satisfied(graph: CannotLinkGraph, labels: Ints) -> bool:
     tails, heads = graph.edges().T
     return bool((labels[tails] != labels[heads]).all())
 
 
-def forbidden_pairs(label_constraints: LabelConstraints) -> NDArray[np.int64]:
+def forbidden_pairs(label_constraints: LabelConstraints) -> Ints:
     """All pairs that cannot share a cluster, sets expanded, for bounds with dense matrices."""
     edges, sets = label_constraints.cannot_links.edges(), label_constraints.sets
     if sets is None:
         return edges
-    both: NDArray[np.int64] = np.unique(np.concatenate([edges, sets.pairs()]), axis=0)
+    both: Ints = np.unique(np.concatenate([edges, sets.pairs()]), axis=0)
     return both
 
 

@@ -14,7 +14,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.constraint_model.base import ConstraintKind, Floats, Ints
+from certikmeans._types import Floats, Ints
+from certikmeans.constraint_model.base import ConstraintKind
 from certikmeans.errors import Argument, InputError, Message
 
 MAX_DEMAND = 1e12

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from certikmeans.constraint_model.base import ConstraintKind, Floats, Ints
+from certikmeans._types import Floats, Ints, Mask
+from certikmeans.constraint_model.base import ConstraintKind
 from certikmeans.errors import InputError
 
 MAX_PENALTY = 1e60
@@ -28,8 +28,8 @@ MAX_PENALTY = 1e60
 class PricedPairs:
     """Pairs of points with their penalties, as the user gave them. Read-only."""
 
-    pairs: NDArray[np.int64]  # (m, 2)
-    penalties: NDArray[np.float64]  # (m,), >= 0 and finite
+    pairs: Ints  # (m, 2)
+    penalties: Floats  # (m,), >= 0 and finite
 
     def __len__(self) -> int:
         return len(self.penalties)
@@ -49,9 +49,7 @@ class ViolatedPair(NamedTuple):
     penalty: float
 
 
-def validate_priced_pairs(
-    rows: Any, name: str, n_points: int
-) -> tuple[PricedPairs, NDArray[np.int64]]:
+def validate_priced_pairs(rows: Any, name: str, n_points: int) -> tuple[PricedPairs, Ints]:
     """Return priced pairs, and the pairs of infinite penalty, which are hard.
 
     >>> validate_priced_pairs([(0, 1, 2.5), (1, 2, math.inf)], "soft_must_link", 3)[1]
@@ -112,7 +110,7 @@ class SoftPairs(ConstraintKind):
     name: ClassVar[str] = "soft pairs"
 
     n_groups: int
-    pairs: NDArray[np.int64]  # (m, 2), first < second, distinct, sorted
+    pairs: Ints  # (m, 2), first < second, distinct, sorted
     bonus: Floats  # (m,), not 0; rounding to nearest of the exact sums
     constant: float  # penalty of a labelling in which no pair shares a cluster
     error: float  # at least the rounding error of the sums of bonuses and of the constant
@@ -161,7 +159,7 @@ class SoftPairs(ConstraintKind):
         value = math.fsum([self.constant, *paid.tolist()])
         return max(0.0, math.nextafter(value + self.error, math.inf))
 
-    def split_fixed(self, separated: NDArray[np.bool_]) -> tuple[SoftPairs | None, float]:
+    def split_fixed(self, separated: Mask) -> tuple[SoftPairs | None, float]:
         """Separate the penalty that every labelling pays from the rest.
 
         Parameters

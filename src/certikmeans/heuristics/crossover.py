@@ -8,8 +8,8 @@ from itertools import permutations
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.heuristics.base import Centers
 from certikmeans.heuristics.local_search import LocalOptimum
 from certikmeans.kernels.costs import cluster_costs
@@ -41,7 +41,7 @@ class CrossoverParams:
 DEFAULT_PARAMS = CrossoverParams()
 
 
-def match_centers(first: Centers, second: Centers) -> NDArray[np.int64]:
+def match_centers(first: Centers, second: Centers) -> Ints:
     """Match centres one to one with the least sum of squared distances.
 
     >>> match_centers(np.array([[0.0], [5.0], [9.0]]), np.array([[8.0], [1.0], [4.0]]))
@@ -59,7 +59,7 @@ def match_centers(first: Centers, second: Centers) -> NDArray[np.int64]:
 
 
 @cache
-def _permutations(n: int) -> NDArray[np.int64]:
+def _permutations(n: int) -> Ints:
     found = np.array(list(permutations(range(n))), dtype=np.int64)
     found.flags.writeable = False
     return found
@@ -122,7 +122,7 @@ class Fragment:
 FragmentKey = tuple[int, tuple[int, ...]]  # extra clusters, replaced clusters
 
 
-def costs_by_cluster(problem: ReducedProblem, optimum: LocalOptimum) -> NDArray[np.float64]:
+def costs_by_cluster(problem: ReducedProblem, optimum: LocalOptimum) -> Floats:
     """Cost of every cluster."""
     costs = np.empty(problem.n_clusters)
     cluster_costs(problem.points, problem.weights, optimum.centers, optimum.labels, costs)

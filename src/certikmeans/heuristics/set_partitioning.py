@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.heuristics.base import AbstractHeuristic, Centers, HeuristicContext, Labels
 from certikmeans.heuristics.genetic_search import GeneticBudget, GeneticSearch
 from certikmeans.incumbent import CandidateCluster
@@ -92,8 +92,8 @@ class SetPartitioningHeuristic(AbstractHeuristic):
 
 
 def _solve_set_partitioning(
-    costs: NDArray[np.float64], membership: NDArray[np.float64], n_clusters: int, seconds: float
-) -> NDArray[np.int64] | None:
+    costs: Floats, membership: Floats, n_clusters: int, seconds: float
+) -> Ints | None:
     """Choose at most ``n_clusters`` columns of least cost that contain every group exactly once.
 
     >>> membership = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
@@ -115,13 +115,13 @@ def _solve_set_partitioning(
     )
     if found.x is None:
         return None
-    chosen: NDArray[np.int64] = np.flatnonzero(found.x > 0.5)
+    chosen: Ints = np.flatnonzero(found.x > 0.5)
     if len(chosen) > n_clusters or not (membership[:, chosen].sum(axis=1) == 1.0).all():
         return None
     return chosen
 
 
-def _replace_nearest_center(centers: Centers, by: NDArray[np.float64]) -> Centers:
+def _replace_nearest_center(centers: Centers, by: Floats) -> Centers:
     """Replace the centre nearest to ``by`` with it."""
     away = centers - by
     replaced = centers.copy()

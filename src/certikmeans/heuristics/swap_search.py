@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.heuristics.annealed_search import (
     AnyLocalSearch,
     first_centers,
@@ -32,8 +32,6 @@ from certikmeans.heuristics.local_search import (
 from certikmeans.kernels.lloyd.seeding import bisect_cluster, bisection_costs, kmeanspp_seeds
 from certikmeans.problem import ReducedProblem
 from certikmeans.random_streams import generator
-
-Vector = NDArray[np.float64]
 
 
 @final
@@ -71,10 +69,10 @@ class SwapScores:
     """Estimated loss of removing each centre and gain of splitting each cluster."""
 
     optimum: LocalOptimum
-    members: tuple[NDArray[np.int64], ...]  # by cluster
-    loss: Vector  # (n_clusters,): of removing the centre; an upper estimate
-    gain: Vector  # (n_clusters,): of splitting the cluster
-    nearest_clusters: NDArray[np.int64]  # (n_clusters, .): nearest centres, itself first
+    members: tuple[Ints, ...]  # by cluster
+    loss: Floats  # (n_clusters,): of removing the centre; an upper estimate
+    gain: Floats  # (n_clusters,): of splitting the cluster
+    nearest_clusters: Ints  # (n_clusters, .): nearest centres, itself first
 
 
 def score_swaps(
@@ -112,7 +110,7 @@ def score_swaps(
 
 def _second_nearest_costs(
     problem: ReducedProblem, optimum: LocalOptimum, block_size: int
-) -> Vector:
+) -> Floats:
     """Cost of every group at the nearest centre other than its own."""
     found = np.empty(problem.n_groups)
     squares = np.einsum("ij,ij->i", optimum.centers, optimum.centers)
@@ -187,7 +185,7 @@ def reseed_neighborhoods(
     return np.concatenate([scores.optimum.centers[kept], *drawn])
 
 
-def _kmeanspp_subset(problem: ReducedProblem, rows: NDArray[np.int64], uniforms: Vector) -> Centers:
+def _kmeanspp_subset(problem: ReducedProblem, rows: Ints, uniforms: Floats) -> Centers:
     """k-means++ centres among some groups."""
     points, weights = np.ascontiguousarray(problem.points[rows]), problem.weights[rows]
     points.flags.writeable = weights.flags.writeable = False

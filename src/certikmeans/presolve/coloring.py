@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.kernels.coloring.greedy import (
     bfs_ball,
@@ -75,11 +75,11 @@ DEFAULT_PARAMS = ColoringParams()
 
 
 def spectral_coloring(
-    indptr: NDArray[np.int64],
-    neighbors: NDArray[np.int64],
+    indptr: Ints,
+    neighbors: Ints,
     n_colors: int,
     params: ColoringParams = DEFAULT_PARAMS,
-) -> NDArray[np.int64] | None:
+) -> Ints | None:
     """Guess a coloring with few conflicts from eigenvectors, or return None.
 
     Parameters
@@ -116,13 +116,11 @@ def spectral_coloring(
     return min(guesses, key=lambda guess: np.count_nonzero(guess[tails] == guess[neighbors]))
 
 
-def _kmeans(
-    embedding: NDArray[np.float64], n_clusters: int, max_steps: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _kmeans(embedding: Floats, n_clusters: int, max_steps: int, rng: np.random.Generator) -> Ints:
     """A few Lloyd steps from k-means++ seeds."""
     squares = np.einsum("ij,ij->i", embedding, embedding)
 
-    def squared_distances_to(center: NDArray[np.float64]) -> NDArray[np.float64]:
+    def squared_distances_to(center: Floats) -> Floats:
         return np.asarray(np.maximum(squares - 2.0 * embedding @ center + center @ center, 0.0))
 
     centers = [embedding[rng.integers(len(embedding))]]
@@ -151,16 +149,16 @@ Colorability = Literal["yes", "no", "undecided"]
 class SubGraph(NamedTuple):
     """A graph in compressed form, with the outer names of its vertices."""
 
-    indptr: NDArray[np.int64]  # (n + 1,)
-    neighbors: NDArray[np.int64]  # both directions
-    vertices: NDArray[np.int64]  # (n,)
+    indptr: Ints  # (n + 1,)
+    neighbors: Ints  # both directions
+    vertices: Ints  # (n,)
 
     @property
     def size(self) -> int:
         """Number of vertices."""
         return len(self.vertices)
 
-    def induced(self, inside: NDArray[np.int64]) -> SubGraph:
+    def induced(self, inside: Ints) -> SubGraph:
         """Return the subgraph on some vertices, given by their numbers here."""
         indptr, neighbors = induced_subgraph(self.indptr, self.neighbors, inside)
         return SubGraph(indptr, neighbors, self.vertices[inside])
@@ -171,14 +169,14 @@ class SubGraph(NamedTuple):
         peel(self.indptr, self.neighbors, n_colors, alive, np.empty(self.size, dtype=np.int64))
         return self if alive.all() else self.induced(np.flatnonzero(alive))
 
-    def edges(self) -> NDArray[np.int64]:
+    def edges(self) -> Ints:
         """Every edge once, as rows of vertex numbers here, the smaller first."""
         tails = np.repeat(np.arange(self.size), np.diff(self.indptr))
         forward = tails < self.neighbors
         return np.stack([tails[forward], self.neighbors[forward]], axis=1)
 
 
-def subgraph_from_edges(size: int, edges: NDArray[np.int64]) -> SubGraph:
+def subgraph_from_edges(size: int, edges: Ints) -> SubGraph:
     """Return the graph on ``0 .. size - 1`` with these edges (no loops, none twice).
 
     >>> subgraph_from_edges(3, np.array([[0, 2], [1, 2]])).neighbors
@@ -199,7 +197,7 @@ def find_clique(
     *,
     max_calls: int,
     params: ColoringParams = DEFAULT_PARAMS,
-) -> NDArray[np.int64] | None:
+) -> Ints | None:
     """Return the numbers of ``size`` mutually adjacent vertices, or None if none was found.
 
     None proves nothing: hard neighbourhoods are skipped, and time may have run out.
@@ -224,11 +222,11 @@ def find_clique(
     return None
 
 
-def _by_degree(graph: SubGraph) -> NDArray[np.int64]:
+def _by_degree(graph: SubGraph) -> Ints:
     return np.argsort(np.diff(graph.indptr), kind="stable")
 
 
-def dsatur_labels(graph: SubGraph, n_colors: int) -> NDArray[np.int64]:
+def dsatur_labels(graph: SubGraph, n_colors: int) -> Ints:
     """Color greedily by saturation; -1 marks vertices without a remaining color."""
     labels = np.empty(graph.size, dtype=np.int64)
     dsatur(graph.indptr, graph.neighbors, n_colors, _by_degree(graph), labels)
@@ -269,12 +267,12 @@ class ExactColoring:
         return "yes" if answer == YES else "no" if answer == NO else "undecided"
 
     @property
-    def labels(self) -> NDArray[np.int64]:
+    def labels(self) -> Ints:
         """The proper coloring, after "yes"."""
         return self._state.color
 
     @property
-    def core_vertices(self) -> NDArray[np.int64]:
+    def core_vertices(self) -> Ints:
         """After "no": vertices whose induced subgraph is not colorable.
 
         Every edge that the refutation used joins two of them.
@@ -290,7 +288,7 @@ class TabuColoring:
         self,
         graph: SubGraph,
         n_colors: int,
-        start: NDArray[np.int64] | None = None,
+        start: Ints | None = None,
         params: ColoringParams = DEFAULT_PARAMS,
     ) -> None:
         n = graph.size
@@ -325,7 +323,7 @@ class TabuColoring:
         return "yes" if answer == YES else "undecided"
 
     @property
-    def labels(self) -> NDArray[np.int64]:
+    def labels(self) -> Ints:
         """The current coloring; proper after "yes"."""
         return self._state.color
 
@@ -361,9 +359,9 @@ class ComponentColoring:
         self._rounds = 0
         self._ball_size = params.initial_ball_size
         self._clique_searched = False
-        self.labels: NDArray[np.int64] | None = None  # after "yes", by vertex number here
+        self.labels: Ints | None = None  # after "yes", by vertex number here
         # After "no": vertices by their outer names.
-        self.uncolorable_vertices: NDArray[np.int64] | None = None
+        self.uncolorable_vertices: Ints | None = None
 
     def advance(self, stop: StopSignal) -> Colorability:
         """Run one call of each search."""
@@ -406,7 +404,7 @@ class ComponentColoring:
             self._spectral_tabu = None
         return [self._tabu] if self._spectral_tabu is None else [self._spectral_tabu, self._tabu]
 
-    def _refute(self, inside: NDArray[np.int64]) -> Colorability:
+    def _refute(self, inside: Ints) -> Colorability:
         self.uncolorable_vertices = self.graph.vertices[inside]
         return "no"
 
@@ -441,10 +439,10 @@ class ColoringResult:
     """
 
     answer: Colorability
-    labels: NDArray[np.int64] | None = None  # "yes": a proper coloring; free vertices are 0
+    labels: Ints | None = None  # "yes": a proper coloring; free vertices are 0
     component: int = -1  # "no": not colorable; "undecided": first open component
     # "no": vertices whose induced subgraph is not colorable.
-    uncolorable_vertices: NDArray[np.int64] | None = None
+    uncolorable_vertices: Ints | None = None
 
 
 def find_coloring(
@@ -452,7 +450,7 @@ def find_coloring(
     n_clusters: int,
     stop: StopSignal,
     params: ColoringParams = DEFAULT_PARAMS,
-    guess: Callable[[], NDArray[np.int64] | None] = lambda: None,
+    guess: Callable[[], Ints | None] = lambda: None,
 ) -> ColoringResult:
     """Color the cannot-link graph with ``n_clusters`` colors, or prove that none exists.
 
@@ -514,10 +512,10 @@ def _color_odd_components(
     graph: CannotLinkGraph,
     n_clusters: int,
     stop: StopSignal,
-    labels: NDArray[np.int64],
-    odd: NDArray[np.bool_],
+    labels: Ints,
+    odd: Mask,
     params: ColoringParams,
-    guess: Callable[[], NDArray[np.int64] | None],
+    guess: Callable[[], Ints | None],
 ) -> ColoringResult:
     alive = np.zeros(graph.n_vertices, dtype=np.bool_)
     alive[: graph.n_linked] = np.repeat(odd, np.diff(graph.starts))
@@ -563,7 +561,7 @@ def _color_odd_components(
     return ColoringResult("yes", labels)
 
 
-def _uncolored_components(core: SubGraph, labels: NDArray[np.int64]) -> list[SubGraph]:
+def _uncolored_components(core: SubGraph, labels: Ints) -> list[SubGraph]:
     """Components of the core on which the greedy coloring failed, smallest first."""
     reached = np.zeros(core.size, dtype=np.bool_)
     buffer = np.empty(core.size, dtype=np.int64)
@@ -575,6 +573,6 @@ def _uncolored_components(core: SubGraph, labels: NDArray[np.int64]) -> list[Sub
     return sorted(components, key=lambda component: component.size)
 
 
-def _component_of(graph: CannotLinkGraph, vertices: NDArray[np.int64]) -> int:
+def _component_of(graph: CannotLinkGraph, vertices: Ints) -> int:
     """Smallest number of a component that contains one of the vertices."""
     return int(np.searchsorted(graph.starts, vertices, side="right").min()) - 1

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.assignment.label_search import search_feasible_labels
 from certikmeans.assignment.transportation import repair_labels, scale_sizes
 from certikmeans.constraint_model.cannot_links import CannotLinkGraph
@@ -19,7 +19,7 @@ from certikmeans.presolve.size_proofs import allowed_totals, attainable, exact_p
 from certikmeans.problem.graph_builder import build_cannot_link_graph
 from certikmeans.stop import StopSignal
 
-Labels = NDArray[np.int64]
+Labels = Ints
 SizedAnswer = tuple[Literal["yes", "no", "undecided"], Labels | None]
 
 # Integer programs are tried up to this size, for so long.
@@ -36,7 +36,7 @@ def find_sized_labels(
     n_clusters: int,
     colored: Labels | None,
     stop: StopSignal,
-    points: NDArray[np.float64] | None = None,
+    points: Floats | None = None,
 ) -> SizedAnswer:
     """Find labels within the limits that satisfy all other hard constraints.
 
@@ -174,9 +174,7 @@ def _labels_by_program(constraints: LabelConstraints, stop: StopSignal) -> Label
     return None if solution is None else np.argmax(solution.reshape(n, k), axis=1).astype(np.int64)
 
 
-def _solve(
-    rows: list[tuple[Any, Any, Any]], upper: NDArray[np.float64], stop: StopSignal
-) -> NDArray[np.float64] | None:
+def _solve(rows: list[tuple[Any, Any, Any]], upper: Floats, stop: StopSignal) -> Floats | None:
     """Any solution of an integer program without objective, or None if none is found in time."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -218,7 +216,7 @@ def find_labels(
     constraints: LabelConstraints,
     n_clusters: int,
     stop: StopSignal,
-    points: NDArray[np.float64] | None = None,
+    points: Floats | None = None,
 ) -> Feasibility:
     """Find labels that satisfy every hard constraint, or prove that there are none.
 
@@ -237,7 +235,7 @@ def _color(
     constraints: LabelConstraints,
     n_clusters: int,
     stop: StopSignal,
-    points: NDArray[np.float64] | None,
+    points: Floats | None,
 ) -> Feasibility:
     """Color pairs and sets."""
     graph, sets = constraints.cannot_links, constraints.sets

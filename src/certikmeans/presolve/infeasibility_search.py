@@ -10,6 +10,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._types import Ints, Mask
 from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets, sets_of_columns
 from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.kernels.coloring.obstructions import OddCycleScan, scan_for_odd_cycle
@@ -122,7 +123,7 @@ def critical_subgraph(graph: SubGraph, n_colors: int, stop: StopSignal) -> tuple
 
 def critical_must_links(
     must: Sequence[tuple[int, int]],
-    cannot: NDArray[np.int64],
+    cannot: Ints,
     n_colors: int,
     stop: StopSignal,
 ) -> tuple[list[tuple[int, int]], bool]:
@@ -145,7 +146,7 @@ def critical_must_links(
     return kept, irreducible
 
 
-def _contracted(must: Sequence[tuple[int, int]], cannot: NDArray[np.int64]) -> SubGraph:
+def _contracted(must: Sequence[tuple[int, int]], cannot: Ints) -> SubGraph:
     """Return the cannot-link graph of the groups that ``must`` forms."""
     points, ends = np.unique(cannot, return_inverse=True)
     names = {int(point): i for i, point in enumerate(points)}
@@ -181,7 +182,7 @@ _CYCLE_SECONDS = 2.0
 class _MustLinkPaths:
     """Shortest must-link paths inside some groups."""
 
-    def __init__(self, problem: Problem, in_groups: NDArray[np.bool_]) -> None:
+    def __init__(self, problem: Problem, in_groups: Mask) -> None:
         from scipy.sparse import coo_array  # slow import
 
         links = problem.must_link[in_groups[problem.must_link[:, 0]]]
@@ -209,7 +210,7 @@ class _MustLinkPaths:
         return tuple(int(point) for point in self._points[walk])
 
 
-def _joined_members(problem: Problem, group_of_point: NDArray[np.int64]) -> NDArray[np.int64]:
+def _joined_members(problem: Problem, group_of_point: Ints) -> Ints:
     """Pairs of points of one cannot-link set in one must-link component."""
     found = []
     for rows in sets_of_columns(problem.cannot_link_groups):
@@ -220,7 +221,7 @@ def _joined_members(problem: Problem, group_of_point: NDArray[np.int64]) -> NDAr
     return np.array(found, dtype=np.int64).reshape(-1, 2)
 
 
-def _set_too_large(problem: Problem, group_of_point: NDArray[np.int64]) -> SetTooLarge | None:
+def _set_too_large(problem: Problem, group_of_point: Ints) -> SetTooLarge | None:
     """Return a cannot-link set of more must-link components than clusters."""
     for rows in sets_of_columns(problem.cannot_link_groups):
         if len(rows) > problem.n_clusters:
@@ -229,7 +230,7 @@ def _set_too_large(problem: Problem, group_of_point: NDArray[np.int64]) -> SetTo
 
 
 def explain_infeasible(
-    problem: Problem, group_of_point: NDArray[np.int64], found: Feasibility, stop: StopSignal
+    problem: Problem, group_of_point: Ints, found: Feasibility, stop: StopSignal
 ) -> InfeasibilityProof:
     """Explain why there are no feasible labels, in terms of the points."""
     coloring, graph, order = found.coloring, found.graph, found.order
@@ -253,9 +254,7 @@ def explain_infeasible(
     )
 
 
-def find_size_contradiction(
-    problem: Problem, group_of_point: NDArray[np.int64]
-) -> InfeasibilityProof | None:
+def find_size_contradiction(problem: Problem, group_of_point: Ints) -> InfeasibilityProof | None:
     """Return a proof by the total demand or by one must-link component, or None."""
     if not problem.has_sizes:
         return None
@@ -263,7 +262,7 @@ def find_size_contradiction(
     return find_group_too_large(problem, group_of_point) if total is None else total
 
 
-def _explain_sizes(problem: Problem, group_of_point: NDArray[np.int64]) -> InfeasibilityProof:
+def _explain_sizes(problem: Problem, group_of_point: Ints) -> InfeasibilityProof:
     """Proof by exact search, after the simpler ones."""
     simple = find_size_contradiction(problem, group_of_point)
     n_groups = len(np.unique(group_of_point))
@@ -285,9 +284,7 @@ def with_expanded_sets(problem: Problem) -> Problem:
     )
 
 
-def find_contradiction(
-    problem: Problem, group_of_point: NDArray[np.int64]
-) -> MustLinkPath | SetTooLarge | None:
+def find_contradiction(problem: Problem, group_of_point: Ints) -> MustLinkPath | SetTooLarge | None:
     """Return a must-link path between points that cannot be together, or too large a set.
 
     None if there is neither.
@@ -324,13 +321,13 @@ def find_contradiction(
 
 def explain_uncolorable(
     problem: Problem,
-    group_of_point: NDArray[np.int64],
+    group_of_point: Ints,
     graph: CannotLinkGraph,
     n_clusters: int,
     component: int,
     stop: StopSignal,
     *,
-    uncolorable_vertices: NDArray[np.int64] | None = None,
+    uncolorable_vertices: Ints | None = None,
 ) -> InfeasibilityProof:
     """Prove in terms of the original pairs that a component is not colorable.
 
@@ -369,8 +366,8 @@ def explain_uncolorable(
 
 
 def _find_large_clique(
-    core: SubGraph, size: int, stop: StopSignal, uncolorable_vertices: NDArray[np.int64] | None
-) -> NDArray[np.int64] | None:
+    core: SubGraph, size: int, stop: StopSignal, uncolorable_vertices: Ints | None
+) -> Ints | None:
     """Return the vertices of a clique of ``size``, if one is found in time."""
     if uncolorable_vertices is not None and len(uncolorable_vertices) == size:
         return uncolorable_vertices  # with size - 1 colors, so every two are adjacent
@@ -380,7 +377,7 @@ def _find_large_clique(
     return None if found is None else core.vertices[found]
 
 
-def _find_uncolorable(core: SubGraph, n_clusters: int, stop: StopSignal) -> NDArray[np.int64]:
+def _find_uncolorable(core: SubGraph, n_clusters: int, stop: StopSignal) -> Ints:
     """Return vertices whose induced subgraph is not colorable; all of them if time runs out."""
     search = ComponentColoring(core, n_clusters)
     while stop.reason() is None:
@@ -389,9 +386,7 @@ def _find_uncolorable(core: SubGraph, n_clusters: int, stop: StopSignal) -> NDAr
     return core.vertices
 
 
-def _original_pairs(
-    problem: Problem, group_of_point: NDArray[np.int64], edges: NDArray[np.int64]
-) -> dict[Pair, Pair]:
+def _original_pairs(problem: Problem, group_of_point: Ints, edges: Ints) -> dict[Pair, Pair]:
     """Choose an original cannot-link ``(i, j)`` for every edge ``(u, v)`` between groups.
 
     Points that occur often are preferred as ends, so that few must-links are needed to connect
@@ -414,9 +409,7 @@ def _original_pairs(
     }
 
 
-def _paths_within(
-    problem: Problem, group_of_point: NDArray[np.int64], vertices: NDArray[np.int64]
-) -> _MustLinkPaths:
+def _paths_within(problem: Problem, group_of_point: Ints, vertices: Ints) -> _MustLinkPaths:
     chosen_groups = np.zeros(int(group_of_point.max()) + 1, dtype=np.bool_)
     chosen_groups[vertices] = True
     return _MustLinkPaths(problem, chosen_groups[group_of_point])
@@ -431,9 +424,7 @@ def _ends_by_group(chosen: dict[Pair, Pair]) -> dict[int, Counter[int]]:
     return ends
 
 
-def _explain_clique(
-    problem: Problem, group_of_point: NDArray[np.int64], clique: NDArray[np.int64]
-) -> CliqueTooLarge:
+def _explain_clique(problem: Problem, group_of_point: Ints, clique: Ints) -> CliqueTooLarge:
     edges = list(combinations(clique.tolist(), 2))
     chosen = _original_pairs(problem, group_of_point, np.array(edges))
     ends = _ends_by_group(chosen)
@@ -484,7 +475,7 @@ def _shortest_odd_cycle(graph: SubGraph, stop: StopSignal) -> list[int]:
 
 
 def _explain_odd_cycle(
-    problem: Problem, group_of_point: NDArray[np.int64], core: SubGraph, stop: StopSignal
+    problem: Problem, group_of_point: Ints, core: SubGraph, stop: StopSignal
 ) -> OddCycle:
     cycle = _shortest_odd_cycle(core, stop.with_time_limit(_CYCLE_SECONDS))
     edges = list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
@@ -502,7 +493,7 @@ def _explain_odd_cycle(
 
 def _explain_irreducible(
     problem: Problem,
-    group_of_point: NDArray[np.int64],
+    group_of_point: Ints,
     graph: SubGraph,
     n_clusters: int,
     stop: StopSignal,

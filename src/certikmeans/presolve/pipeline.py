@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.constraint_model.base import Contradiction
 from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.errors import InputError
@@ -44,8 +44,7 @@ FEASIBILITY_SECONDS = 60.0
 # For reducing a proof of infeasibility, which is valid before.
 EXPLANATION_SECONDS = 20.0
 
-Labels = NDArray[np.int64]
-Pairs = NDArray[np.int64]
+Labels = Ints
 
 
 @final
@@ -58,8 +57,8 @@ class PresolvedProblem:
     group_of_point: (
         Labels  # (n_points,); n_groups or more for groups of weight 0, which are removed
     )
-    center: NDArray[np.float64]  # (n_features,)
-    axes: NDArray[np.float64]  # (n_features, n_dims)
+    center: Floats  # (n_features,)
+    axes: Floats  # (n_features, n_dims)
     steps: tuple[PostsolveStep, ...]  # in the order of presolve
 
     def postsolve_labels(self, labels: Labels) -> Labels:
@@ -91,7 +90,7 @@ class PresolvedProblem:
             labels = step.presolve_labels(labels)
         return labels
 
-    def presolve_centers(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def presolve_centers(self, centers: Floats) -> Floats:
         """Centres in reduced coordinates."""
         for step in self.steps:
             centers = step.presolve_points(centers)
@@ -107,7 +106,7 @@ class PresolvedProblem:
         )  # the last assignment counts
         return first[: self.reduced.n_groups]
 
-    def with_pairs(self, must_link: Pairs, cannot_link: Pairs) -> PresolvedProblem | None:
+    def with_pairs(self, must_link: Ints, cannot_link: Ints) -> PresolvedProblem | None:
         """The problem with more pairs, of original points of positive weight.
 
         None if a pair contradicts the others; otherwise feasibility is not decided. Coordinates
@@ -256,7 +255,7 @@ def _order_zero_weight_last(problem: Problem, groups: Labels) -> tuple[Labels, i
 
 
 def _ordered_graph(
-    groups: Labels, links: Pairs, n_kept: int | None = None
+    groups: Labels, links: Ints, n_kept: int | None = None
 ) -> tuple[CannotLinkGraph, Labels]:
     """The cannot-link graph of the groups, and the row of every member of a group in it.
 
@@ -272,9 +271,7 @@ def _ordered_graph(
     return graph, position[groups]
 
 
-def _center_points(
-    points: NDArray[np.float64], weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], Centering]:
+def _center_points(points: Floats, weights: Floats) -> tuple[Floats, Centering]:
     """Shift the weighted mean to the origin; also the weighted norm of the rounding.
 
     Any shift is exact in real arithmetic, and a difference is rounded once, so each

@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.rounding import round_down
 
-Labels = NDArray[np.int64]
-Points = NDArray[np.float64]
+Labels = Ints
+Points = Floats
 
 
 class PostsolveStep(ABC):
@@ -57,7 +57,7 @@ class PostsolveStep(ABC):
 class Centering(PostsolveStep):
     """Shift of the mean to the origin."""
 
-    center: NDArray[np.float64]  # (n_features,)
+    center: Floats  # (n_features,)
     error: float  # at least ``|W^(1/2) E|_F`` for the rounding of the differences
 
     def postsolve_labels(self, labels: Labels) -> Labels:
@@ -120,7 +120,7 @@ class MustLinkMerge(PostsolveStep):
 class Rotation(PostsolveStep):
     """Multiplication of the rows by axes."""
 
-    axes: NDArray[np.float64]  # (n_features, n_dims), orthonormal columns up to rounding
+    axes: Floats  # (n_features, n_dims), orthonormal columns up to rounding
     rounding_error: float  # at least ``|W^(1/2) E|_F`` for the rounding of the product
     stretch: float  # at least the largest singular value of ``axes``
 
@@ -176,7 +176,7 @@ class ZeroWeightRemoval(PostsolveStep):
     """
 
     kept: Points  # (n_kept, n_dims)
-    weights: NDArray[np.float64]  # (n_kept,)
+    weights: Floats  # (n_kept,)
     weightless: Points  # (n_removed, n_dims)
 
     def postsolve_labels(self, labels: Labels) -> Labels:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets, sets_of_columns
 from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.constraint_model.model import ConstraintModel, LabelConstraints
@@ -26,7 +26,7 @@ from certikmeans.problem.data import size_limits
 from certikmeans.rounding import UNIT, round_down, round_up
 
 
-def must_link_groups(n_points: int, must_link: NDArray[np.int64]) -> NDArray[np.int64]:
+def must_link_groups(n_points: int, must_link: Ints) -> Ints:
     """Number the must-link components by their smallest member.
 
     >>> must_link_groups(5, np.array([[1, 4]]))
@@ -44,9 +44,9 @@ def must_link_groups(n_points: int, must_link: NDArray[np.int64]) -> NDArray[np.
 class AggregatedPoints:
     """Must-link groups as weighted points. Labels of points are ``labels[group_of_point]``."""
 
-    means: NDArray[np.float64]  # (n_groups, n_features)
-    weights: NDArray[np.float64]  # (n_groups,)
-    group_of_point: NDArray[np.int64]  # (n_points,)
+    means: Floats  # (n_groups, n_features)
+    weights: Floats  # (n_groups,)
+    group_of_point: Ints  # (n_points,)
     offset: float  # sum of squares inside the groups, computed
     offset_lower_bound: float  # at most its exact value
     mean_error: float  # at least the weighted distance of the means from the exact ones
@@ -64,9 +64,7 @@ class AggregatedPoints:
         )
 
 
-def aggregate(
-    points: NDArray[np.float64], weights: NDArray[np.float64], group_of_point: NDArray[np.int64]
-) -> AggregatedPoints:
+def aggregate(points: Floats, weights: Floats, group_of_point: Ints) -> AggregatedPoints:
     """Replace every must-link component by its mean, weighted by its members.
 
     A feasible labelling never splits a component, so this changes the cost by the constant
@@ -117,9 +115,7 @@ def aggregate(
 # Principal axes: boxes fit the data, and null directions are removed.
 
 
-def rotate_to_principal_axes(
-    points: NDArray[np.float64], weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], Rotation]:
+def rotate_to_principal_axes(points: Floats, weights: Floats) -> tuple[Floats, Rotation]:
     """Rotate centred points to their weighted principal axes, largest first.
 
     Distances do not change, except that directions in which the points do not differ by more
@@ -151,15 +147,13 @@ def rotate_to_principal_axes(
     return rotated, Rotation(axes, rounding_error, stretch)
 
 
-def _principal_axes(
-    points: NDArray[np.float64], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _principal_axes(points: Floats, weights: Floats) -> Floats:
     low, high = column_ranges(points)
     scale, heaviest = float(max(-low.min(), high.max())), float(weights.max())
     if scale == 0.0:
         return np.eye(points.shape[1], 1)
 
-    def scaled(rows: slice) -> NDArray[np.float64]:
+    def scaled(rows: slice) -> Floats:
         return points[rows] * (np.sqrt(weights[rows] / heaviest)[:, None] / scale)
 
     if points.shape[1] <= points.shape[0]:
@@ -183,8 +177,6 @@ def _principal_axes(
     signs = np.where(axes[largest, np.arange(axes.shape[1])] < 0.0, -1.0, 1.0)
     return np.ascontiguousarray(axes * signs)
 
-
-Ints = NDArray[np.int64]
 
 # Complete components of cannot-links become sets if they have more edges than a spanning forest by
 # at least this many in all: pricing by forests handles a few, and sets handle any number.
@@ -275,9 +267,7 @@ def separate_fixed_penalty(
     return ConstraintModel.of(graph, family, constraints.sizes, left), fixed
 
 
-def _separated(
-    pairs: Ints, graph: CannotLinkGraph, family: CannotLinkSets | None
-) -> NDArray[np.bool_]:
+def _separated(pairs: Ints, graph: CannotLinkGraph, family: CannotLinkSets | None) -> Mask:
     """Whether the groups of each pair, ``first < second``, have a cannot-link or a common set."""
     n = np.int64(graph.n_vertices)
     edges = graph.edges()

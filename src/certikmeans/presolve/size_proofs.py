@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.constraint_model.cannot_link_sets import sets_of_columns
 from certikmeans.constraint_model.sizes import SizeLimits
 from certikmeans.presolve.infeasibility_proofs import InfeasibilityProof, Pair, contains_pairs
@@ -25,7 +25,7 @@ MAX_CHECK_STATES = 5_000_000
 _SHOWN = 12  # points named in a message
 
 
-def allowed_totals(sizes: SizeLimits) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def allowed_totals(sizes: SizeLimits) -> tuple[Floats, Floats]:
     """Least and largest exact totals that no check of labels rejects.
 
     The tolerance bounds the rounding of a sum of demands; whole demands have none.
@@ -186,9 +186,7 @@ def _too_large(sizes: SizeLimits, members: Sequence[int]) -> bool:
     return total - rounding > float(allowed_totals(sizes)[1].max())
 
 
-def find_group_too_large(
-    problem: Problem, group_of_point: NDArray[np.int64]
-) -> GroupTooLarge | None:
+def find_group_too_large(problem: Problem, group_of_point: Ints) -> GroupTooLarge | None:
     """Return a must-link component that no cluster holds, if there is one."""
     sizes = size_limits(problem)
     totals = np.bincount(group_of_point, sizes.demand)
@@ -289,7 +287,7 @@ def _root(name: list[int], i: int) -> int:
     return i
 
 
-def exact_packing(sizes: SizeLimits, groups: NDArray[np.int64], pairs: Sequence[Pair]) -> Packing:
+def exact_packing(sizes: SizeLimits, groups: Ints, pairs: Sequence[Pair]) -> Packing:
     """Scale demands to whole numbers; ``groups`` are those of the rows of ``sizes``."""
     n_groups = int(groups.max()) + 1
     demand = [Fraction(0)] * n_groups

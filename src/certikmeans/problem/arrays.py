@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
+
 # Between this and its inverse, weighted squared distances and even their squares stay normal
 # numbers, which is what the rounding analyses of presolve and bounds assume.
 MAX_COORDINATE = 1e60
@@ -32,7 +34,7 @@ def iter_row_blocks(table: NDArray[Any], numbers: int | None = None) -> Iterator
         yield slice(first, min(first + step, n_rows))
 
 
-def exact_sum(values: NDArray[np.float64]) -> float:
+def exact_sum(values: Floats) -> float:
     """Sum, rounded once; of several blocks, up to ``(n_blocks EPS)^2`` of the sum of sizes more.
 
     Blocks are added entry by entry, with error-free transformations (Knuth).
@@ -54,8 +56,8 @@ def exact_sum(values: NDArray[np.float64]) -> float:
 
 
 def column_ranges(
-    table: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    table: Floats,
+) -> tuple[Floats, Floats]:
     """Smallest and largest number of every column; NaN where there is one.
 
     >>> column_ranges(np.array([[1.0, 5.0], [3.0, 4.0]]))
@@ -73,7 +75,7 @@ def column_ranges(
 MAX_SMALL_LABEL = 64
 
 
-def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+def distinct(values: Ints) -> Ints:
     """Return every value once, in order.
 
     By sorting: from version 2.3 on, ``np.unique`` hashes whole numbers, which takes twenty times as
@@ -89,7 +91,7 @@ def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.compress(first, ordered)
 
 
-def canonical_labels(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def canonical_labels(labels: Ints) -> Ints:
     """Rename labels in the order in which they first occur.
 
     >>> canonical_labels(np.array([2, 2, 0, 1]))
@@ -116,7 +118,7 @@ def canonical_labels(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     return rank[labels - low]
 
 
-def _rank_small_labels(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def _rank_small_labels(labels: Ints) -> Ints:
     """Canonical label of every label below `MAX_SMALL_LABEL`."""
     rank = np.full(MAX_SMALL_LABEL, -1, dtype=np.int64)
     count = 0
@@ -135,9 +137,7 @@ def _rank_small_labels(labels: NDArray[np.int64]) -> NDArray[np.int64]:
 _BLOCK_CELLS = 1 << 16
 
 
-def squared_distances(
-    points: NDArray[np.float64], centers: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def squared_distances(points: Floats, centers: Floats) -> Floats:
     """From differences: the expanded square cancels badly for data far from the origin.
 
     Each entry depends on its own row and centre alone, so predictions of a sample do not depend

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certikmeans._numbers import count
+from certikmeans._types import Ints
 from certikmeans.constraint_model.cannot_link_sets import (
     HINT,
     sets_of_columns,
@@ -54,9 +55,7 @@ def label_array(labels: ArrayLike | Iterable[Any]) -> NDArray[Any]:
     return array
 
 
-def known_classes(
-    labels: NDArray[Any], unknown: Any
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def known_classes(labels: NDArray[Any], unknown: Any) -> tuple[Ints, Ints]:
     """Return the rows whose label is known, and for each its class, numbered from 0.
 
     >>> known_classes(label_array(["a", None, "b", "a"]), unknown=-1)
@@ -144,10 +143,10 @@ class Constraints:
     Constraints(0 must-links, 0 cannot-links, 1 cannot-link set, 1 soft pair, n_points=3)
     """
 
-    must_link: NDArray[np.int64] = None  # type: ignore[assignment]
-    cannot_link: NDArray[np.int64] = None  # type: ignore[assignment]
+    must_link: Ints = None  # type: ignore[assignment]
+    cannot_link: Ints = None  # type: ignore[assignment]
     n_points: int | None = None
-    cannot_link_groups: NDArray[np.int64] = None  # type: ignore[assignment]
+    cannot_link_groups: Ints = None  # type: ignore[assignment]
     soft_must_link: PricedPairs = None  # type: ignore[assignment]
     soft_cannot_link: PricedPairs = None  # type: ignore[assignment]
 
@@ -491,9 +490,7 @@ class Constraints:
         return _max_index(self.must_link, self.cannot_link, *soft)
 
 
-def chain_pairs(
-    values: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def chain_pairs(values: Ints, lengths: Ints) -> tuple[Ints, Ints]:
     """Link each value to the next one of its group; also return the group of each pair.
 
     >>> chain_pairs(np.array([4, 0, 2, 1, 3]), np.array([3, 2]))[0].tolist()
@@ -504,7 +501,7 @@ def chain_pairs(
     return np.stack([values[:-1], values[1:]], axis=1)[inside], group[:-1][inside]
 
 
-def _canonical(pairs: Any, name: str, n_points: int | None) -> NDArray[np.int64]:
+def _canonical(pairs: Any, name: str, n_points: int | None) -> Ints:
     links = as_links(pairs, name)
     if n_points is None:
         negative = (links.pairs < 0).any(axis=1)
@@ -530,7 +527,7 @@ def _validate_count(n_points: Any) -> int:
     return count
 
 
-def _validate_rows(idx: ArrayLike, n_points: int | None) -> NDArray[np.int64]:
+def _validate_rows(idx: ArrayLike, n_points: int | None) -> Ints:
     rows = np.asarray(idx)
     if rows.size == 0:
         rows = rows.astype(np.int64)
@@ -555,11 +552,11 @@ def _validate_rows(idx: ArrayLike, n_points: int | None) -> NDArray[np.int64]:
     return rows.astype(np.int64)
 
 
-def _max_index(*pairs: NDArray[np.int64]) -> int:
+def _max_index(*pairs: Ints) -> int:
     return max(int(array.max(initial=-1)) for array in pairs)
 
 
-def _must_link_components(pairs: NDArray[np.int64], n_points: int) -> NDArray[np.int64]:
+def _must_link_components(pairs: Ints, n_points: int) -> Ints:
     """Number the must-link components; each point gets the number of its own."""
     # Loaded here, not above: building and checking constraints does not need scipy.
     from scipy.sparse import coo_array
@@ -570,7 +567,7 @@ def _must_link_components(pairs: NDArray[np.int64], n_points: int) -> NDArray[np
     return np.asarray(component, dtype=np.int64)
 
 
-def _subset_must_links(links: NDArray[np.int64], component: NDArray[np.int64]) -> NDArray[np.int64]:
+def _subset_must_links(links: Ints, component: Ints) -> Ints:
     """Must-links between kept rows, and those implied by removed rows (-1)."""
     kept = links[(links >= 0).all(axis=1)]
     parts = _must_link_components(kept, len(component))
@@ -582,9 +579,7 @@ def _subset_must_links(links: NDArray[np.int64], component: NDArray[np.int64]) -
     return np.concatenate([kept, bridges])
 
 
-def _subset_cannot_links(
-    links: NDArray[np.int64], ends: NDArray[np.int64], component: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _subset_cannot_links(links: Ints, ends: Ints, component: Ints) -> Ints:
     """Cannot-links between kept rows, and one for each pair of components that lost all."""
     kept = (links >= 0).all(axis=1)
     present, representatives = np.unique(component, return_index=True)
@@ -635,7 +630,7 @@ def _numbered(column: NDArray[Any]) -> NDArray[Any]:
     return numbers
 
 
-def _subset_priced(priced: PricedPairs, standin: NDArray[np.int64]) -> PricedPairs:
+def _subset_priced(priced: PricedPairs, standin: Ints) -> PricedPairs:
     """Soft pairs between rows that are left; those inside a must-link group are constant."""
     if not len(priced):
         return priced
@@ -645,11 +640,11 @@ def _subset_priced(priced: PricedPairs, standin: NDArray[np.int64]) -> PricedPai
 
 
 def _subset_columns(
-    columns: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    position: NDArray[np.int64],
-    standin: NDArray[np.int64],
-) -> NDArray[np.int64] | None:
+    columns: Ints,
+    rows: Ints,
+    position: Ints,
+    standin: Ints,
+) -> Ints | None:
     """Columns of set numbers for the rows that are left.
 
     A member that is left out is replaced by a row of its must-link group. That row may be in

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Ints
 from certikmeans.constraint_model.cannot_links import CannotLinkGraph
 from certikmeans.kernels.graph import breadth_first_order
 from certikmeans.problem.arrays import distinct
 
 
-def build_cannot_link_graph(
-    n_groups: int, pairs: NDArray[np.int64]
-) -> tuple[CannotLinkGraph, NDArray[np.int64]]:
+def build_cannot_link_graph(n_groups: int, pairs: Ints) -> tuple[CannotLinkGraph, Ints]:
     """Build the graph and the numbering that makes each component a range.
 
     Given the centres, components are independent; numbering them one after the other lets
@@ -68,9 +66,7 @@ def build_cannot_link_graph(
     return graph, order
 
 
-def _symmetric_adjacency(
-    n: int, pairs: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _symmetric_adjacency(n: int, pairs: Ints) -> tuple[Ints, Ints]:
     """Adjacency in compressed rows: each distinct pair in both directions, sorted."""
     tails = np.concatenate([pairs[:, 0], pairs[:, 1]])
     heads = np.concatenate([pairs[:, 1], pairs[:, 0]])

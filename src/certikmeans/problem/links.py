@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certikmeans._numbers import count
+from certikmeans._types import Ints
 from certikmeans.errors import Argument, InputError, Message
 
 
@@ -35,9 +35,9 @@ class Links:
         Whether ``origin`` is a file.
     """
 
-    pairs: NDArray[np.int64]  # (m, 2)
+    pairs: Ints  # (m, 2)
     origin: str  # a file name, or the name of an argument
-    lines: NDArray[np.int64] | None = None  # (m,) 1-based line numbers; None for an argument
+    lines: Ints | None = None  # (m,) 1-based line numbers; None for an argument
     base: int = 0  # 1 when the source counts points from 1; ``pairs`` always count from 0
     from_file: bool = False
 
@@ -110,7 +110,7 @@ def as_links(pairs: Any, name: str) -> Links:
     return Links(array.astype(np.int64), name)
 
 
-def canonical_pairs(links: Links, n_points: int) -> NDArray[np.int64]:
+def canonical_pairs(links: Links, n_points: int) -> Ints:
     """Check indices and return the distinct pairs with ``i < j``, sorted. Read-only.
 
     >>> canonical_pairs(as_links([(2, 0), (0, 2), (0, 1)], "cannot_link"), 3)

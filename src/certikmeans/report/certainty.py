@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certikmeans._numbers import count, percent_in_full, rounded_down, rounded_up
+from certikmeans._types import Floats, Ints
 from certikmeans.certainty import Certainty
 from certikmeans.report.plot_data import Projection
 
@@ -103,7 +103,7 @@ def box_lines(certainty: Certainty, names: tuple[str, ...] | None = None) -> lis
     return lines
 
 
-def visible_boxes(view: Projection, certainty: Certainty) -> NDArray[np.float64]:
+def visible_boxes(view: Projection, certainty: Certainty) -> Floats:
     """Return the rectangles of centres, (k, 2, 2), of clusters that are distinguished."""
     single = [family[0] for family in certainty.families if len(family) == 1]
     if (
@@ -115,7 +115,7 @@ def visible_boxes(view: Projection, certainty: Certainty) -> NDArray[np.float64]
     return view.project_boxes(certainty.center_boxes)[sorted(single)]
 
 
-def uncertain_points(certainty: Certainty, shown: NDArray[np.int64]) -> NDArray[np.int64]:
+def uncertain_points(certainty: Certainty, shown: Ints) -> Ints:
     """Return the points to mark among those shown; none if all of them are uncertain."""
     marked = shown[~certainty.certain[shown]]
     return marked if len(marked) < len(shown) else marked[:0]
@@ -124,8 +124,8 @@ def uncertain_points(certainty: Certainty, shown: NDArray[np.int64]) -> NDArray[
 def draw_certainty(
     axes: Axes,
     view: Projection,
-    coordinates: NDArray[np.float64],
-    shown: NDArray[np.int64],
+    coordinates: Floats,
+    shown: Ints,
     certainty: Certainty,
 ) -> str:
     """Draw rings around uncertain points and boxes of centres; return a note for the caption."""

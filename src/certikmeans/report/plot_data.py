@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.problem import Problem
 from certikmeans.problem.arrays import distinct
 from certikmeans.result import Result
@@ -56,9 +56,9 @@ _JITTER = 0.3
 class Projection:
     """Coordinates of the points shown, and the projection of centres."""
 
-    coordinates: NDArray[np.float64]  # (n_shown, 2)
-    origin: NDArray[np.float64]  # (n_features,)
-    directions: NDArray[np.float64]  # (n_features, 1 or 2)
+    coordinates: Floats  # (n_shown, 2)
+    origin: Floats  # (n_features,)
+    directions: Floats  # (n_features, 1 or 2)
     axis_names: tuple[str, str]
     notes: tuple[str, ...]
 
@@ -67,14 +67,12 @@ class Projection:
         """Whether the data vary along one direction only, or not at all."""
         return int(self.directions.shape[1]) == 1
 
-    def project_centers(
-        self, centers: NDArray[np.float64], clusters: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def project_centers(self, centers: Floats, clusters: Ints) -> Floats:
         """Return the coordinates of the centres of the numbered ``clusters``."""
         projected = (centers - self.origin) @ self.directions
         return np.column_stack([projected, clusters]) if self.is_one_dimensional else projected
 
-    def project_boxes(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project_boxes(self, boxes: Floats) -> Floats:
         """Return rectangles, (k, 2, 2), that contain the projected boxes (k, n_features, 2)."""
         sides = np.stack([boxes[:, :, 0] - self.origin, boxes[:, :, 1] - self.origin])
         ends = sides[:, :, :, None] * self.directions
@@ -87,9 +85,9 @@ class Projection:
 
 
 def project(
-    points: NDArray[np.float64],
-    shown: NDArray[np.int64],
-    labels: NDArray[np.int64] | None,
+    points: Floats,
+    shown: Ints,
+    labels: Ints | None,
     names: tuple[str, ...] | None = None,
 ) -> Projection:
     """Project the rows ``shown`` on their principal axes, unless there are two features.
@@ -132,8 +130,8 @@ def project(
 
 
 def _principal_axes(
-    centred: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    centred: Floats,
+) -> tuple[Floats, Floats, float]:
     """Return one or two directions as columns, their spreads, and the total spread."""
     n_features = centred.shape[1]
     total = float(np.einsum("ij,ij->", centred, centred))
@@ -165,7 +163,7 @@ MAX_PAIRS = 300
 
 def subsample_pairs(
     problem: Problem, rng: np.random.Generator, most: int = MAX_PAIRS
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Ints, Ints]:
     """Sample pairs to draw: half of each kind, more if there are fewer of the other kind."""
     must, cannot = problem.must_link, problem.cannot_link
     half = most // 2
@@ -180,7 +178,7 @@ def subsample_pairs(
 
 def subsample_violated(
     result: Result, rng: np.random.Generator, most: int = MAX_PAIRS
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Ints, Ints]:
     """Sample violated soft pairs to draw: must-links and cannot-links."""
     violated = result.violated_soft_pairs
     rows = np.arange(len(violated))
@@ -194,9 +192,7 @@ def subsample_violated(
     return both[0].reshape(-1, 2), both[1].reshape(-1, 2)
 
 
-def subsample_points(
-    n_points: int, pairs: NDArray[np.int64], rng: np.random.Generator, most: int
-) -> NDArray[np.int64]:
+def subsample_points(n_points: int, pairs: Ints, rng: np.random.Generator, most: int) -> Ints:
     """Return the rows to draw, among them the ends of every pair drawn."""
     if n_points <= most:
         return np.arange(n_points)

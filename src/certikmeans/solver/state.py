@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.bounds.base import BoundResult
 from certikmeans.checkpoint.file import BestKnown
 from certikmeans.errors import WorkerError
@@ -24,7 +24,7 @@ from certikmeans.solver.bound_schedule import BoundRun, BoundSchedule, TurnState
 from certikmeans.solver.context import SolveContext
 from certikmeans.tolerances import check_bound, gap_reached, relative_gap
 
-Labels = NDArray[np.int64]
+Labels = Ints
 
 # Source of the bound that needs no computation: no cost is negative, and the cost inside groups.
 TRIVIAL = "trivial"
@@ -83,7 +83,7 @@ class SolveState:
         self._ctx = ctx
         self._cost = math.inf
         self._labels: Labels | None = None
-        self._centers: NDArray[np.float64] | None = None
+        self._centers: Floats | None = None
         self._iterations = 0
         self._deferred: tuple[Labels, int] | None = None
         self._lower_bound = 0.0
@@ -118,7 +118,7 @@ class SolveState:
         return self._labels
 
     @property
-    def centers(self) -> NDArray[np.float64] | None:
+    def centers(self) -> Floats | None:
         """Centres of the incumbent."""
         return self._centers
 
@@ -163,7 +163,7 @@ class SolveState:
         check_bound(cost, self._lower_bound, self._bound_source)
         self._ctx.events.emit(IncumbentFound(self._ctx.events.seconds, cost, source))
 
-    def _evaluate(self, labels: Labels) -> tuple[float, NDArray[np.float64]]:
+    def _evaluate(self, labels: Labels) -> tuple[float, Floats]:
         problem = self.problem
         centers = np.empty((problem.n_clusters, problem.n_features))
         cost = float(labels_cost(problem.points, problem.weights, labels, centers))

@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._types import Ints
 from certikmeans.bounds.base import BoundResult
 from certikmeans.problem import ReducedProblem
 from certikmeans.proof import CenterSplit, LeafProof, PairSplit
@@ -70,7 +71,7 @@ class NodeResult(Generic[DomainT]):
     leaf: LeafProof
     warm_start: Any
     split: Split | None
-    labels: tuple[NDArray[np.int64], ...]  # of original points: candidates for the incumbent
+    labels: tuple[Ints, ...]  # of original points: candidates for the incumbent
     domain: DomainT  # possibly tightened
     work: float = 0.0  # units of work of the evaluation
 
@@ -95,7 +96,7 @@ class BranchingScheme(ABC, Generic[DomainT]):
         """Compute a bound, propose labellings, choose a split."""
 
     @abstractmethod
-    def incumbent_payload(self, labels: NDArray[np.int64]) -> NDArray[np.integer[Any]]:
+    def incumbent_payload(self, labels: Ints) -> NDArray[np.integer[Any]]:
         """Return what tasks need of the incumbent; small, since every task contains it."""
 
     @abstractmethod
@@ -297,5 +298,5 @@ class TreeState:
     next_number: int
     max_depth: int
     cutoff: float
-    labels: NDArray[np.int64] | None  # (n_points,): the best labelling
+    labels: Ints | None  # (n_points,): the best labelling
     cached_children: tuple[CachedChild, ...]  # computed for this cutoff and these labels

@@ -14,6 +14,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.assignment import make_assigner
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.ryan_foster import Pair, fractional_pairs
@@ -176,14 +177,14 @@ class PairBranching(BranchingScheme[PairDomain]):
             domain=domain,
         )
 
-    def incumbent_payload(self, labels: NDArray[np.int64]) -> NDArray[np.integer[Any]]:
+    def incumbent_payload(self, labels: Ints) -> NDArray[np.integer[Any]]:
         """Return the labels of the groups at the root, in the smallest integer type."""
         small = np.min_scalar_type(self._presolved.reduced.n_clusters)
         return self._presolved.presolve_labels(labels).astype(small)
 
     def _initial_centers(
         self, presolved: PresolvedProblem, labels: NDArray[np.integer[Any]]
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the means of labels of the root's groups, which may violate the added pairs."""
         own = labels.astype(np.int64)
         for step in presolved.steps[len(self._presolved.steps) :]:
@@ -215,14 +216,14 @@ class PairBranching(BranchingScheme[PairDomain]):
         inside -= np.bincount(joined, self._within_group_costs(before, len(first)), n_joined)
         return LeafProof(leaf.kind, leaf.evidence.joined(joined, n_joined, inside))
 
-    def _group_map(self, domain: PairDomain) -> NDArray[np.int64]:
+    def _group_map(self, domain: PairDomain) -> Ints:
         """Return the group of the domain for every group of the root, ordered by first points."""
         rows = np.empty(self._presolved.reduced.n_groups, dtype=np.int64)
         rows[np.argsort(self._presolved.group_representatives)] = np.arange(len(rows))
         pairs = rows[self._presolved.group_of_point[_pair_array(domain.must_link)]]
         return must_link_groups(len(rows), pairs)
 
-    def _within_group_costs(self, groups: NDArray[np.int64], count: int) -> NDArray[np.float64]:
+    def _within_group_costs(self, groups: Ints, count: int) -> Floats:
         """Return the sum of squares of every group about its mean, over the groups of the root."""
         order = np.argsort(self._presolved.group_representatives)
         reduced = self._presolved.reduced
@@ -239,7 +240,7 @@ class PairBranching(BranchingScheme[PairDomain]):
         presolved: PresolvedProblem,
         inputs: BoundInput,
         task: NodeTask[PairDomain],
-        centers: NDArray[np.float64],
+        centers: Floats,
     ) -> BoundResult:
         """Compute the selected bound."""
         reduced, bound = presolved.reduced, self._bound
@@ -257,7 +258,7 @@ class PairBranching(BranchingScheme[PairDomain]):
         self,
         warm_start: PairWarmStart | None,
         after: PresolvedProblem,
-        centers: NDArray[np.float64],
+        centers: Floats,
     ) -> Any:
         """Return the warm start of the parent in terms of the groups of this problem."""
         if warm_start is None or warm_start.inner is None:
@@ -272,7 +273,7 @@ class PairBranching(BranchingScheme[PairDomain]):
         )
 
 
-def _pair_array(pairs: tuple[Pair, ...]) -> NDArray[np.int64]:
+def _pair_array(pairs: tuple[Pair, ...]) -> Ints:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 

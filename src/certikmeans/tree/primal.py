@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.assignment import AbstractAssigner, LloydRun
 from certikmeans.presolve.pipeline import PresolvedProblem
 from certikmeans.proof import LeafProof
@@ -31,10 +31,10 @@ def certificate_leaf(presolved: PresolvedProblem, leaf: LeafProof, keep_proof: b
 def round_centers(
     presolved: PresolvedProblem,
     assigner: AbstractAssigner,
-    centers: Iterable[NDArray[np.float64]],
+    centers: Iterable[Floats],
     stop: StopSignal,
     incumbent_cost: float = np.inf,
-) -> tuple[NDArray[np.int64], ...]:
+) -> tuple[Ints, ...]:
     """Assign groups to centers exactly, then run Lloyd (the paper's upper bound made exact)."""
     runs = []
     for initial in centers:
@@ -47,7 +47,7 @@ def round_centers(
 
 def improving_labels(
     presolved: PresolvedProblem, runs: Iterable[LloydRun], incumbent_cost: float
-) -> tuple[NDArray[np.int64], ...]:
+) -> tuple[Ints, ...]:
     """Return labels of the original points, of runs that may cost less than ``incumbent_cost``.
 
     Others are not sent back. The caller computes the cost of labels.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.grouped import scip
 from certikmeans.bounds.grouped.bundle import (
@@ -41,8 +41,8 @@ class GroupedWarmStart:
     ``ascent`` is set where a computation was stopped; another one continues from there.
     """
 
-    nu: NDArray[np.float64]  # (G, K, d)
-    labels: NDArray[np.int64]  # (n,) in the order of the groups
+    nu: Floats  # (G, K, d)
+    labels: Ints  # (n,) in the order of the groups
     ascent: AscentState | None = None
 
 
@@ -201,7 +201,7 @@ class _AscentProgress:
         self._ctx.report(work=self._lagrangian.take_work())
 
 
-def _normalized_domain(groups: SampleGroups, domain: Domain) -> tuple[Domain, NDArray[np.bool_]]:
+def _normalized_domain(groups: SampleGroups, domain: Domain) -> tuple[Domain, Mask]:
     """The domain with nonempty boxes, and the allowed clusters in the order of the groups.
 
     A cluster whose box is empty has no members; its centre then does not matter, and any point
@@ -221,7 +221,7 @@ def _normalized_domain(groups: SampleGroups, domain: Domain) -> tuple[Domain, ND
 
 def _candidate_centers(
     solutions: GroupSolutions, domain: Domain, groups: SampleGroups
-) -> tuple[NDArray[np.float64], ...]:
+) -> tuple[Floats, ...]:
     """Weighted average of the centres of all groups, and the centres of the largest group."""
     masses = solutions.masses
     total = masses.sum(axis=0)

@@ -47,8 +47,8 @@ from functools import partial
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.bounds.grouped.sample_groups import SampleGroups
 from certikmeans.kernels.grouped.master import CuttingPlanes, solve_master
 from certikmeans.kernels.grouped.solve import Chunk, GroupSolutions, SearchLimits, solve_groups
@@ -59,37 +59,35 @@ from certikmeans.stop import StopSignal
 
 
 def sample_magnitudes(
-    points: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    starts: NDArray[np.int64],
-    max_abs_center: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    points: Floats,
+    weights: Floats,
+    starts: Ints,
+    max_abs_center: Floats,
+) -> Floats:
     """The part of M that comes from the samples, per group; ``max_abs_center`` is ``Y_kj``."""
     largest = math.sqrt(float(np.max(np.sum(max_abs_center * max_abs_center, axis=1))))
     norms = np.sqrt(np.einsum("ij,ij->i", points, points))
-    magnitudes: NDArray[np.float64] = np.add.reduceat(weights * (norms + largest) ** 2, starts[:-1])
+    magnitudes: Floats = np.add.reduceat(weights * (norms + largest) ** 2, starts[:-1])
     return magnitudes
 
 
 def group_errors(
-    magnitudes: NDArray[np.float64],
-    starts: NDArray[np.int64],
-    nu: NDArray[np.float64],
-    max_abs_center: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    magnitudes: Floats,
+    starts: Ints,
+    nu: Floats,
+    max_abs_center: Floats,
+) -> Floats:
     """At least the rounding error of the bound of every group."""
     magnitude = magnitudes + np.einsum("gkj,kj->g", np.abs(nu), max_abs_center)
-    errors: NDArray[np.float64] = (
-        16.0 * (np.diff(starts) + max_abs_center.size + 16) * EPS * magnitude
-    )
+    errors: Floats = 16.0 * (np.diff(starts) + max_abs_center.size + 16) * EPS * magnitude
     return errors
 
 
 def lagrangian_lower_bound(
-    bounds: NDArray[np.float64],
-    errors: NDArray[np.float64],
-    nu: NDArray[np.float64],
-    max_abs_center: NDArray[np.float64],
+    bounds: Floats,
+    errors: Floats,
+    nu: Floats,
+    max_abs_center: Floats,
 ) -> float:
     """At most the cost of every labelling, given the groups' bounds and their errors.
 
@@ -108,13 +106,11 @@ def lagrangian_lower_bound(
 
 CHUNK_SIZE = 4  # groups; the stop signal is checked between chunks
 
-ChunkSolver = Callable[
-    [Chunk, NDArray[np.float64], NDArray[np.int64], SearchLimits], GroupSolutions
-]
+ChunkSolver = Callable[[Chunk, Floats, Ints, SearchLimits], GroupSolutions]
 
 
 def make_chunks(
-    groups: SampleGroups, domain: Domain, allowed: NDArray[np.bool_], nearest: NDArray[np.float64]
+    groups: SampleGroups, domain: Domain, allowed: Mask, nearest: Floats
 ) -> list[Chunk]:
     """Divide the groups into tasks, independently of the number of workers."""
     chunks = []
@@ -145,9 +141,7 @@ def concatenate(solutions: list[GroupSolutions]) -> GroupSolutions:
     return GroupSolutions(*(np.concatenate(parts) for parts in zip(*solutions, strict=True)))
 
 
-def solve_chunk(
-    chunk: Chunk, nu: NDArray[np.float64], labels: NDArray[np.int64], limits: SearchLimits
-) -> GroupSolutions:
+def solve_chunk(chunk: Chunk, nu: Floats, labels: Ints, limits: SearchLimits) -> GroupSolutions:
     """Solve the groups of ``chunk`` with linear terms ``nu``, starting from ``labels``."""
     n_sets = len(chunk.starts) - 1
     solutions = GroupSolutions(
@@ -164,7 +158,7 @@ def solve_chunk(
 
 WORK_PER_SEARCH_NODE = 4e3  # units of work of a node of the search in a group
 
-Task = tuple[int, NDArray[np.float64], NDArray[np.int64], SearchLimits]
+Task = tuple[int, Floats, Ints, SearchLimits]
 
 
 @final
@@ -173,7 +167,7 @@ class DualEvaluation:
     """The bound at given multipliers."""
 
     value: float  # proven lower bound
-    nu: NDArray[np.float64]  # (G, K, d)
+    nu: Floats  # (G, K, d)
     solutions: GroupSolutions
 
 
@@ -205,7 +199,7 @@ class GroupedDual:
         self._work = 0.0
         self.group_weights = np.add.reduceat(groups.weights, groups.starts[:-1])
 
-    def compute(self, nu: NDArray[np.float64], labels: NDArray[np.int64]) -> DualEvaluation:
+    def compute(self, nu: Floats, labels: Ints) -> DualEvaluation:
         """Evaluate the proven bound at ``nu``; the searches start from ``labels``."""
         solutions = self._solve_all(nu, labels)
         if np.isposinf(solutions.bounds).any():
@@ -217,7 +211,7 @@ class GroupedDual:
             solutions,
         )
 
-    def _solve_all(self, nu: NDArray[np.float64], labels: NDArray[np.int64]) -> GroupSolutions:
+    def _solve_all(self, nu: Floats, labels: Ints) -> GroupSolutions:
         """Solutions of all groups, in order."""
         tasks = []
         limits = self._limits._replace(seconds=self._stop.remaining)
@@ -282,9 +276,7 @@ class BundleParams:
 DEFAULT_PARAMS = BundleParams()
 
 
-def symmetry_classes(
-    lower: NDArray[np.float64], upper: NDArray[np.float64], allowed: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+def symmetry_classes(lower: Floats, upper: Floats, allowed: Mask) -> Ints:
     """Symmetry class of each cluster: those with the same box and allowed samples.
 
     >>> box = np.array([[0.0], [0.0], [1.0]])
@@ -306,9 +298,7 @@ def symmetry_classes(
     return classes
 
 
-def average_over_classes(
-    table: NDArray[np.float64], classes: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def average_over_classes(table: Floats, classes: Ints) -> Floats:
     """Average axis 1 over the clusters of each class.
 
     The Lagrangian bound is concave and invariant under permutations of clusters of a class, so it
@@ -330,8 +320,8 @@ class ProximalBundle:
     def __init__(
         self,
         first: DualEvaluation,
-        weights: NDArray[np.float64],
-        classes: NDArray[np.int64],
+        weights: Floats,
+        classes: Ints,
         params: BundleParams = DEFAULT_PARAMS,
     ) -> None:
         n_sets, max_cuts = len(first.nu), params.max_cuts
@@ -349,7 +339,7 @@ class ProximalBundle:
         self.best = first
         self._add_cuts(first)
 
-    def propose(self) -> tuple[NDArray[np.float64], float]:
+    def propose(self) -> tuple[Floats, float]:
         """Next multipliers, and the gain predicted by the model, an upper bound."""
         nu = self.best.nu
         masses = average_over_classes(
@@ -404,7 +394,7 @@ class AscentState:
     """State of an ascent between two evaluations."""
 
     bundle: ProximalBundle
-    labels: NDArray[np.int64]  # initial labels of the next searches
+    labels: Ints  # initial labels of the next searches
     history: list[float]  # best value after each evaluation
     converged: bool = False
 
@@ -412,7 +402,7 @@ class AscentState:
 def ascend(
     lagrangian: GroupedDual,
     first: DualEvaluation,
-    classes: NDArray[np.int64],
+    classes: Ints,
     cutoff: float,
     max_evaluations: int,
     checkpoint: Callable[[AscentState], None] = lambda ascent: None,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.kernels.grouped.preprocessing import order_farthest_first
 from certikmeans.problem import ReducedProblem
 
@@ -16,7 +16,6 @@ from certikmeans.problem import ReducedProblem
 LEAF_SIZE = 4
 # Components larger than this, and than three times the limit, are divided.
 MAX_UNCUT_COMPONENT = 100
-Order = NDArray[np.int64]
 
 
 @final
@@ -29,12 +28,12 @@ class SampleGroups:
     """
 
     problem: ReducedProblem
-    order: Order  # (n,)
-    starts: NDArray[np.int64]  # (n_sets + 1,)
-    points: NDArray[np.float64]  # (n, d)
-    weights: NDArray[np.float64]  # (n,)
-    link_start: NDArray[np.int64]  # (n + 1,)
-    link: NDArray[np.int64]
+    order: Ints  # (n,)
+    starts: Ints  # (n_sets + 1,)
+    points: Floats  # (n, d)
+    weights: Floats  # (n,)
+    link_start: Ints  # (n + 1,)
+    link: Ints
 
     @property
     def n_sets(self) -> int:
@@ -94,18 +93,18 @@ def make_sample_groups(problem: ReducedProblem, limit: int | None = None) -> Sam
     return _build_groups(problem, [_rows(starts, components) for components in chosen])
 
 
-def _split_large(starts: NDArray[np.int64], most: int, size: int) -> NDArray[np.int64]:
+def _split_large(starts: Ints, most: int, size: int) -> Ints:
     """Divide components of more than ``most`` rows into runs of ``size``."""
     large = np.flatnonzero(np.diff(starts) > most)
     cuts = [np.arange(starts[c] + size, starts[c + 1], size) for c in large]
     return np.sort(np.concatenate([starts, *cuts]))
 
 
-def _rows(starts: NDArray[np.int64], components: list[int]) -> NDArray[np.int64]:
+def _rows(starts: Ints, components: list[int]) -> Ints:
     return np.concatenate([np.arange(starts[c], starts[c + 1]) for c in components])
 
 
-def spatial_order(points: NDArray[np.float64]) -> Order:
+def spatial_order(points: Floats) -> Ints:
     """Spatial order by recursive bisection.
 
     >>> spatial_order(np.array([[3.0], [0.0], [2.0], [1.0]]))
@@ -126,7 +125,7 @@ def spatial_order(points: NDArray[np.float64]) -> Order:
         starts = np.sort(np.concatenate([starts, starts[large] + sizes[large] // 2]))
 
 
-def farthest_first(points: NDArray[np.float64]) -> Order:
+def farthest_first(points: Floats) -> Ints:
     """Farthest-first order.
 
     >>> farthest_first(np.array([[0.0], [1.0], [10.0], [5.0]]))
@@ -137,7 +136,7 @@ def farthest_first(points: NDArray[np.float64]) -> Order:
     return order
 
 
-def _build_groups(problem: ReducedProblem, sets: list[NDArray[np.int64]]) -> SampleGroups:
+def _build_groups(problem: ReducedProblem, sets: list[Ints]) -> SampleGroups:
     order = np.concatenate([rows[farthest_first(problem.points[rows])] for rows in sets])
     position_of = np.empty(len(order), dtype=np.int64)
     position_of[order] = np.arange(len(order))

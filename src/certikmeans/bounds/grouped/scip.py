@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.errors import MissingExtraError
 from certikmeans.kernels.grouped.solve import Chunk, GroupSolutions, SearchLimits
 from certikmeans.stop import StopSignal
@@ -15,9 +15,7 @@ MARGIN = 1e-5  # subtracted from a value, relative to its scale, because of SCIP
 PRECISION = 1e-8  # feasibility tolerance of SCIP
 
 
-def solve_chunk(
-    chunk: Chunk, nu: NDArray[np.float64], labels: NDArray[np.int64], limits: SearchLimits
-) -> GroupSolutions:
+def solve_chunk(chunk: Chunk, nu: Floats, labels: Ints, limits: SearchLimits) -> GroupSolutions:
     """Solve the groups of ``chunk`` with linear terms ``nu``; ``labels`` are not used."""
     n_sets = len(chunk.starts) - 1
     solutions = GroupSolutions(
@@ -35,7 +33,7 @@ def solve_chunk(
 
 
 def _solve_group(
-    chunk: Chunk, g: int, nu: NDArray[np.float64], limits: SearchLimits, solutions: GroupSolutions
+    chunk: Chunk, g: int, nu: Floats, limits: SearchLimits, solutions: GroupSolutions
 ) -> None:
     rows = range(int(chunk.starts[g]), int(chunk.starts[g + 1]))
     scale = _scale(chunk, rows)
@@ -78,7 +76,7 @@ def _scale(chunk: Chunk, rows: range) -> float:
 
 
 def _model(
-    chunk: Chunk, rows: range, nu: NDArray[np.float64], scale: float
+    chunk: Chunk, rows: range, nu: Floats, scale: float
 ) -> tuple[Any, list[list[Any]], dict[int, dict[int, Any]]]:
     """The paper's program: big-M rows switch on the squared distance to the chosen centre.
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.partition.parts import PARTITION_PARAMS, PartitionParams, anticlusters
 from certikmeans.bounds.partition.run import (
@@ -31,19 +31,17 @@ class PartitionEvidence(AbstractEvidence):
     """Groups, weights and multipliers of every part: evidence for the whole problem."""
 
     parts: tuple[PartProof, ...]
-    numbers: NDArray[np.int64]  # (n_groups,): number of every group in the certificate
+    numbers: Ints  # (n_groups,): number of every group in the certificate
 
-    def renumbered(self, order: NDArray[np.int64]) -> PartitionEvidence:
+    def renumbered(self, order: Ints) -> PartitionEvidence:
         """Return the same with group ``order[i]`` as group i."""
         return PartitionEvidence(self.parts, np.argsort(order)[self.numbers])
 
-    def joined(
-        self, group_of: NDArray[np.int64], n_groups: int, inside: NDArray[np.float64]
-    ) -> PartitionEvidence:
+    def joined(self, group_of: Ints, n_groups: int, inside: Floats) -> PartitionEvidence:
         """Return the same evidence: a bound for all labellings holds for those of a domain."""
         return self
 
-    def row(self) -> NDArray[np.float64]:
+    def row(self) -> Floats:
         """Return the numbers as the checker reads them."""
         return encode_parts(self.parts, self.numbers)
 
@@ -142,9 +140,7 @@ class PartitionBound(LowerBound[BoundInput]):
         )
 
 
-def encode_parts(
-    parts: Sequence[PartProof], numbers: NDArray[np.int64] | None = None
-) -> NDArray[np.float64]:
+def encode_parts(parts: Sequence[PartProof], numbers: Ints | None = None) -> Floats:
     """Encode the evidence of all parts as one row of numbers, in the format of certificates.
 
     The row has the number of parts, then for every part: the number m of its groups, the number c
@@ -153,7 +149,7 @@ def encode_parts(
     (u = -1 for a pair cut), and its multiplier. Group g of the problem has the number
     ``numbers[g]``.
     """
-    pieces: list[NDArray[np.float64]] = [np.array([len(parts)], dtype=np.float64)]
+    pieces: list[Floats] = [np.array([len(parts)], dtype=np.float64)]
     for part in parts:
         rows = part.rows if numbers is None else numbers[part.rows]
         given = part.multipliers

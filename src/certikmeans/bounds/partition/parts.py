@@ -37,8 +37,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.bounds.sdp.admm import ITERATION_WORK_EXPONENT, iteration_work
 from certikmeans.constraint_model.model import ConstraintModel
 from certikmeans.kernels.anticlusters import balance_sums
@@ -230,14 +230,14 @@ class Part:
     the part are dropped, which only adds labellings.
     """
 
-    rows: NDArray[np.int64]  # (m,) groups of the whole
+    rows: Ints  # (m,) groups of the whole
     problem: ReducedProblem  # its rows in the order of ``rows``; offset 0
     upper: float  # cost of the incumbent's labels on the part: an upper bound on its value
 
 
 def split_into_parts(
     problem: ReducedProblem,
-    labels: NDArray[np.int64],
+    labels: Ints,
     size: int,
     seed: int = 0,
     params: PartParams = DEFAULT_PARAMS,
@@ -264,9 +264,9 @@ def split_into_parts(
 
 def make_part(
     problem: ReducedProblem,
-    rows: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    labels: NDArray[np.int64],
+    rows: Ints,
+    weights: Floats,
+    labels: Ints,
 ) -> Part:
     """The part of ``rows`` with ``weights``, in the order required by `CannotLinkGraph`."""
     position = np.full(problem.n_groups, -1, dtype=np.int64)
@@ -288,12 +288,12 @@ def make_part(
 
 def anticlusters(
     problem: ReducedProblem,
-    labels: NDArray[np.int64],
+    labels: Ints,
     n_parts: int,
-    shared: NDArray[np.bool_],
+    shared: Mask,
     seed: int = 0,
     params: PartParams = DEFAULT_PARAMS,
-) -> NDArray[np.int64]:
+) -> Ints:
     """Part of every group, -1 for shared groups.
 
     Parameters
@@ -327,8 +327,8 @@ def anticlusters(
 
 
 def _component_pieces(
-    problem: ReducedProblem, shared: NDArray[np.bool_], n_parts: int, params: PartParams
-) -> list[NDArray[np.int64]]:
+    problem: ReducedProblem, shared: Mask, n_parts: int, params: PartParams
+) -> list[Ints]:
     """Components without their shared groups, large ones split; the largest first.
 
     Groups of a component are in breadth-first order, so a slice of them has many of its pairs.
@@ -342,7 +342,7 @@ def _component_pieces(
     return sorted(pieces, key=len, reverse=True)
 
 
-def _components(problem: ReducedProblem) -> list[NDArray[np.int64]]:
+def _components(problem: ReducedProblem) -> list[Ints]:
     """Components of cannot-links and sets, each in breadth-first order."""
     graph, sets = problem.graph, problem.label_constraints.sets
     if sets is None:
@@ -372,9 +372,9 @@ def _components(problem: ReducedProblem) -> list[NDArray[np.int64]]:
 
 def _balance_full_sets(
     problem: ReducedProblem,
-    labels: NDArray[np.int64],
-    part_index: NDArray[np.int64],
-    pieces: list[NDArray[np.int64]],
+    labels: Ints,
+    part_index: Ints,
+    pieces: list[Ints],
     n_parts: int,
     seed: int,
     params: PartParams,
@@ -404,17 +404,17 @@ def _balance_full_sets(
     part_index[members] = mine[:, None]
 
 
-def _least_loaded(loads: NDArray[np.float64], labels: NDArray[np.int64]) -> int:
+def _least_loaded(loads: Floats, labels: Ints) -> int:
     """Part with the fewest groups of these clusters, among equals with the fewest in all."""
     scores = loads[:, labels].sum(axis=1) + 1e-3 * loads.sum(axis=1)
     return int(np.argmin(scores))
 
 
 def _distribute_evenly(
-    part_index: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    loads: NDArray[np.float64],
+    part_index: Ints,
+    rows: Ints,
+    labels: Ints,
+    loads: Floats,
     random: np.random.Generator,
 ) -> None:
     """Distribute the other rows: parts differ by at most one row of every cluster if possible."""
@@ -438,9 +438,9 @@ def _distribute_evenly(
 
 def _balance_parts(
     problem: ReducedProblem,
-    labels: NDArray[np.int64],
-    part_index: NDArray[np.int64],
-    movable: NDArray[np.bool_],
+    labels: Ints,
+    part_index: Ints,
+    movable: Mask,
     n_parts: int,
     seed: int,
     params: PartParams,
@@ -467,7 +467,7 @@ def _balance_parts(
         part_index[members] = mine
 
 
-def _balance_vectors(problem: ReducedProblem, members: NDArray[np.int64]) -> NDArray[np.float64]:
+def _balance_vectors(problem: ReducedProblem, members: Ints) -> Floats:
     """Weighted deviations from the cluster's mean, weights, and costs, in common units."""
     points, weights = problem.points[members], problem.weights[members]
     mean = np.average(points, axis=0, weights=weights)
@@ -483,10 +483,10 @@ def _balance_vectors(problem: ReducedProblem, members: NDArray[np.int64]) -> NDA
 
 def shared_groups(
     problem: ReducedProblem,
-    labels: NDArray[np.int64],
+    labels: Ints,
     size: int,
     params: PartParams = DEFAULT_PARAMS,
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Mask of the groups shared by all parts of about ``size`` groups.
 
     The score of a group is ``w_s / W_cluster + K w_s d_s / cost``, its fraction of the weight of
@@ -509,7 +509,7 @@ def shared_groups(
     return chosen
 
 
-def group_costs(problem: ReducedProblem, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def group_costs(problem: ReducedProblem, labels: Ints) -> Floats:
     """Cost of every group about the mean of its cluster."""
     sums, masses = problem.cluster_sums(labels)
     costs = np.empty(problem.n_groups)
@@ -517,11 +517,11 @@ def group_costs(problem: ReducedProblem, labels: NDArray[np.int64]) -> NDArray[n
         members = np.flatnonzero(labels == k)
         mean = (sums[k] / masses[k])[None, :]
         costs[members] = squared_distances(problem.points[members], mean)[:, 0]
-    weighted: NDArray[np.float64] = costs * problem.weights
+    weighted: Floats = costs * problem.weights
     return weighted
 
 
-def equal_share(weights: NDArray[np.float64], n_parts: int) -> NDArray[np.float64]:
+def equal_share(weights: Floats, n_parts: int) -> Floats:
     """Weight of a shared group in each of ``n_parts`` parts; their sum is at most its weight.
 
     >>> float(equal_share(np.array([1.0]), 3)[0]) * 3 <= 1.0

@@ -17,9 +17,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Any, final
 
-import numpy as np
-from numpy.typing import NDArray
-
+from certikmeans._types import Floats, Ints
 from certikmeans.bounds.base import BoundContext
 from certikmeans.bounds.partition.parts import (
     PARTITION_PARAMS,
@@ -54,8 +52,8 @@ CLAIMED_FRACTION = 1.0 - 1e-10
 class PartProof:
     """Value that a part contributes, with its evidence."""
 
-    rows: NDArray[np.int64]  # groups of the whole
-    weights: NDArray[np.float64]
+    rows: Ints  # groups of the whole
+    weights: Floats
     multipliers: CompactMultipliers
     value: float
 
@@ -80,7 +78,7 @@ class PartitionResult:
 class PartitionState:
     """State of the computation: size of the parts, and progress of each."""
 
-    labels: NDArray[np.int64]  # labels and size determine the parts
+    labels: Ints  # labels and size determine the parts
     size: int
     first_iterations: int
     best: PartitionResult | None = None  # of smaller parts
@@ -89,7 +87,7 @@ class PartitionState:
 
 def partition_bound(
     problem: ReducedProblem,
-    labels: NDArray[np.int64],
+    labels: Ints,
     cutoff: float,
     ctx: BoundContext,
     *,
@@ -137,7 +135,7 @@ class _Partitioner:
     def __init__(
         self,
         problem: ReducedProblem,
-        labels: NDArray[np.int64],
+        labels: Ints,
         cutoff: float,
         ctx: BoundContext,
         seed: int,

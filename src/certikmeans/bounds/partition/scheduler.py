@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans._jit.clock import CLOCK
+from certikmeans._types import Floats, Ints
 from certikmeans.bounds.partition.parts import Part
 from certikmeans.bounds.sdp.admm import Admm, AdmmState
 from certikmeans.bounds.sdp.dual_bound import safe_bound
@@ -31,17 +32,17 @@ CHECK_INTERVAL = 50  # iterations between two safe bounds
 class PartSpec:
     """A part without its points: indices of the groups of the whole problem."""
 
-    rows: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    rows: Ints
+    weights: Floats
     label_constraints: LabelConstraints
     n_clusters: int
 
     @classmethod
-    def of(cls, problem: ReducedProblem, rows: NDArray[np.int64]) -> PartSpec:
+    def of(cls, problem: ReducedProblem, rows: Ints) -> PartSpec:
         """Specification of a part."""
         return cls(rows, problem.weights, problem.label_constraints, problem.n_clusters)
 
-    def with_points(self, points: NDArray[np.float64]) -> ReducedProblem:
+    def with_points(self, points: Floats) -> ReducedProblem:
         """The part, given the points of the whole problem."""
         own = np.ascontiguousarray(points[self.rows])
         return ReducedProblem(
@@ -75,7 +76,7 @@ class PartResult:
     ended: bool  # the bound cannot be improved
 
 
-def solve_part_spec(points: NDArray[np.float64], task: PartTask) -> PartResult:
+def solve_part_spec(points: Floats, task: PartTask) -> PartResult:
     """Run a task given by a specification, with the points of the whole problem."""
     assert isinstance(task.problem, PartSpec)
     return solve_part(replace(task, problem=task.problem.with_points(points)))
@@ -163,7 +164,7 @@ class CompactMultipliers:
             self.scaled(self.cut_multipliers),
         )
 
-    def scaled(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
+    def scaled(self, values: NDArray[np.float32]) -> Floats:
         """Values times the scale, exactly."""
         return np.ldexp(values.astype(np.float64), self.exponent)
 
@@ -190,7 +191,7 @@ class CompactAdmmState:
         return AdmmState(self.multipliers.full(), z, self.penalty)
 
 
-def round_mantissa(values: NDArray[np.float64]) -> NDArray[np.float32]:
+def round_mantissa(values: Floats) -> NDArray[np.float32]:
     """Nearest float32 with a short mantissa.
 
     >>> round_mantissa(np.array([1.0, -0.1, 0.0]))
@@ -204,7 +205,7 @@ def round_mantissa(values: NDArray[np.float64]) -> NDArray[np.float32]:
     return short
 
 
-def _to_float32(values: NDArray[np.float64]) -> NDArray[np.float32]:
+def _to_float32(values: Floats) -> NDArray[np.float32]:
     return values.astype(np.float32)
 
 
@@ -239,7 +240,7 @@ class PartScheduler(Generic[Item]):
         Points of the whole problem; remote workers get them once, tasks name rows.
     """
 
-    def __init__(self, pool: TaskPool, points: NDArray[np.float64]) -> None:
+    def __init__(self, pool: TaskPool, points: Floats) -> None:
         self._pool = pool
         self._shared = SharedData(points)
         self._tasks: dict[Future[PartResult], Item] = {}

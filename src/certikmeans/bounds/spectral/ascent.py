@@ -24,13 +24,12 @@ from typing import final
 
 import numpy as np
 
+from certikmeans._types import Floats, Ints
 from certikmeans.bounds.spectral.closed_form import PairMargins, SpectralProof, compute_pair_margins
 from certikmeans.bounds.spectral.dual_bound import MAX_COLUMNS, inner_products, safe_value
 from certikmeans.bounds.spectral.gram import (
-    Floats,
     Frame,
     Gram,
-    Ints,
     SpectralMultipliers,
     cluster_centers,
     full_gram,

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.spectral.ascent import ascend
 from certikmeans.bounds.spectral.closed_form import SpectralProof, closed_form
@@ -39,17 +39,15 @@ class SpectralEvidence(AbstractEvidence):
 
     multipliers: SpectralMultipliers
 
-    def renumbered(self, order: NDArray[np.int64]) -> SpectralEvidence:
+    def renumbered(self, order: Ints) -> SpectralEvidence:
         """Return the same with group ``order[i]`` as group i."""
         return SpectralEvidence(self.multipliers.renumbered(np.argsort(order)))
 
-    def joined(
-        self, group_of: NDArray[np.int64], n_groups: int, inside: NDArray[np.float64]
-    ) -> SpectralEvidence:
+    def joined(self, group_of: Ints, n_groups: int, inside: Floats) -> SpectralEvidence:
         """Return the same evidence: a bound for all labellings holds for those of a domain."""
         return self
 
-    def row(self) -> NDArray[np.float64]:
+    def row(self) -> Floats:
         """Return the numbers as the checker reads them."""
         return self.multipliers.row()
 

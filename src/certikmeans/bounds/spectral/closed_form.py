@@ -27,6 +27,7 @@ from typing import final
 
 import numpy as np
 
+from certikmeans._types import Floats, Ints
 from certikmeans.bounds.spectral.dual_bound import (
     MAX_COLUMNS,
     coefficient_matrix,
@@ -35,10 +36,8 @@ from certikmeans.bounds.spectral.dual_bound import (
     safe_value,
 )
 from certikmeans.bounds.spectral.gram import (
-    Floats,
     Frame,
     Gram,
-    Ints,
     SpectralMultipliers,
     axes_gram,
     bisector_margins,

@@ -56,12 +56,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.bounds.spectral.gram import (
     CHUNK,
-    Floats,
     Frame,
     Gram,
-    Ints,
     SpectralMultipliers,
     axes_gram,
     full_gram,

@@ -38,13 +38,10 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @final

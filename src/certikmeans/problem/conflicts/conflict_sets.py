@@ -22,15 +22,11 @@ from itertools import pairwise
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, dijkstra
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.stop import StopSignal
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _MAX_PEEL_ROUNDS = 200  # with fewer rounds than needed, components are larger than necessary
 
@@ -41,25 +37,25 @@ class PairGraph:
     """Pairs among vertices ``0 .. n - 1``. Edge ``e`` is a must-link if ``e < n_must``."""
 
     n: int
-    edges: IntArray  # (m, 2), the must-links first; distinct within each kind, no loops
+    edges: Ints  # (m, 2), the must-links first; distinct within each kind, no loops
     n_must: int
 
     @classmethod
-    def of(cls, n: int, must: IntArray, cannot: IntArray) -> PairGraph:
+    def of(cls, n: int, must: Ints, cannot: Ints) -> PairGraph:
         """Put both kinds into one array."""
         return cls(n, np.concatenate([must, cannot]).reshape(-1, 2), len(must))
 
     @property
-    def must(self) -> IntArray:
+    def must(self) -> Ints:
         """The must-links."""
         return self.edges[: self.n_must]
 
     @property
-    def cannot(self) -> IntArray:
+    def cannot(self) -> Ints:
         """The cannot-links."""
         return self.edges[self.n_must :]
 
-    def cyclic_components(self) -> list[tuple[PairGraph, IntArray]]:
+    def cyclic_components(self) -> list[tuple[PairGraph, Ints]]:
         """Split into connected components without pendant trees, each with its edge numbers.
 
         Components are independent, because labels can be permuted within each. Vertices with a
@@ -78,7 +74,7 @@ class PairGraph:
             found.append((PairGraph(len(vertices), local.reshape(-1, 2), n_must), ids))
         return found
 
-    def _two_core_edges(self) -> IntArray:
+    def _two_core_edges(self) -> Ints:
         kept = np.arange(len(self.edges))
         for _ in range(_MAX_PEEL_ROUNDS):
             degree = np.bincount(self.edges[kept].ravel(), minlength=self.n)
@@ -88,15 +84,15 @@ class PairGraph:
             kept = kept[inner]
         return kept
 
-    def groups(self, removed: BoolArray) -> IntArray:
+    def groups(self, removed: Mask) -> Ints:
         """Number the components of the must-links that are not removed."""
         return components(self.n, self.must[~removed[: self.n_must]])[1]
 
-    def inside(self, groups: IntArray) -> BoolArray:
+    def inside(self, groups: Ints) -> Mask:
         """Return which edges join vertices of the same group."""
         return np.asarray(groups[self.edges[:, 0]] == groups[self.edges[:, 1]])
 
-    def violated(self, labels: IntArray) -> IntArray:
+    def violated(self, labels: Ints) -> Ints:
         """Return the edges that a labelling violates."""
         wrong = self.inside(labels)
         wrong[: self.n_must] = ~wrong[: self.n_must]
@@ -107,7 +103,7 @@ class PairGraph:
 class MustLinkPaths:
     """Paths along the must-links that are not removed."""
 
-    def __init__(self, graph: PairGraph, removed: BoolArray) -> None:
+    def __init__(self, graph: PairGraph, removed: Mask) -> None:
         kept = np.flatnonzero(~removed[: graph.n_must])
         self._matrix = adjacency(graph.n, graph.edges[kept], np.ones(len(kept)))
         self._edge = edge_numbers(graph.edges[kept], kept)
@@ -141,19 +137,19 @@ class MustLinkPaths:
         return walk
 
 
-def edge_numbers(edges: IntArray, numbers: IntArray) -> dict[tuple[int, int], int]:
+def edge_numbers(edges: Ints, numbers: Ints) -> dict[tuple[int, int], int]:
     """Map edges, the smaller end first, to their numbers."""
     ends = map(tuple, np.sort(edges, axis=1).tolist())
     return dict(zip(ends, numbers.tolist(), strict=True))
 
 
-def components(n: int, edges: IntArray) -> tuple[int, IntArray]:
+def components(n: int, edges: Ints) -> tuple[int, Ints]:
     """Count and number the connected components."""
     found, number = connected_components(adjacency(n, edges, np.ones(len(edges))), directed=False)
     return int(found), np.asarray(number, dtype=np.int64)
 
 
-def adjacency(n: int, edges: IntArray, weights: FloatArray) -> csr_array:
+def adjacency(n: int, edges: Ints, weights: Floats) -> csr_array:
     """Return a sparse matrix that has every edge once, in one direction."""
     return coo_array((weights, (edges[:, 0], edges[:, 1])), shape=(n, n)).tocsr()
 
@@ -188,8 +184,8 @@ class ConflictWalks:
 
     def lighter_than(
         self,
-        weights: FloatArray,
-        usable: BoolArray,
+        weights: Floats,
+        usable: Mask,
         limit: float,
         step_cost: float = MIN_STEP_COST,
     ) -> Iterator[ConflictSet]:
@@ -233,9 +229,7 @@ class ConflictWalks:
                     last = previous
                 yield frozenset(conflict)
 
-    def _ends(
-        self, weights: FloatArray, usable: BoolArray, limit: float
-    ) -> tuple[IntArray, IntArray]:
+    def _ends(self, weights: Floats, usable: Mask, limit: float) -> tuple[Ints, Ints]:
         """Ends of the walks that are conflicts, and the cannot-link that closes each, or -1."""
         graph = self._graph
         closing = graph.n_must + np.flatnonzero(usable[graph.n_must :])
@@ -248,7 +242,7 @@ class ConflictWalks:
 
 def coloring_conflicts(
     graph: PairGraph,
-    removed: BoolArray,
+    removed: Mask,
     n_clusters: int,
     stop: StopSignal,
     *,
@@ -295,13 +289,13 @@ def coloring_conflicts(
     return list(found)
 
 
-def _members(owner: IntArray, n_owners: int) -> list[IntArray]:
+def _members(owner: Ints, n_owners: int) -> list[Ints]:
     """Positions at which each owner occurs."""
     order = np.argsort(owner, kind="stable")
     return np.split(order, np.cumsum(np.bincount(owner, minlength=n_owners))[:-1])
 
 
-def _uncolorable_edges(edges: IntArray, n_colors: int, stop: StopSignal) -> IntArray:
+def _uncolorable_edges(edges: Ints, n_colors: int, stop: StopSignal) -> Ints:
     """Return the positions of edges that form an uncolourable graph; none if all is colourable."""
     from certikmeans.presolve.coloring import find_coloring, subgraph_from_edges
     from certikmeans.presolve.infeasibility_search import critical_subgraph
@@ -329,7 +323,7 @@ def _uncolorable_edges(edges: IntArray, n_colors: int, stop: StopSignal) -> IntA
 
 
 def _connecting_links(
-    graph: PairGraph, cannot: list[int], groups: IntArray, paths: MustLinkPaths
+    graph: PairGraph, cannot: list[int], groups: Ints, paths: MustLinkPaths
 ) -> ConflictSet:
     """Must-links that connect the ends of cannot-links within every group."""
     ends: dict[int, Counter[int]] = defaultdict(Counter)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from certikmeans._numbers import count
+from certikmeans._types import Ints
 from certikmeans.problem.conflicts.conflict_sets import (
     ColoringUndecided,
     ConflictSet,
     ConflictWalks,
-    IntArray,
     MustLinkPaths,
     PairGraph,
     coloring_conflicts,
@@ -200,7 +200,7 @@ def diagnose(
     )
 
 
-def _find_broken(graph: PairGraph, points: IntArray) -> tuple[BrokenCannotLink, ...]:
+def _find_broken(graph: PairGraph, points: Ints) -> tuple[BrokenCannotLink, ...]:
     """Return every cannot-link inside a must-link component, with a path between its ends."""
     nothing = np.zeros(len(graph.edges), dtype=np.bool_)
     groups = graph.groups(nothing)
@@ -246,7 +246,7 @@ def _find_conflicts(
     ], True
 
 
-def _drop_pairs(pairs: IntArray, removed: tuple[Pair, ...]) -> IntArray:
+def _drop_pairs(pairs: Ints, removed: tuple[Pair, ...]) -> Ints:
     gone = set(removed)
     kept = [pair for pair in map(tuple, pairs.tolist()) if pair not in gone]
     return np.array(kept, dtype=np.int64).reshape(-1, 2)

@@ -19,14 +19,12 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import coo_array, csr_array
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.problem.conflicts.conflict_sets import (
     MIN_STEP_COST,
-    BoolArray,
     ColoringUndecided,
     ConflictSet,
     ConflictWalks,
-    FloatArray,
-    IntArray,
     PairGraph,
     coloring_conflicts,
 )
@@ -36,12 +34,12 @@ from certikmeans.stop import StopSignal
 def heuristic_labels(
     graph: PairGraph,
     n_clusters: int,
-    trusted: BoolArray,
+    trusted: Mask,
     *,
     target: int,
     patience: int,
     tenure: int,
-) -> IntArray:
+) -> Ints:
     """Return labels that violate few pairs.
 
     Trusted pairs are contracted to groups, groups are labelled greedily, and a tabu search moves
@@ -74,7 +72,7 @@ def heuristic_labels(
     return labels
 
 
-def contract(graph: PairGraph, trusted: BoolArray) -> IntArray:
+def contract(graph: PairGraph, trusted: Mask) -> Ints:
     """Number groups by greedy additive edge contraction.
 
     The two groups between which must-links outnumber cannot-links most are joined repeatedly.
@@ -119,7 +117,7 @@ def _signed_matrix(graph: PairGraph) -> csr_array:
     return coo_array((np.tile(signs, 2), both), shape=(graph.n, graph.n)).tocsr()
 
 
-def _greedy_labels(signed: csr_array, n_clusters: int) -> IntArray:
+def _greedy_labels(signed: csr_array, n_clusters: int) -> Ints:
     """Label in the order of decreasing degree."""
     n = signed.shape[0]
     costs = np.zeros((n, n_clusters), dtype=np.int64)
@@ -132,8 +130,8 @@ def _greedy_labels(signed: csr_array, n_clusters: int) -> IntArray:
 
 
 def _tabu_search(
-    signed: csr_array, labels: IntArray, n_clusters: int, excess: int, patience: int, tenure: int
-) -> IntArray:
+    signed: csr_array, labels: Ints, n_clusters: int, excess: int, patience: int, tenure: int
+) -> Ints:
     """Move vertices of violated pairs to their best label; return the best labels seen.
 
     The search ends when ``excess`` pairs fewer are violated than at the start.
@@ -226,7 +224,7 @@ DEFAULT_PARAMS = RemovalParams()
 class Removal:
     """Edges to remove, and the number of edges that have to be removed at least."""
 
-    edges: IntArray
+    edges: Ints
     least: int
 
 
@@ -322,7 +320,7 @@ class _HittingSet:
             self._weights = np.zeros(len(self._weights))
             self._weights[columns] = answer.x
 
-    def _solve_integer_program(self, removed: BoolArray) -> None:
+    def _solve_integer_program(self, removed: Mask) -> None:
         """Set ``removed`` to a hitting set of all rows, the smallest one if time allows."""
         columns, matrix = self._matrix()
         answer = milp(
@@ -338,7 +336,7 @@ class _HittingSet:
             removed[:] = False
             removed[columns[answer.x > 0.5]] = True
 
-    def _leaves_no_conflict(self, removed: BoolArray) -> bool:
+    def _leaves_no_conflict(self, removed: Mask) -> bool:
         """Look for conflicts without a removed edge and add them.
 
         False also if the time ran out before the absence of conflicts was proven.
@@ -388,7 +386,7 @@ class _HittingSet:
     def _raise_lower_bound(self, bound: float) -> None:
         self._lower_bound = max(self._lower_bound, math.ceil(bound - 1e-6))
 
-    def _matrix(self) -> tuple[IntArray, csr_array]:
+    def _matrix(self) -> tuple[Ints, csr_array]:
         """One row for each conflict, one column for each edge that is in any."""
         sizes = [len(row) for row in self._rows]
         members = np.fromiter((e for row in self._rows for e in row), dtype=np.int64)
@@ -397,7 +395,7 @@ class _HittingSet:
         return columns, csr_array((np.ones(len(members)), at, starts), (len(sizes), len(columns)))
 
 
-def _packing_bound(multipliers: FloatArray, matrix: csr_array) -> float:
+def _packing_bound(multipliers: Floats, matrix: csr_array) -> float:
     """Scale multipliers of conflicts so that no edge carries more than 1: a valid lower bound."""
     multipliers = np.maximum(multipliers, 0.0)
     load = float((matrix.T @ multipliers).max(initial=0.0))

@@ -23,8 +23,8 @@ from itertools import pairwise
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Mask
 from certikmeans.errors import Argument, InputError, Message
 from certikmeans.problem.io.text import MAX_ROW_NUMBER, PointIds, TextFile, is_number
 from certikmeans.problem.links import Links
@@ -51,8 +51,8 @@ class SoftLinks:
     """Soft pairs of one file; a penalty is a number, or a multiple of a unit to be stated."""
 
     links: Links
-    amounts: NDArray[np.float64]
-    in_units: NDArray[np.bool_]
+    amounts: Floats
+    in_units: Mask
 
     @classmethod
     def empty(cls, origin: str) -> SoftLinks:
@@ -81,7 +81,7 @@ class SoftLinks:
     def __len__(self) -> int:
         return len(self.amounts)
 
-    def rows(self, unit: float | None = None) -> NDArray[np.float64]:
+    def rows(self, unit: float | None = None) -> Floats:
         """Return rows ``(i, j, penalty)``; ``unit`` is needed where pairs do not state theirs.
 
         >>> links = Links(np.array([[0, 1]]), "pairs.json")

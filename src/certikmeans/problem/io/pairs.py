@@ -40,6 +40,7 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.errors import Argument, InputError, Message
 from certikmeans.problem.constraints import chain_pairs, label_array
 from certikmeans.problem.io.binary import read_archive, read_array
@@ -314,7 +315,7 @@ def _one_of(content: dict[str, Any], keys: tuple[str, ...], path: str) -> tuple[
 
 def _json_pairs(
     content: dict[str, Any], keys: tuple[str, ...], path: str, base: int
-) -> tuple[str, NDArray[np.int64]]:
+) -> tuple[str, Ints]:
     key, value = _one_of(content, keys, path)
     members, _ = _json_members(value, f"{path}: {key}", base, exactly_two=True)
     return key, members.reshape(-1, 2)
@@ -322,7 +323,7 @@ def _json_pairs(
 
 def _json_members(
     items: list[Any], where: str, base: int, *, exactly_two: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Ints, Ints]:
     """Return all indices in one array, and the number of indices of each item."""
     expected = "a pair [i, j]" if exactly_two else "a group [i, j, ...] of two or more points"
     for at, item in enumerate(items):
@@ -608,7 +609,7 @@ def _sign(cell: str) -> float:
 
 def _parse_rows(
     file: TextFile, start: int, expected: str, *, tagged: bool = False, kind_unknown: bool = False
-) -> NDArray[np.float64]:
+) -> Floats:
     """Parse all rows at once; if that fails, or a number is not whole, locate the first error.
 
     ``kind_unknown``: in the first row, every format that states the kind of a pair was possible.
@@ -668,8 +669,8 @@ def _row_error(file: TextFile, row: int, start: int, expected: str) -> InputErro
 def _links_from_rows(
     file: TextFile,
     indices: NDArray[Any],
-    signs: NDArray[np.float64],
-    rows: NDArray[np.int64],
+    signs: Floats,
+    rows: Ints,
     base: int,
 ) -> LinkFile:
     pairs = indices.astype(np.int64)

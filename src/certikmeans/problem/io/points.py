@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._types import Floats
 from certikmeans.errors import Argument, InputError, Message
 from certikmeans.problem.io.binary import read_array, read_npy, read_npz, read_parquet
 from certikmeans.problem.io.table import (
@@ -163,7 +164,7 @@ def _read_label_lines(path: PathLike, name: str) -> NDArray[Any]:
     return labels_from_text([label.strip('"') for _, label in kept], name)
 
 
-def read_weights(path: PathLike, *, n_points: int) -> NDArray[np.float64]:
+def read_weights(path: PathLike, *, n_points: int) -> Floats:
     """Read one weight per point, from lines of text or a one-dimensional ``.npy`` array.
 
     Blank lines and comments are skipped. `Problem` checks the range of the weights.
@@ -197,7 +198,7 @@ def read_weights(path: PathLike, *, n_points: int) -> NDArray[np.float64]:
     return weights
 
 
-def _read_weight_array(path: PathLike) -> NDArray[np.float64]:
+def _read_weight_array(path: PathLike) -> Floats:
     array = read_array(existing_file(path))
     if array.ndim != 1 or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
         raise InputError(
@@ -208,7 +209,7 @@ def _read_weight_array(path: PathLike) -> NDArray[np.float64]:
     return array.astype(np.float64)
 
 
-def _read_weight_lines(path: PathLike) -> NDArray[np.float64]:
+def _read_weight_lines(path: PathLike) -> Floats:
     file = TextFile.read(os.fspath(path), (".npy",))
     for row in range(len(file)):
         if not is_finite(file.lines[row].strip()):
@@ -287,7 +288,7 @@ def labels_by_id(path: PathLike, ids: PointIds, *, complete: bool) -> NDArray[An
     return labels_from_text(["-1" if cell == "" else cell for cell in cells], os.fspath(path))
 
 
-def numbers_by_id(path: PathLike, ids: PointIds) -> NDArray[np.float64]:
+def numbers_by_id(path: PathLike, ids: PointIds) -> Floats:
     """Return a finite number per point."""
     (cells,) = values_by_id(path, ids, complete=True)
     for name, cell in zip(ids.ids, cells, strict=True):

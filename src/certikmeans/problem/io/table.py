@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans._numbers import count
+from certikmeans._types import Floats
 from certikmeans.errors import Argument, InputError, Message
 from certikmeans.problem.arrays import MAX_COORDINATE, column_ranges
 from certikmeans.problem.io.text import PointIds, did_you_mean, format_list, quote
@@ -30,7 +31,7 @@ class PointTable:
     PointTable('points.csv': 3 points, 2 features (x, y))
     """
 
-    points: NDArray[np.float64]  # (n_points, n_features), finite
+    points: Floats  # (n_points, n_features), finite
     feature_names: Names
     labels: NDArray[Any] | None  # (n_points,) int64, else as written: text, or floats with NaN
     path: str
@@ -139,7 +140,7 @@ def normalize_labels(labels: NDArray[Any], where: str) -> NDArray[Any]:
     return labels.astype(np.int64)
 
 
-def validate_points(array: NDArray[Any], where: str, names: Names = None) -> NDArray[np.float64]:
+def validate_points(array: NDArray[Any], where: str, names: Names = None) -> Floats:
     """Return a table of finite float64 numbers; raise if the array is not one."""
     if array.ndim != 2:
         raise InputError(
@@ -156,7 +157,7 @@ def validate_points(array: NDArray[Any], where: str, names: Names = None) -> NDA
             f"{where}: the table is empty, its shape is {array.shape}",
             hint="at least one point and one feature are needed",
         )
-    points: NDArray[np.float64] = np.asanyarray(array, dtype=np.float64, order="C")
+    points: Floats = np.asanyarray(array, dtype=np.float64, order="C")
     if not np.isfinite(column_ranges(points)).all():
         row, column = (int(v) for v in np.argwhere(~np.isfinite(points))[0])
         raise InputError(
@@ -193,7 +194,7 @@ class ColumnSelection:
 
     def table(
         self,
-        points: NDArray[np.float64],
+        points: Floats,
         labels: NDArray[Any] | None,
         path: str,
         n_clusters: int | None = None,
@@ -313,9 +314,7 @@ def text_column_hint(name: str) -> Message:
     )
 
 
-def note_row_numbers(
-    points: NDArray[np.float64], features: Names, number: int, path: str
-) -> tuple[str, ...]:
+def note_row_numbers(points: Floats, features: Names, number: int, path: str) -> tuple[str, ...]:
     """Note that the first feature looks like row numbers; ``number`` is its column in the file.
 
     Only a note, because a time that is counted in steps looks the same.

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.errors import InputError
 
 PathLike = str | os.PathLike[str]
@@ -219,7 +219,7 @@ class TextFile:
 
     path: str
     lines: list[str]
-    line_numbers: NDArray[np.int64]  # of each row in the file, counted from 1
+    line_numbers: Ints  # of each row in the file, counted from 1
     delimiter: str | None  # None: any white space
     quoted: bool  # whether some cell is in double quotes
 
@@ -295,14 +295,14 @@ class TextFile:
 
     def parse(
         self, start: int, converters: dict[int, Callable[[str], float]] | None = None
-    ) -> NDArray[np.float64] | None:
+    ) -> Floats | None:
         """Parse all rows from ``start`` on with `numpy.loadtxt`.
 
         Returns None if some row does not fit; the caller then searches for it cell by cell,
         because the parser's own message has neither line nor remedy.
         """
         try:
-            table: NDArray[np.float64] = np.loadtxt(  # type: ignore[call-overload]
+            table: Floats = np.loadtxt(  # type: ignore[call-overload]
                 self.lines[start:],
                 dtype=np.float64,
                 delimiter=self.delimiter,
