@@ -120,6 +120,9 @@ def test_listed_choices_are_registered():
             ):
                 seen.add((name.rpartition(".")[2], setting))
                 assert tuple(re.findall(r'"(\w+)"', listed)) == known, (name, setting)
-    for name in ("solve", "Options"):
-        assert {(name, setting) for setting in CHOICES} <= seen
-    assert {("ConstrainedKMeans", "bound"), ("ConstrainedKMeans", "branching")} <= seen
+    # The names of bounds are listed in one place, to which the others refer.
+    assert {("Options", setting) for setting in CHOICES} <= seen
+    assert {("solve", "branching"), ("solve", "selection")} <= seen
+    assert ("ConstrainedKMeans", "branching") in seen
+    for thing in (certikmeans.solve, certikmeans.ConstrainedKMeans):
+        assert re.search(r"^bound : str.*\n.*`Options` lists", inspect.getdoc(thing), re.MULTILINE)

@@ -62,11 +62,11 @@ def solve(
         were never compiled on this machine, does not count. Without a limit the run ends by
         itself: bounds are raised as long as that pays, then a tree is searched for about ten
         seconds of work.
-    bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "sets", "soft", "spectral"}
-        Which lower bound to compute. ``auto`` runs several of them, depending on the problem: the
-        eigenvalue bound, then with few axes ``cluster``, with many ``spectral``, ``sdp`` or
-        ``partition`` (`certikmeans.solver.bound_schedule`). Branching on centres adds the sample
-        bound to each of them.
+    bound : str
+        Which lower bound to compute; `Options` lists the names. ``auto`` runs several of them,
+        depending on the problem: the eigenvalue bound, then with few axes ``cluster``, with many
+        ``spectral``, ``sdp`` or ``partition`` (`certikmeans.solver.bound_schedule`). Branching on
+        centres adds the sample bound to each of them.
     branching : {"auto", "centers", "pairs"}
         How to split the solution set when the bound alone does not close the gap: on the box of
         a centre, or on a pair of points, together or apart. ``auto``: pairs for the cluster bound

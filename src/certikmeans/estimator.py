@@ -79,9 +79,8 @@ class ConstrainedKMeans(
     time_limit : float, optional
         Wall time for `fit`, in seconds. Without it, `fit` ends by itself: the bounds are raised
         as long as that pays, then a tree is searched for about ten seconds of work.
-    bound : {"auto", "cluster", "grouped", "partition", "sample", "sdp", "sets", "soft", \
-            "spectral"}, default="auto"
-        Which lower bound to compute.
+    bound : str, default="auto"
+        Which lower bound to compute; `Options` lists the names.
     branching : {"auto", "centers", "pairs"}, default="auto"
         How to split when the bound does not close the gap at once.
     node_limit : int, optional
