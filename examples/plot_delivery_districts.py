@@ -49,7 +49,7 @@ assert both.labels_[10] != both.labels_[11]
 # A marker is a customer, as large as the number of parcels.
 fig, panels = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained", sharey=True)
 for ax, fitted, title in zip(panels, (free, model), ("no limit", "capacity"), strict=True):
-    ax.scatter(*places.T, c=fitted.labels_, s=8 * parcels, cmap="viridis")
+    ax.scatter(*places.T, c=fitted.labels_, s=8 * parcels)
     ax.scatter(*fitted.cluster_centers_.T, marker="+", s=90, color="0.2")
     load = np.bincount(fitted.labels_, parcels, VANS).astype(int)
     ax.set(title=f"{title}: {', '.join(map(str, load))} parcels")

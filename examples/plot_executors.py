@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from certikmeans import Problem, solve
+from certikmeans.events import TreeProgress
 
 # %%
 # Uniform points, with cannot-links that cut across the geometry: the root leaves a gap, and
@@ -29,9 +30,10 @@ problem = Problem.from_data(
 # Processes import this file, so the run is guarded by `__name__`. For several machines, only the
 # line with the executor changes.
 if __name__ == "__main__":
-    here = solve(problem, gap=0.001)
+    events_here, events_there = [], []
+    here = solve(problem, gap=0.001, callbacks=[events_here.append])
     with ProcessPoolExecutor(2) as executor:
-        there = solve(problem, gap=0.001, executor=executor)
+        there = solve(problem, gap=0.001, callbacks=[events_there.append], executor=executor)
 
     print(f"threads:   {here.status}, {here.nodes} nodes, lower bound {here.lower_bound:.6f}")
     print(f"processes: {there.status}, {there.nodes} nodes, lower bound {there.lower_bound:.6f}")
@@ -39,8 +41,11 @@ if __name__ == "__main__":
     assert here.lower_bound == there.lower_bound
 
     fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-    ax.scatter(*points.T, c=there.labels, s=24, cmap="viridis")
-    for i, j in problem.cannot_link:
-        ax.plot(*points[[i, j]].T, color="tab:red", linewidth=0.4, linestyle=":")
-    ax.set(title=f"{len(problem.cannot_link)} cannot-links, {there.nodes} nodes")
+    for name, events, width in (("threads", events_here, 5), ("processes", events_there, 1.5)):
+        tree = [event for event in events if isinstance(event, TreeProgress)]
+        bounds = [event.lower_bound for event in tree]
+        ax.step([event.nodes for event in tree], bounds, label=name, linewidth=width)
+    ax.axhline(there.cost, color="0.4", linestyle=":", label="cost")
+    ax.set(xlabel="nodes of the tree", ylabel="sum of squares", title="the same bounds")
+    ax.legend()
     plt.show()

@@ -50,7 +50,7 @@ print(f"without them: {model.status_}, agreement {adjusted_rand_score(truth, mod
 # %%
 # Removed pairs: must-links as solid lines, cannot-links as dotted ones.
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-ax.scatter(*points.T, c=model.labels_, s=14, cmap="viridis")
+ax.scatter(*points.T, c=model.labels_, s=14)
 for pairs, style in ((found.remove_must, "-"), (found.remove_cannot, ":")):
     for i, j in pairs:
         ax.plot(*points[[i, j]].T, color="tab:red", linestyle=style)

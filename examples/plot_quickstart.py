@@ -47,7 +47,7 @@ print("a new flower belongs to cluster", model.predict([[6.0, 2.8, 4.6, 1.5]])[0
 # %%
 # Solid lines join pairs that must be together, dotted lines pairs that must be apart.
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-ax.scatter(points[:, 2], points[:, 3], c=model.labels_, s=18, cmap="viridis")
+ax.scatter(points[:, 2], points[:, 3], c=model.labels_, s=18)
 for i, j in must_link:
     ax.plot(points[[i, j], 2], points[[i, j], 3], color="0.2", linewidth=0.8)
 for i, j in cannot_link:

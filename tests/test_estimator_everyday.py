@@ -42,7 +42,7 @@ def model(n_clusters=3, **params):
 
 def test_missed_gap_warns_with_hint():
     noise = np.random.default_rng(0).normal(size=(200, 6))
-    estimator = model(6, bound="sample", gap=0.0025)
+    estimator = model(6, bound="sample", gap=0.0025, node_limit=3)
     with pytest.warns(ConvergenceWarning) as heard:
         estimator.fit(noise)
 

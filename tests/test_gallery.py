@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import re
 
-from tools.gallery import EXAMPLES, GALLERY, MAX_PICTURE_BYTES, index, names, page, read_example
+from tools.gallery import (
+    EXAMPLES,
+    GALLERY,
+    MAX_PICTURE_BYTES,
+    THUMBNAILS,
+    index,
+    names,
+    page,
+    read_example,
+)
 
 PRINTED = re.compile(r"^```text\n(.*?)\n```$", flags=re.DOTALL | re.MULTILINE)
 
@@ -48,4 +57,5 @@ def test_index_lists_every_example():
 
 
 def test_no_pages_without_example():
-    assert {path.stem for path in GALLERY.iterdir()} == {*names(), "index"}
+    assert {path.stem for path in GALLERY.iterdir()} == {*names(), "index", THUMBNAILS.name}
+    assert {path.stem for path in THUMBNAILS.iterdir()} == set(names())

@@ -19,12 +19,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.pages import pyplot, wrapped
+from cycler import cycler
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+
+from certikmeans.report.plot_data import COLORS
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 GALLERY = ROOT / "docs" / "gallery"
 FEATURED = ("plot_quickstart", "plot_partial_labels", "plot_choosing_k")
+THUMBNAILS = GALLERY / "thumbnails"
+THUMBNAIL_WIDTH = 420  # pixels
 MAX_PICTURE_BYTES = 100_000  # bytes
+STYLE = {
+    "axes.prop_cycle": cycler(color=COLORS),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.alpha": 0.25,
+}
 
 
 @dataclass(frozen=True)
@@ -82,6 +97,7 @@ def _block(piece: str) -> Block:
 def run_blocks(example: Example) -> tuple[list[str], list[int]]:
     """Run the blocks in one namespace; return what each printed, and which drew a picture."""
     plt = pyplot()
+    plt.rcParams.update(STYLE)
     printed, drew = [], []
     namespace: dict[str, object] = {"__name__": "__main__"}
     for number, part in enumerate(example.blocks):
@@ -91,9 +107,26 @@ def run_blocks(example: Example) -> tuple[list[str], list[int]]:
         printed.append(said.getvalue().rstrip())
         if plt.get_fignums():
             drew.append(number)
-            plt.gcf().savefig(GALLERY / f"{example.name}.png", dpi=90)
+            save_pictures(plt.gcf(), example.name)
             plt.close("all")
     return printed, drew
+
+
+def save_pictures(figure: Figure, name: str) -> None:
+    """Write a picture, and the inside of its last axes as a thumbnail.
+
+    Clusters get the colours in which the package draws them.
+    """
+    for axes in figure.axes:
+        for drawn in axes.collections:
+            if drawn.get_array() is not None:
+                drawn.set_cmap(ListedColormap(COLORS))
+                drawn.set_clim(0, len(COLORS) - 1)
+    figure.savefig(GALLERY / f"{name}.png", dpi=90)
+    box = figure.axes[-1].get_window_extent().transformed(figure.dpi_scale_trans.inverted())
+    THUMBNAILS.mkdir(exist_ok=True)
+    path = THUMBNAILS / f"{name}.png"
+    figure.savefig(path, dpi=THUMBNAIL_WIDTH / box.width, bbox_inches=box)
 
 
 def page(example: Example, printed: list[str], drew: list[int]) -> str:
@@ -117,7 +150,7 @@ def index(examples: list[Example]) -> str:
     lines = ["# Gallery", "", "Each page is a complete script that runs within seconds.", ""]
     lines += ['<div class="gallery" markdown>', ""]
     for one in examples:
-        picture = f"[![{one.title}]({one.name}.png)]({one.name}.md)"
+        picture = f"[![{one.title}]({THUMBNAILS.name}/{one.name}.png)]({one.name}.md)"
         lines += [f"{picture}<br>**[{one.title}]({one.name}.md)**<br>{one.first_sentence}", ""]
     lines += ["</div>", ""]
     return wrapped("\n".join(lines))
