@@ -9,7 +9,9 @@ from certikmeans import Problem, solve
 from certikmeans.bounds.base import BoundContext
 from certikmeans.bounds.partition.bound import PartitionEvidence
 from certikmeans.bounds.registry import BOUNDS, make_bound
+from certikmeans.bounds.sdp.limits import AssumedSizes
 from certikmeans.bounds.sdp.model import MatrixMultipliers
+from certikmeans.bounds.soft_pairs import SoftPairEvidence
 from certikmeans.bounds.spectral.bound import SpectralEvidence
 from certikmeans.certificate import format as form
 from certikmeans.certificate.check import check_certificate
@@ -33,6 +35,7 @@ FROZEN = {
     "sdp": 7,
     "spectral": 8,
     "partition": 9,
+    "soft": 10,
 }
 
 
@@ -45,6 +48,12 @@ def matrix_multipliers(rng, n_groups):
     cuts = np.array([rng.choice(n_groups, 3, replace=False) for _ in range(4)])
     made = MatrixMultipliers(entries + entries.T, cuts, rng.uniform(size=4))
     return made.renumbered(np.arange(n_groups))  # cuts in order
+
+
+def sizes_and_multipliers(rng, n_groups):
+    sizes = AssumedSizes(rng.permutation(n_groups) + 1.0, True)
+    light, inner = matrix_multipliers(rng, n_groups), matrix_multipliers(rng, n_groups)
+    return SoftPairEvidence(sizes, light, inner)
 
 
 def found_by(name):
@@ -71,18 +80,21 @@ MAKERS = {
     MatrixMultipliers: matrix_multipliers,
     SpectralEvidence: found_by("spectral"),
     PartitionEvidence: found_by("partition"),
+    SoftPairEvidence: sizes_and_multipliers,
 }
 READABLE = {
     GroupMultipliers: lambda length, n_groups: length == n_groups,
     MatrixMultipliers: lambda length, n_groups: (length - n_groups * (n_groups + 1) // 2) % 4 == 0,
     SpectralEvidence: None,  # taken as it is
     PartitionEvidence: None,
+    SoftPairEvidence: None,
 }
 BOUND_OF = {
     GroupMultipliers: "cluster",
     MatrixMultipliers: "sdp",
     SpectralEvidence: "spectral",
     PartitionEvidence: "partition",
+    SoftPairEvidence: "soft",
 }
 KINDS_OF_EVIDENCE = pytest.mark.parametrize("kind", MAKERS, ids=lambda kind: kind.__name__)
 

@@ -38,7 +38,7 @@ from certikmeans.bounds.sample import cost_about_single_center
 from certikmeans.bounds.sdp.admm import Admm, iteration_work
 from certikmeans.bounds.sdp.dual_bound import subset_bound
 from certikmeans.bounds.sdp.limits import AssumedSizes
-from certikmeans.bounds.sdp.model import Matrix, SdpModel, Vector
+from certikmeans.bounds.sdp.model import Matrix, MatrixMultipliers, SdpModel, Vector
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
@@ -56,6 +56,7 @@ class LightBounds:
 
     empty: float  # with an empty cluster
     values: Matrix  # (n, m): cluster of group i has at most 1, 2, ..., m groups; rows descend
+    multipliers: MatrixMultipliers | None = None  # they prove the bounds if K > 2
 
     def reaching(self, value: float) -> tuple[AssumedSizes, float]:
         """Largest sizes such that labellings with smaller clusters cost ``value`` or more.
@@ -106,20 +107,23 @@ def light_cluster_bounds(problem: ReducedProblem, stop: StopSignal) -> LightBoun
     model = SdpModel.of(replace(problem, n_clusters=k - 1), plain=True)
     if model.total <= 0.0:
         return found
-    admm, best = Admm(model), None
+    admm, best, multipliers = Admm(model), None, None
     for _ in range(MAX_CHECKS):
         if stop.reason() is not None:
             break
         admm.run(CHECK_ITERATIONS, stop)
         stop.add_work(CHECK_ITERATIONS * iteration_work(n))
-        dual = subset_bound(model, admm.multipliers)
+        tried = admm.multipliers
+        dual = subset_bound(model, tried)
         if dual is None or (best is not None and dual[0] <= best[0]):
             continue
         gain = dual[0] - (0.0 if best is None else best[0])
-        best = dual
+        best, multipliers = dual, tried
         if gain <= MIN_GAIN * best[0]:
             break
-    return found if best is None else _of_multipliers(model, *best, count)
+    if best is None:
+        return found
+    return replace(_of_multipliers(model, *best, count), multipliers=multipliers)
 
 
 def _of_two_clusters(problem: ReducedProblem, count: int) -> LightBounds:

@@ -17,18 +17,60 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
+import numpy as np
+
+from certikmeans._types import Floats, Ints
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.light_clusters import LightBounds, light_cluster_bounds
 from certikmeans.bounds.sdp.bound import MAX_GROUPS, MIN_CHECKS, SdpBound, SdpWarmStart, check_work
-from certikmeans.bounds.sdp.model import SdpModel
+from certikmeans.bounds.sdp.limits import AssumedSizes
+from certikmeans.bounds.sdp.model import MatrixMultipliers, SdpModel
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.data import Domain
-from certikmeans.proof import LeafProof
+from certikmeans.proof import AbstractEvidence, LeafProof
 
 MAX_ROUNDS = 4
 # The next aim lies this share of the way from the last one down to the value reached.
 AIM_STEP = 0.75
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SoftPairEvidence(AbstractEvidence):
+    """Sizes of clusters, and multipliers: evidence for the whole problem.
+
+    ``light`` proves that labellings without these sizes are expensive, ``inner`` bounds all others.
+    For two clusters the checker derives the former from the points.
+    """
+
+    assumed: AssumedSizes | None
+    light: MatrixMultipliers | None
+    inner: MatrixMultipliers
+
+    def renumbered(self, order: Ints) -> SoftPairEvidence:
+        """Return the same with group ``order[i]`` as group i."""
+        assumed, light = self.assumed, self.light
+        return SoftPairEvidence(
+            None if assumed is None else replace(assumed, least=assumed.least[order]),
+            None if light is None else light.renumbered(order),
+            self.inner.renumbered(order),
+        )
+
+    def joined(self, group_of: Ints, n_groups: int, inside: Floats) -> SoftPairEvidence:
+        """Return the same evidence: a bound for all labellings holds for those of a domain."""
+        return self
+
+    def row(self) -> Floats:
+        """Whether sizes are assumed; then whether no cluster is empty, how many numbers prove it.
+
+        These follow: the sizes, the proof, and the row of the semidefinite bound.
+        """
+        if self.assumed is None:
+            return np.concatenate([[0.0], self.inner.row()])
+        light = np.empty(0) if self.light is None else self.light.row()
+        head = [1.0, float(self.assumed.nonempty), float(len(light))]
+        return np.concatenate([head, self.assumed.least, light, self.inner.row()])
 
 
 @final
@@ -41,6 +83,7 @@ class SoftPairState:
     rounds: int
     value: float  # best so far
     inner: SdpWarmStart | None
+    evidence: SoftPairEvidence | None = None  # for the value
 
 
 @final
@@ -77,7 +120,6 @@ class SoftPairBound(LowerBound[ReducedProblem]):
 
     name: ClassVar[str] = "soft"
     uses_center_boxes: ClassVar[bool] = False
-    certifiable: ClassVar[bool] = False
     usable_in_tree: ClassVar[bool] = False
 
     def __init__(self, *, max_iterations: int = 2_000) -> None:
@@ -116,7 +158,7 @@ class SoftPairBound(LowerBound[ReducedProblem]):
                 with one_blas_thread():
                     light = light_cluster_bounds(model, ctx.stop)
                 if ctx.stop.reason() is not None:  # from its values a run would not repeat
-                    return BoundResult(0.0, LeafProof(self.name), finished=False)
+                    return BoundResult(0.0, LeafProof("trivial"), finished=False)
             state = SoftPairState(light, cutoff, 0, 0.0, None)
         while True:
             assumed, limit = None, math.inf
@@ -136,6 +178,10 @@ class SoftPairBound(LowerBound[ReducedProblem]):
             inner = SdpModel.of(model, assumed=assumed)
             found = self._sdp.compute(inner, domain, min(cutoff, limit), inner_ctx, state.inner)
             value = max(state.value, min(found.value, limit))
+            if value > state.value or state.evidence is None:
+                proof = None if state.light is None else state.light.multipliers
+                evidence = SoftPairEvidence(assumed, proof, found.warm_start.proof)
+                state = replace(state, evidence=evidence)
             state = replace(state, value=value, inner=found.warm_start)
             if value >= cutoff or not found.finished:
                 break
@@ -148,7 +194,7 @@ class SoftPairBound(LowerBound[ReducedProblem]):
         return replace(
             found,
             value=state.value,
-            leaf=LeafProof(self.name),
+            leaf=LeafProof(self.name, state.evidence),
             warm_start=state,
             numbers={**found.numbers, "min_size": least},
         )

@@ -38,6 +38,7 @@ from certikmeans.certificate.check_arithmetic import (
 )
 from certikmeans.certificate.check_constraints import GroupConstraints
 from certikmeans.certificate.check_weight_limits import (
+    AssumedSizes,
     WeightLimits,
     penalty_matrix,
     price_of_limits,
@@ -61,13 +62,17 @@ def sdp_lower_bound(
     n_clusters: int,
     row: Floats,
     constraints: GroupConstraints | None = None,
+    assumed: AssumedSizes | None = None,
 ) -> float:
-    """Lower bound on the cost of every feasible labelling of the groups, for any multipliers."""
+    """Lower bound on the cost of every feasible labelling of the groups, for any multipliers.
+
+    With ``assumed``, on the cost of those with these sizes.
+    """
     n = len(points)
     if n > MAX_MATRIX_GROUPS:
         raise Rejection(Reason.LIMIT, f"more than {MAX_MATRIX_GROUPS} groups for a matrix")
-    limits = None if constraints is None else weight_limits(weights, constraints, n_clusters)
-    dual_matrix = _dual_matrix(points, weights, edges, row, constraints, limits)
+    limits = weight_limits(weights, constraints, n_clusters, assumed)
+    dual_matrix = dual_matrix_of(points, weights, edges, row, constraints, limits)
     if not float(dual_matrix.sizes.max()) <= MAX_DUAL_ENTRY:
         raise Rejection(Reason.BOUND, "the multipliers are too large for this arithmetic")
     mass = math.fsum(weights.tolist())
@@ -87,21 +92,24 @@ def sdp_lower_bound(
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _DualMatrix:
+class DualMatrix:
+    """The matrix S of the bound."""
+
     entries: Floats  # (n, n) symmetric: S
     sizes: Floats  # (n, n): sum of the absolute values of all terms of S
     relative: float  # relative error of the entries of S
     price: float = 0.0  # at most what limits and right sides of size cuts contribute
 
 
-def _dual_matrix(
+def dual_matrix_of(
     points: Floats,
     weights: Floats,
     edges: Ints,
     row: Floats,
     constraints: GroupConstraints | None,
     limits: WeightLimits | None,
-) -> _DualMatrix:
+) -> DualMatrix:
+    """Matrix S of a row of multipliers."""
     n, n_dims = points.shape
     n_entries = n * (n + 1) // 2
     if len(row) < n_entries or (len(row) - n_entries) % NUMBERS_PER_CUT:
@@ -159,7 +167,7 @@ def _dual_matrix(
             sums += np.bincount(index, share, n * n)
             terms += np.bincount(index, minlength=n * n)
     positive, negative = positive.reshape(n, n), negative.reshape(n, n)
-    return _DualMatrix(
+    return DualMatrix(
         entries=(costs - multipliers) + (positive - negative),
         sizes=sizes + np.abs(multipliers) + (positive + negative),
         relative=(n_dims + float(terms.max()) + more_terms + 16.0) * EPS,
@@ -209,7 +217,7 @@ def _cuts(numbers: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats]:
 
 
 def _least_eigenvalues(
-    dual_matrix: _DualMatrix, v: Floats, mass: float, rank: int, min_rank: int
+    dual_matrix: DualMatrix, v: Floats, mass: float, rank: int, min_rank: int
 ) -> tuple[float, float]:
     """Bound the sum of eigenvalues of ``T'`` that a labelling has.
 

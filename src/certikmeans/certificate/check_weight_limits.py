@@ -54,11 +54,17 @@ class WeightLimits:
     min_clusters: int
     mass: float
     whole: bool
+    group_low: Floats | None = None  # weight of the cluster of every group, at least
+
+    def least(self, weights: Floats) -> Floats:
+        """Lower limits on the weight of the cluster of every group."""
+        found: Floats = np.maximum(self.low, weights)
+        return found if self.group_low is None else np.maximum(found, self.group_low)
 
     def diagonal(self, weights: Floats) -> tuple[Floats, Floats]:
         """Limits of the diagonal of Z."""
         low = np.full(len(weights), math.nextafter(1.0 / self.high, 0.0))
-        return low, np.nextafter(1.0 / np.maximum(self.low, weights), np.inf)
+        return low, np.nextafter(1.0 / self.least(weights), np.inf)
 
     @property
     def allow_size_cuts(self) -> bool:
@@ -86,20 +92,35 @@ class WeightLimits:
         return math.nextafter(weight - least_loss * (1.0 - 4.0 * EPS), math.inf)
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class AssumedSizes:
+    """Labellings that a bound is about: weights of clusters, and whether none is empty."""
+
+    least: Floats  # (n_groups,): of the cluster of every group, at least
+    nonempty: bool
+
+
 def weight_limits(
-    weights: Floats, constraints: GroupConstraints, n_clusters: int
+    weights: Floats,
+    constraints: GroupConstraints | None,
+    n_clusters: int,
+    assumed: AssumedSizes | None = None,
 ) -> WeightLimits | None:
-    """Limits that follow from sizes and sets; None if there are neither."""
-    if constraints.demand is None and not constraints.sets:
+    """Limits that follow from sizes, sets and assumptions; None if there are none of these."""
+    stated = constraints is not None and (constraints.demand is not None or constraints.sets)
+    if not stated and assumed is None:
         return None
     mass = math.fsum(weights.tolist())
     whole = mass < 2.0**52 and bool(np.all(weights == np.floor(weights)))
     error = 0.0 if whole else 8.0 * (len(weights) + n_clusters + 8) * EPS * mass
     low, high, filled = 0.0, mass + error, 1
-    if constraints.demand is not None:
-        lowest, highest, filled = _demands(weights, constraints, n_clusters)
-        low, high = max(low, lowest), min(high, highest)
-    if constraints.sets:
+    if assumed is not None:
+        low, filled = float(assumed.least.min()), n_clusters if assumed.nonempty else 1
+    if constraints is not None and constraints.demand is not None:
+        lowest, highest, least_filled = _demands(weights, constraints, n_clusters)
+        low, high, filled = max(low, lowest), min(high, highest), max(filled, least_filled)
+    if constraints is not None and constraints.sets:
         filled = max(filled, min(n_clusters, max(len(one) for one in constraints.sets)))
         lowest, highest = _weights_of_sets(weights, constraints.sets, n_clusters)
         low, high = max(low, lowest - error), min(high, highest + error)
@@ -109,7 +130,8 @@ def weight_limits(
         low, high = math.ceil(low - 1e-6), math.floor(high + 1e-6)
     if not max(low, 1e-300) <= high:
         return None  # there is no labelling, which other evidence has to show
-    return WeightLimits(float(low), float(high), n_clusters, filled, mass, whole)
+    group_low = None if assumed is None else assumed.least
+    return WeightLimits(float(low), float(high), n_clusters, filled, mass, whole, group_low)
 
 
 def _demands(
@@ -165,14 +187,14 @@ def penalty_matrix(
     share ``max(m_s, m_t) Z_st`` of a penalty, and a pair apart
     ``(m_s Z_ss + m_t Z_tt) / 2 - (m_s + m_t) / 2 Z_st``. Off the diagonal that is rounded down.
     """
-    n, low = len(weights), 0.0 if limits is None else limits.low
+    n = len(weights)
     matrix, size = np.zeros((n, n)), np.zeros((n, n))
     if len(constraints.bonus) == 0:
         return matrix, size
     s, t = constraints.pairs.T
     together = constraints.bonus < 0.0
-    least = np.maximum(weights, low)
-    both = np.maximum((weights[s] + weights[t]) * (1.0 - 2.0 * EPS), low)
+    least = weights if limits is None else limits.least(weights)
+    both = np.maximum((weights[s] + weights[t]) * (1.0 - 2.0 * EPS), np.maximum(least[s], least[t]))
     half = 0.5 * np.abs(constraints.bonus) * (1.0 - 8.0 * EPS)
     at_s, at_t = half * least[s], half * least[t]
     away = np.where(together, half * both, -0.5 * (at_s + at_t) * (1.0 + 8.0 * EPS))
