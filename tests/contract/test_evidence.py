@@ -11,6 +11,7 @@ from certikmeans.bounds.partition.bound import PartitionEvidence
 from certikmeans.bounds.registry import BOUNDS, make_bound
 from certikmeans.bounds.sdp.limits import AssumedSizes
 from certikmeans.bounds.sdp.model import MatrixMultipliers
+from certikmeans.bounds.set_assignment import SetEvidence
 from certikmeans.bounds.soft_pairs import SoftPairEvidence
 from certikmeans.bounds.spectral.bound import SpectralEvidence
 from certikmeans.certificate import format as form
@@ -36,6 +37,7 @@ FROZEN = {
     "spectral": 8,
     "partition": 9,
     "soft": 10,
+    "sets": 11,
 }
 
 
@@ -54,6 +56,11 @@ def sizes_and_multipliers(rng, n_groups):
     sizes = AssumedSizes(rng.permutation(n_groups) + 1.0, True)
     light, inner = matrix_multipliers(rng, n_groups), matrix_multipliers(rng, n_groups)
     return SoftPairEvidence(sizes, light, inner)
+
+
+def matchings(rng, n_groups):
+    rows = rng.permutation(n_groups)
+    return SetEvidence(((rows[:3], rows[3:6]),), (rng.uniform(size=(1, 3)),), np.arange(n_groups))
 
 
 def found_by(name):
@@ -81,6 +88,7 @@ MAKERS = {
     SpectralEvidence: found_by("spectral"),
     PartitionEvidence: found_by("partition"),
     SoftPairEvidence: sizes_and_multipliers,
+    SetEvidence: matchings,
 }
 READABLE = {
     GroupMultipliers: lambda length, n_groups: length == n_groups,
@@ -88,6 +96,7 @@ READABLE = {
     SpectralEvidence: None,  # taken as it is
     PartitionEvidence: None,
     SoftPairEvidence: None,
+    SetEvidence: None,
 }
 BOUND_OF = {
     GroupMultipliers: "cluster",
@@ -95,7 +104,10 @@ BOUND_OF = {
     SpectralEvidence: "spectral",
     PartitionEvidence: "partition",
     SoftPairEvidence: "soft",
+    SetEvidence: "sets",
 }
+# Two sets of three points, of which the first ends a must-link.
+SETS = [0, -1, -1, 1, -1, -1, 0, -1, 0, 1, 1, -1, -1, -1]
 KINDS_OF_EVIDENCE = pytest.mark.parametrize("kind", MAKERS, ids=lambda kind: kind.__name__)
 
 
@@ -164,7 +176,11 @@ def test_joined_multipliers():
 def test_evidence_in_certificate(kind, branching):
     rng = np.random.default_rng(3)
     problem = Problem.from_data(
-        rng.normal(size=(14, 4)), 3, must_link=[(0, 1), (5, 2)], cannot_link=[(1, 7), (3, 4)]
+        rng.normal(size=(14, 4)),
+        3,
+        must_link=[(0, 1), (5, 2)],
+        cannot_link=[(1, 7), (3, 4)],
+        cannot_link_groups=SETS if kind is SetEvidence else None,
     )
     result = solve(
         problem,
@@ -182,7 +198,9 @@ def test_evidence_in_certificate(kind, branching):
     again = form.decode(form.encode(made))
     assert np.array_equal(again.multipliers, made.multipliers)
     assert np.array_equal(again.multipliers, np.concatenate([leaf.evidence.row() for leaf in held]))
-    answer = check_certificate(problem.points, form.encode(made))
+    answer = check_certificate(
+        problem.points, form.encode(made), constraints=problem.other_arrays()
+    )
     assert answer.accepted, answer.message
 
 

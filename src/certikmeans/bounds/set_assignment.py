@@ -26,18 +26,18 @@ be any (`matching_bound`). Sums of m terms are lowered by ``m EPS``, W* is round
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
 
-from certikmeans._types import Ints
+from certikmeans._types import Floats, Ints
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets
 from certikmeans.kernels.set_matchings import matching_sums
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.data import Domain
-from certikmeans.proof import LeafProof
+from certikmeans.proof import AbstractEvidence, LeafProof
 from certikmeans.rounding import EPS
 from certikmeans.stop import UNITS_PER_SECOND
 
@@ -53,6 +53,33 @@ class SetBatches:
 
     problem: ReducedProblem
     batches: tuple[tuple[Ints, ...], ...]
+    keep_proof: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SetEvidence(AbstractEvidence):
+    """Disjoint sets in batches and the multipliers of all matchings in a batch: for all groups."""
+
+    batches: tuple[tuple[Ints, ...], ...]
+    multipliers: tuple[Floats, ...]  # (n_matchings, n_clusters) of every batch
+    numbers: Ints  # (n_groups,): number of every group in the certificate
+
+    def renumbered(self, order: Ints) -> SetEvidence:
+        """Return the same with group ``order[i]`` as group i."""
+        return replace(self, numbers=np.argsort(order)[self.numbers])
+
+    def joined(self, group_of: Ints, n_groups: int, inside: Floats) -> SetEvidence:
+        """Return the same evidence: a bound for all labellings holds for those of a domain."""
+        return self
+
+    def row(self) -> Floats:
+        """Number of batches; for each the number of its sets, their sizes, members, multipliers."""
+        parts: list[Any] = [[len(self.batches)]]
+        for batch, multipliers in zip(self.batches, self.multipliers, strict=True):
+            parts += [[len(batch)], [len(one) for one in batch]]
+            parts += [*(self.numbers[one] for one in batch), multipliers.ravel()]
+        return np.concatenate(parts).astype(np.float64)
 
 
 @final
@@ -64,7 +91,6 @@ class SetAssignmentBound(LowerBound[SetBatches]):
 
     name: ClassVar[str] = "sets"
     uses_center_boxes: ClassVar[bool] = False
-    certifiable: ClassVar[bool] = False
     usable_in_tree: ClassVar[bool] = False
 
     def node_warm_start(self, warm_start: object) -> None:
@@ -73,14 +99,16 @@ class SetAssignmentBound(LowerBound[SetBatches]):
     def rehearse(self, inputs: BoundInput) -> None:
         """Compile the kernel."""
         points, weights = np.zeros((2, 1)), np.ones(2)
-        matching_sums(points, weights, np.array([0, 1, 2]), np.array([0, 1]), 1, np.empty(2))
+        indptr, members = np.array([0, 1, 2]), np.array([0, 1])
+        matching_sums(points, weights, indptr, members, 1, np.empty(2), np.empty((1, 1)))
 
     def setup(self, inputs: BoundInput) -> SetBatches:
         """Choose disjoint sets and divide them into batches."""
         problem = inputs.problem
         sets = problem.label_constraints.sets
         chosen = [] if sets is None else disjoint_sets(sets, problem.n_clusters)
-        return SetBatches(problem, batches_of(chosen, problem.n_clusters, problem.n_dims))
+        batches = batches_of(chosen, problem.n_clusters, problem.n_dims)
+        return SetBatches(problem, batches, inputs.keep_proof)
 
     def compute(
         self,
@@ -91,17 +119,23 @@ class SetAssignmentBound(LowerBound[SetBatches]):
         warm_start: Any = None,
     ) -> BoundResult:
         """Bound the reduced cost of every labelling in ``domain``."""
-        problem, values, finished = model.problem, [], True
+        problem, finished = model.problem, True
+        values: list[float] = []
+        segments: list[tuple[Ints, ...]] = []
         for batch in model.batches:
             if ctx.stop.reason() is not None:
                 finished = False
                 break
-            values.append(batch_value(problem, batch))
+            value, length = batch_value(problem, batch)
+            values.append(value)
+            segments.append(batch[:length])
             ctx.report(work=_batch_work(len(batch), problem.n_clusters, problem.n_dims))
         value = max(0.0, math.nextafter(math.fsum(values), -math.inf))
         ctx.report(value)
         numbers = {"batches": len(values)}
-        return BoundResult(value, LeafProof(self.name), numbers=numbers, finished=finished)
+        evidence = _evidence(problem, segments) if model.keep_proof else None
+        leaf = LeafProof(self.name, evidence) if value > 0.0 else LeafProof("trivial")
+        return BoundResult(value, leaf, numbers=numbers, finished=finished)
 
 
 def disjoint_sets(sets: CannotLinkSets, n_clusters: int) -> list[Ints]:
@@ -131,18 +165,43 @@ def batches_of(sets: list[Ints], n_clusters: int, n_dims: int) -> tuple[tuple[In
     return tuple(tuple(sets[first::count]) for first in range(count))
 
 
-def batch_value(problem: ReducedProblem, batch: tuple[Ints, ...]) -> float:
-    """Best value of the leading segments of a batch, rounded down."""
-    sizes = [len(one) for one in batch]
-    indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+def batch_value(problem: ReducedProblem, batch: tuple[Ints, ...]) -> tuple[float, int]:
+    """Best value of the leading segments of a batch, rounded down, and the length of the best."""
     sums = np.empty(len(batch))
-    members = np.concatenate(batch)
-    matching_sums(problem.points, problem.weights, indptr, members, problem.n_clusters, sums)
+    _fill_sums(problem, batch, sums, np.empty((1, problem.n_clusters)))
     heaviest = np.array([problem.weights[one].max() for one in batch])
     error = (len(batch) + 4) * EPS
     totals = np.cumsum(sums) * (1.0 - error)
     values = totals / (np.cumsum(heaviest) * (1.0 + error)) * (1.0 - error)
-    return float(values.max())
+    best = int(np.argmax(values))
+    return float(values[best]), best + 1
+
+
+def _fill_sums(
+    problem: ReducedProblem,
+    batch: tuple[Ints, ...],
+    sums: Floats,
+    multipliers: Floats,
+) -> None:
+    sizes = [len(one) for one in batch]
+    indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    members = np.concatenate(batch)
+    matching_sums(
+        problem.points, problem.weights, indptr, members, problem.n_clusters, sums, multipliers
+    )
+
+
+def _evidence(problem: ReducedProblem, segments: list[tuple[Ints, ...]]) -> SetEvidence:
+    """Multipliers of all matchings in the segments; these are solved again."""
+    found = []
+    for segment in segments:
+        sizes = np.array([len(one) for one in segment])
+        meet = sizes[:, None] + sizes[None, :] > problem.n_clusters
+        multipliers = np.zeros((int(np.tril(meet, -1).sum()), problem.n_clusters))
+        if len(multipliers):
+            _fill_sums(problem, segment, np.empty(len(segment)), multipliers)
+        found.append(multipliers)
+    return SetEvidence(tuple(segments), tuple(found), np.arange(problem.n_groups))
 
 
 def _batch_work(size: int, n_clusters: int, n_dims: int) -> float:

@@ -15,6 +15,7 @@ def matching_sums(
     members,  # IN   int64
     n_clusters,  # IN   int64, at least the size of every set
     sums,  # OUT  (m,) float64: sums over all earlier sets
+    multipliers,  # OUT  (n_matchings or 1, n_clusters) float64: of every matching, or of the last
 ):
     """Least sums of ``w_s w_t |x_s - x_t|^2`` over pairs of two sets that meet, rounded down.
 
@@ -24,7 +25,7 @@ def matching_sums(
     k, n_dims = n_clusters, points.shape[1]
     costs = np.empty((k, k))
     column_of = np.empty(k, np.int64)
-    multipliers = np.empty(k)
+    number = 0
     relative = (n_dims + 8) * EPS
     for one in range(indptr.size - 1):
         total, count = 0.0, 0
@@ -43,8 +44,10 @@ def matching_sums(
                         difference = points[s, j] - points[t, j]
                         square += difference * difference
                     costs[a, b] = weights[s] * weights[t] * square * (1.0 - relative)
-            min_cost_matching(costs, column_of, multipliers)
-            value = matching_bound(costs, multipliers)
+            row = multipliers[min(number, len(multipliers) - 1)]
+            number += 1
+            min_cost_matching(costs, column_of, row)
+            value = matching_bound(costs, row)
             if value > 0.0:
                 total += value
                 count += 1
