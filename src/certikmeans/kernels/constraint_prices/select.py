@@ -12,6 +12,7 @@ import numpy as np
 
 from certikmeans._jit.dispatcher import njit
 from certikmeans.kernels.constraint_prices.compose import alternate, total_demand
+from certikmeans.kernels.constraint_prices.sizes import all_units, select_units
 from certikmeans.kernels.constraint_prices.workspace import mark_members, unmark_members
 
 MAX_PASSES = 8
@@ -416,6 +417,10 @@ def select_set(
         for i in range(ids.size):
             chosen[i] = 0
         return -np.inf
+    alone = constraints.pair_neighbors.size == 0 and constraints.group_sets.size == 0
+    if alone and constraints.demand.size > 0 and all_units(constraints.demand):
+        low, high = constraints.size_limits[0], constraints.size_limits[1]
+        return select_units(values, low, high, work.left[: ids.size], chosen)
     mark_members(ids, work.position)
     _, theta = alternate(constraints, ids, values, work)
     value = select_marked(constraints, ids, values, theta, work, chosen)

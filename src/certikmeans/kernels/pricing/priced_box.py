@@ -27,6 +27,7 @@ import numpy as np
 from certikmeans._jit.dispatcher import njit
 from certikmeans.constraint_model.arrays import ConstraintArrays
 from certikmeans.kernels.constraint_prices.compose import update_prices
+from certikmeans.kernels.constraint_prices.sizes import kth_largest
 from certikmeans.kernels.constraint_prices.workspace import PriceWorkspace, price_workspace
 from certikmeans.kernels.pricing.box_bound import IN, OPEN, OUT
 from certikmeans.kernels.pricing.set_selection import drop_dominated
@@ -211,34 +212,6 @@ def evaluate_members(
         work.lower[i] = here - far - relative_error * (magnitude[s] + far)
         work.value[i] = here - w * (middle - radius)
     return members.size
-
-
-@njit(cache=True, nogil=True)
-def kth_largest(values, k):
-    """The k-th largest of the values, k >= 1; -inf if there are fewer. Reorders them."""
-    n = values.size
-    if k > n:
-        return -np.inf
-    first, last, target = 0, n - 1, k - 1
-    while first < last:
-        pivot = values[(first + last) // 2]
-        i, j = first, last
-        while i <= j:
-            while values[i] > pivot:
-                i += 1
-            while values[j] < pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if target <= j:
-            last = j
-        elif target >= i:
-            first = i
-        else:
-            break
-    return values[target]
 
 
 @njit(cache=True, nogil=True)
