@@ -185,6 +185,39 @@ def test_predict_within_sizes(seed):
     assert (np.bincount(found, minlength=3) >= low).all()
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_predict_within_demands(seed):
+    rng = np.random.default_rng(seed)
+    costs = rng.random((6, 3))
+    demand = rng.integers(0, 4, size=6) if seed % 2 else rng.uniform(0.0, 2.0, size=6)
+    low, high = 0.2 * demand.sum(), 0.5 * demand.sum()
+
+    def fits(labels):
+        sums = np.bincount(labels, demand, minlength=3)
+        return (sums >= low - 1e-9).all() and (sums <= high + 1e-9).all()
+
+    every = (np.array(labels) for labels in itertools.product(range(3), repeat=6))
+    within = [costs[np.arange(6), labels].sum() for labels in every if fits(labels)]
+    if not within:
+        with pytest.raises(InputError, match="fit"):
+            labels_within_sizes(costs, low, high, demand)
+        return
+    found = labels_within_sizes(costs, low, high, demand)
+    assert fits(found)
+    assert costs[np.arange(6), found].sum() <= 1.3 * min(within)
+
+
+def test_predict_with_demand():
+    model = ConstrainedKMeans(3, random_state=0).fit(POINTS)
+    demand = [3.0, 1.0, 1.0, 1.0, 1.0, 2.0]
+    labels = model.predict(POINTS[:6], size_min=3, size_max=3, demand=demand)
+    assert np.bincount(labels, demand).tolist() == [3.0, 3.0, 3.0]
+    with pytest.raises(InputError, match="no limit"):
+        model.predict(POINTS[:6], demand=demand)
+    with pytest.raises(InputError, match="demand: expected shape"):
+        model.predict(POINTS[:6], size_max=5, demand=demand[:3])
+
+
 def test_predict_with_limits_that_do_not_fit():
     model = ConstrainedKMeans(3, random_state=0).fit(POINTS)
     assert sizes(model.predict(POINTS[:6], size_min=2, size_max=2), 3).tolist() == [2, 2, 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import warnings
 from collections.abc import Callable
@@ -16,7 +17,12 @@ from sklearn.utils import check_array, check_random_state
 from certikmeans._alignment import SampleIndex
 from certikmeans._jit.background_compiler import available_cores
 from certikmeans._numbers import cost_text, percent, rounded_down, whole_number
-from certikmeans.constraint_model.sizes import SizeLimits, balanced_limits, validate_limit
+from certikmeans.constraint_model.sizes import (
+    SizeLimits,
+    balanced_limits,
+    validate_demand,
+    validate_limit,
+)
 from certikmeans.errors import CertikmeansError, InfeasibleError, InputError
 from certikmeans.options import Options
 from certikmeans.problem import Problem
@@ -194,35 +200,48 @@ def size_arguments(
 
 
 def labels_within_sizes(
-    squared: NDArray[np.float64], size_min: Any, size_max: Any
+    squared: NDArray[np.float64], size_min: Any, size_max: Any, demand: Any = None
 ) -> NDArray[np.int64]:
-    """Cheapest labels for a table of costs such that the numbers of rows are within limits.
+    """Cheapest labels for a table of costs such that the demands of clusters are within limits.
 
-    Exact: a transportation problem.
+    Exact for a demand of 1 each: a transportation problem. With other demands it may be hard to
+    decide whether there are such labels at all.
 
     >>> labels_within_sizes(np.array([[0.0, 9.0], [1.0, 4.0]]), 1, None)
     array([0, 1])
     """
     n_rows, k = squared.shape
-    lower = validate_limit(size_min, "size_min", k, n_rows, counted=True)
-    upper = validate_limit(size_max, "size_max", k, n_rows, counted=True)
+    demands = validate_demand(demand, n_rows)
+    each = np.ones(n_rows) if demands is None else demands
+    total = math.fsum(each)
+    lower = validate_limit(size_min, "size_min", k, total, counted=demands is None)
+    upper = validate_limit(size_max, "size_max", k, total, counted=demands is None)
     low = np.zeros(k) if lower is None else lower
-    high = np.full(k, float(n_rows)) if upper is None else np.minimum(upper, n_rows)
-    if (low > high).any() or low.sum() > n_rows or high.sum() < n_rows:
+    limits = SizeLimits(each, low, np.full(k, total) if upper is None else np.minimum(upper, total))
+    high, slack = limits.upper, limits.tolerance
+    hint = (
+        "limits are about the samples given to predict, not those of fit; leave size_min "
+        "and size_max out for the nearest centres"
+    )
+    if (low > high).any() or low.sum() > total + k * slack or high.sum() < total - k * slack:
         raise InputError(
-            f"predict: {n_rows} samples do not fit into {k} clusters of these sizes",
-            hint="limits count the samples given to predict, not those of fit; leave size_min "
-            "and size_max out for the nearest centres",
+            f"predict: {n_rows} samples do not fit into {k} clusters of these sizes", hint=hint
         )
     if n_rows == 0:
         return np.empty(0, dtype=np.int64)
     nearest: NDArray[np.int64] = squared.argmin(axis=1)
-    sizes = np.bincount(nearest, minlength=k)
+    sizes = limits.totals(nearest)
     if ((sizes >= low) & (sizes <= high)).all():
         return nearest
     from certikmeans.assignment.transportation import assign_sizes  # compiled code
 
-    return assign_sizes(squared, SizeLimits(np.ones(n_rows), low, high)).labels
+    try:
+        return assign_sizes(squared, limits).labels
+    except ValueError as error:
+        raise InputError(
+            f"predict: found no way to fit {n_rows} samples into {k} clusters of these sizes",
+            hint=hint,
+        ) from error
 
 
 def _per_sample(

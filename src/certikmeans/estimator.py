@@ -376,7 +376,12 @@ class ConstrainedKMeans(
         self.result_ = dataclasses.replace(result, labels=labels, centers=centers)
 
     def predict(
-        self, X: ArrayLike, *, size_min: Any = None, size_max: Any = None
+        self,
+        X: ArrayLike,
+        *,
+        size_min: Any = None,
+        size_max: Any = None,
+        demand: ArrayLike | None = None,
     ) -> NDArray[np.int64]:
         """Index of the nearest centre for each sample, one by one and without constraints.
 
@@ -388,15 +393,28 @@ class ConstrainedKMeans(
             Limits on the number of these samples in every cluster: then the labels with the least
             sum of squared distances to the centres among those within the limits. Limits that
             were given to the estimator are about the samples of `fit` and do not apply.
+        demand : array-like of shape (n_samples,), optional
+            What each of these samples counts in its cluster, instead of 1. Labels are exact for a
+            demand of 1 and good for others.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
             Numbers of clusters.
+
+        Raises
+        ------
+        InputError
+            If the samples do not fit into the limits.
         """
         squared = self._squared_distances(X)
         if size_min is not None or size_max is not None:
-            return labels_within_sizes(squared, size_min, size_max)
+            return labels_within_sizes(squared, size_min, size_max, demand)
+        if demand is not None:
+            raise InputError(
+                "demand: there is no limit on the sizes of clusters",
+                hint="give size_min or size_max as well, or leave demand out",
+            )
         nearest: NDArray[np.int64] = squared.argmin(axis=1)
         return nearest
 

@@ -243,8 +243,9 @@ class Problem:
             row = int(np.flatnonzero(self.weights == 0.0)[0])
             raise InputError(
                 f"weights: row {row} is 0, which is not supported together with sets, sizes or "
-                "soft pairs",
-                hint="give the point a small positive weight",
+                "soft pairs: the point would have no cost, but count in its cluster",
+                hint="give the point a small positive weight, or leave it out; a demand of 0 makes "
+                "a point that has a weight count for nothing in sizes",
             )
 
     @property

@@ -100,10 +100,11 @@ def price_of_units(
 @njit(cache=True, nogil=True)
 def all_units(demand):
     """Whether all demands are 1."""
+    n_others = 0
     for i in range(demand.size):
         if demand[i] != 1.0:
-            return False
-    return True
+            n_others += 1
+    return n_others == 0
 
 
 @njit(cache=True, nogil=True)
