@@ -68,7 +68,7 @@ def test_settings_by_environment(table):
     assert options["seed"] == 6  # the command line comes first
     done = run(*arguments, cwd=table, command=QUICK, settings={"CERTIKMEANS_GAP": "low"})
     assert done.returncode == 2
-    assert "'low' is not a number" in done.stderr
+    assert done.stderr.startswith("error: --gap (from CERTIKMEANS_GAP): 'low' is not a number\n")
 
 
 def test_feature_names_and_notes(table):

@@ -224,6 +224,9 @@ def option_text(argument: Argument) -> str:
     if name not in _ARGUMENTS | {"labels_column"}:
         return str(argument)
     option = f"--{name.replace('_', '-')}"
+    variable = f"CERTIKMEANS_{name.upper()}"
+    if variable in os.environ and option not in [one.partition("=")[0] for one in sys.argv]:
+        return f"{option} (from {variable})"
     if value is None or value == "True":
         return option
     text = value if " " in value else value.strip("'")

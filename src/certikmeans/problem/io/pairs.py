@@ -651,9 +651,10 @@ def _row_error(file: TextFile, row: int, start: int, expected: str) -> InputErro
     odd = next((cell for cell in numbers if is_number(cell) and not _is_whole(cell)), None)
     detail = "" if odd is None else f" ({quote(odd)} is not a row number)"
     example = "" if row == start else f" as in line {file.line_numbers[start]}"
-    hint = (
-        "points are named by their row number; one format per file, "
-        f"here with cells separated by {file.delimiter_name}"
+    hint: str = Message(
+        "points are named by their row number, or by id with ",
+        Argument("id_column", "NAME"),
+        f"; one format per file, here with cells separated by {file.delimiter_name}",
     )
     if expected != _GROUPS and len(cells) >= 3 and all(map(_is_whole, cells)):
         hint = Message(
