@@ -24,6 +24,7 @@ PAGES = [
     "guides/command-line.html",
     "concepts/cluster-bound.html", "concepts/sdp-bound.html", "gallery/index.html",
     "benchmarks/paper.html", "benchmarks/highdim.html", "benchmarks/many.html",
+    "benchmarks/defaults.html",
 ]  # fmt: skip
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
