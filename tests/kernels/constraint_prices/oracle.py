@@ -108,22 +108,22 @@ class Admissible:
             low = Fraction(float(model.sizes.lower.min()) - slack)
             high = Fraction(float(model.sizes.upper.max()) + slack)
         exact = [Fraction(float(v)) for v in values]
-        worth, load = {0: Fraction(0)}, {0: Fraction(0)}
+        sums, load = {0: Fraction(0)}, {0: Fraction(0)}
         for number in range(1, 1 << m):
             i = number.bit_length() - 1
             rest = number ^ (1 << i)
-            if rest not in worth:
+            if rest not in sums:
                 continue
-            s, total, allowed = int(ids[i]), worth[rest] + exact[i], True
+            s, total, allowed = int(ids[i]), sums[rest] + exact[i], True
             for j in range(i):
                 if rest >> j & 1:
                     pair = (int(ids[j]), s)
                     allowed &= pair not in hard
                     total += bonus.get(pair, 0)
             if allowed:
-                worth[number], load[number] = total, load[rest] + demand[s]
-        self.worth = {k: w for k, w in worth.items() if low <= load[k] <= high}
-        self.best = max(self.worth.values(), default=None)
+                sums[number], load[number] = total, load[rest] + demand[s]
+        self.values = {k: w for k, w in sums.items() if low <= load[k] <= high}
+        self.best = max(self.values.values(), default=None)
 
     def largest_violation(self, values, price, constant):
         """Largest excess of a set over ``constant + sum (values - price)``; at most 0 if valid."""
@@ -135,8 +135,8 @@ class Admissible:
             if number:
                 i = number.bit_length() - 1
                 sums[number] = sums[number ^ (1 << i)] + margin[i]
-            if number in self.worth:
-                excess = self.worth[number] - sums[number]
+            if number in self.values:
+                excess = self.values[number] - sums[number]
                 worst = excess if worst is None else max(worst, excess)
         return None if worst is None else worst - Fraction(constant)
 

@@ -4,7 +4,7 @@ A price vector ``p`` with a constant ``c`` is valid if every admissible set ``I`
 
     sum of the bonuses of the pairs inside I  +  sum_{s in I} p_s  <=  c .
 
-Then for all values ``v`` the best admissible set is worth at most ``c + sum_s max(v_s - p_s, 0)``.
+Then for all ``v`` the value of the best admissible set is at most ``c + sum_s max(v_s - p_s, 0)``.
 Each kind of constraint has a range of valid prices, and prices of several kinds add up:
 
 * hard cannot-link ``uv``, ``pi >= 0``: ``p_u += pi``, ``p_v += pi``, ``c += pi``;

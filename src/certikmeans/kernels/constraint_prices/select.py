@@ -116,7 +116,7 @@ def replace_by_several(
     work,  # IN/OUT
     selection,  # IN/OUT
 ):
-    """Exchange a member for compatible groups that only it excludes, if they are worth more."""
+    """Exchange a member for compatible groups that only it excludes, if their values are larger."""
     s, position, listed, mark = ids[i], work.position, work.order, work.pairs.queued
     count, total = 0, 0.0
     for e in range(constraints.pair_indptr[s], constraints.pair_indptr[s + 1]):
@@ -424,52 +424,5 @@ def select_set(
     mark_members(ids, work.position)
     _, theta = alternate(constraints, ids, values, work)
     value = select_marked(constraints, ids, values, theta, work, chosen)
-    unmark_members(ids, work.position)
-    return value
-
-
-@njit(cache=True, nogil=True)
-def fractional_set(
-    constraints,  # IN   ConstraintArrays
-    ids,  # IN   (m,) int32, ascending
-    values,  # IN   (m,) float64
-    work,  # IN/OUT PriceWorkspace
-    x,  # OUT  (m,) float64: 0, 1/2 or 1
-):
-    """Solution of the linear program of the pairs, if there are only pairs.
-
-    Every hard pair has ``x_u + x_v <= 1``. The value counts ``r min(x_u, x_v)`` for a bonus and
-    ``r max(x_u + x_v - 1, 0)`` for a penalty. With sets or sizes, or if the flow was cut short, the
-    set of `select_set`.
-    """
-    m = ids.size
-    chosen = work.pairs.state[:m]  # not needed after the linear program
-    sized, has_sets = constraints.demand.size > 0, constraints.group_sets.size > 0
-    if sized or has_sets:
-        value = select_set(constraints, ids, values, work, chosen)
-        for i in range(m):
-            x[i] = float(chosen[i])
-        return value
-    mark_members(ids, work.position)
-    alternate(constraints, ids, values, work)
-    value, valid = 0.0, True
-    for i in range(m):
-        x[i] = work.x[i]
-        value += values[i] * x[i]
-        s = ids[i]
-        for e in range(constraints.pair_indptr[s], constraints.pair_indptr[s + 1]):
-            j = work.position[constraints.pair_neighbors[e]]
-            if j >= 0 and j < i:
-                r = constraints.pair_bonus[e]
-                both = max(x[i] + x[j] - 1.0, 0.0)
-                if r > 0.0:
-                    value += r * min(x[i], x[j])
-                elif both > 0.0:
-                    valid &= r > -np.inf
-                    value += r * both
-    if not valid:
-        value = select_marked(constraints, ids, values, 0.0, work, chosen)
-        for i in range(m):
-            x[i] = float(chosen[i])
     unmark_members(ids, work.position)
     return value

@@ -11,8 +11,8 @@ is at most ``c + sum over all groups of max(v_s - p_s, 0)``, for any values ``v`
 * **Chords.** ``a_s - p_s`` is a quadratic with shifted multiplier, and ``max(t, 0)`` lies below its
   chord: one concave quadratic in ``y``, valid over the box.
 
-**Decisions.** Let (y, I) be a best pair. Any best set at y has its mean at y, else it would be
-worth more there. So a decision is valid if some best set at every y of the box, among those that
+**Decisions.** Let (y, I) be a best pair. Any best set at y has its mean at y, else its value would
+be larger there. So a decision is valid if some best set at every y of the box, among those that
 obey the earlier decisions, obeys it. OUT: ``u_s`` and all bonuses to open groups together are at
 most 0, and sizes have no lower limit. IN: ``l_s`` and all negative bonuses to open groups together
 are at least 0, no open group shares a set with it, and sizes are not limited. Disjoint sets: see
@@ -313,7 +313,7 @@ def decide_by_sign(m, sized, may_shrink, work):
 
 
 @njit(cache=True, nogil=True)
-def settle(instance, m, work):
+def apply_decisions(instance, m, work):
     """Add the groups that are IN to the fixed sums, keep the open ones; returns their number."""
     box, ids, state = work.box, work.ids, work.state
     demand = instance.constraints.demand
@@ -413,7 +413,7 @@ def bound_priced_box(instance, members, shifts, work, params):
         if instance.disjoint_sets:
             drop_dominated(instance.constraints, m, work)
         decide_by_sign(m, sized, not (sized and lower_limit > 0.0), work)
-    m = settle(instance, m, work)
+    m = apply_decisions(instance, m, work)
     if sized:
         limits[0] = max(instance.constraints.size_limits[0] - box.demand[0], 0.0)
         limits[1] = instance.constraints.size_limits[1] - box.demand[0]
