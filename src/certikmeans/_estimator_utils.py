@@ -383,4 +383,8 @@ def resolve_n_jobs(n_jobs: Any) -> int | None:
         return None
     if isinstance(n_jobs, numbers.Integral) and int(n_jobs) < 0:
         return max(1, available_cores() + 1 + int(n_jobs))
-    return whole_number("n_jobs", n_jobs, least=1)
+    try:
+        return whole_number("n_jobs", n_jobs, least=1)
+    except InputError as error:
+        hint = "give a number of threads, or None or -1 for one per core"
+        raise InputError(error.message, hint=hint) from None
