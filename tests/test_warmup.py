@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -13,28 +14,50 @@ from certikmeans import InputError, warmup
 from certikmeans.options import BOUNDS
 
 
-@pytest.fixture
-def solved(monkeypatch):
-    """Problems solved, with options and results."""
-    runs = []
-    solve = warmup.solve
+@dataclass
+class _Recording:
+    """What a warm-up did."""
 
-    def recording(problem, **options):
+    runs: list = field(default_factory=list)  # problems, options, results
+    verdicts: list = field(default_factory=list)
+    called: set = field(default_factory=set)  # names of kernels
+
+
+def recorded(monkeypatch, bounds):
+    """Warm up and record."""
+    found = _Recording()
+    solve, check = warmup.solve, warmup.check_certificate
+
+    def recording_solve(problem, **options):
         result = solve(problem, **options)
-        runs.append((problem, options, result))
+        found.runs.append((problem, options, result))
         return result
 
-    monkeypatch.setattr(warmup, "solve", recording)
-    return runs
+    def recording_check(*arguments, **options):
+        found.verdicts.append(check(*arguments, **options))
+
+    monkeypatch.setattr(warmup, "solve", recording_solve)
+    monkeypatch.setattr(warmup, "check_certificate", recording_check)
+    for module, name, kernel in _imported_everywhere():
+        if hasattr(module, name):  # else imported inside a function
+            monkeypatch.setattr(module, name, _Recorded(kernel, found.called))
+    certikmeans.warm_up(bounds=bounds)
+    return found
 
 
-def test_all_bounds_and_pair_kinds(solved):
-    certikmeans.warm_up()
-    kinds = {(bool(len(p.must_link)), bool(len(p.cannot_link))) for p, _, _ in solved}
+@pytest.fixture(scope="module")
+def whole():
+    """One warm-up of everything: it takes most of the time of this file."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return recorded(monkeypatch, None)
+
+
+def test_all_bounds_and_pair_kinds(whole):
+    kinds = {(bool(len(p.must_link)), bool(len(p.cannot_link))) for p, _, _ in whole.runs}
     assert kinds == {(False, False), (True, False), (False, True), (True, True)}
     runs = [
         (options["bound"], options["branching"], result)
-        for _, options, result in solved
+        for _, options, result in whole.runs
         if "branching" in options
     ]
     assert {bound for bound, _, _ in runs} == set(BOUNDS) - {"auto"}
@@ -43,25 +66,25 @@ def test_all_bounds_and_pair_kinds(solved):
     assert {("grouped", "centers"), ("sample", "centers")} <= branched
 
 
-def test_certificate_is_checked(monkeypatch):
-    verdicts = []
-    check = warmup.check_certificate
-    monkeypatch.setattr(
-        warmup, "check_certificate", lambda *a, **k: verdicts.append(check(*a, **k))
-    )
-    certikmeans.warm_up(bounds=[])
-    assert [verdict.accepted for verdict in verdicts] == [True]
+def test_certificate_is_checked(whole):
+    assert [verdict.accepted for verdict in whole.verdicts] == [True]
 
 
-def test_selected_bounds(solved):
-    certikmeans.warm_up(bounds=["sample"])
-    assert {options.get("bound", "auto") for _, options, _ in solved} == {"auto", "sample"}
+def test_every_kernel_is_called(whole):
+    reachable = {_name(kernel) for _, _, kernel in _imported_everywhere()}
+    assert len(reachable) > 50
+    assert reachable - whole.called == set()
 
 
-def test_unknown_bound_is_rejected_first(solved):
+def test_selected_bounds(monkeypatch):
+    found = recorded(monkeypatch, ["sample"])
+    assert {options.get("bound", "auto") for _, options, _ in found.runs} == {"auto", "sample"}
+
+
+def test_unknown_bound_is_rejected_first(monkeypatch):
+    monkeypatch.setattr(warmup, "solve", None)
     with pytest.raises(InputError, match="bound"):
         certikmeans.warm_up(bounds=["cluster", "best"])
-    assert not solved
 
 
 class _Recorded:
@@ -102,17 +125,10 @@ def _imported_kernels(path):
                     yield alias.asname or alias.name, found
 
 
-def test_every_kernel_is_called(monkeypatch):
-    called, reachable = set(), set()
-    imported = [
+def _imported_everywhere():
+    """Modules that may call kernels from Python, with the kernels that they import."""
+    return [
         (importlib.import_module(module), name, kernel)
         for path, module in _python_modules()
         for name, kernel in _imported_kernels(path)
     ]
-    for module, name, kernel in imported:
-        reachable.add(_name(kernel))
-        if hasattr(module, name):  # else imported inside a function
-            monkeypatch.setattr(module, name, _Recorded(kernel, called))
-    assert len(reachable) > 50
-    certikmeans.warm_up()
-    assert reachable - called == set()

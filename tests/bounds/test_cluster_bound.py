@@ -253,14 +253,7 @@ def check(row):
 
 
 @pytest.mark.skipif(not published(), reason="the published instances are not here")
-@pytest.mark.parametrize("start", range(0, 8))
+@pytest.mark.parametrize("start", range(24))
 def test_published_instances_closed_at_root(start):
     for row in published()[start::24]:
-        check(row)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not published(), reason="the published instances are not here")
-def test_all_published_instances_closed_at_root():
-    for row in published():
         check(row)

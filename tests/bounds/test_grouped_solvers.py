@@ -126,7 +126,7 @@ def test_blocks_are_below_minimum(seed):
     assert cut.bounds[0] - corner >= 0.3 * (full.bounds[0] - corner)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(25))
 def test_scip_agrees(seed):
     pytest.importorskip("pyscipopt")
     from certikmeans.bounds.grouped import scip

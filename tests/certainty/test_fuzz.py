@@ -30,8 +30,8 @@ def test_fuzz():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(1_000, 5_000, 500))
+@pytest.mark.parametrize("first", range(1_000, 2_600, 200))
 def test_fuzz_many(first):
-    total = compared(range(first, first + 500))
-    assert total["with claims"] >= 150
-    assert total["certificates accepted"] >= 40
+    total = compared(range(first, first + 200))
+    assert total["with claims"] >= 50
+    assert total["certificates accepted"] >= 12

@@ -151,3 +151,21 @@ def test_no_number_proves_nothing():
     whole = CenterRegion(points[1], points[0], none, none)
     with pytest.raises((Rejection, CutoffExceeded)), np.errstate(all="ignore"):
         make_pricing(points, np.ones(2), no_links, np.ones(2)).prove(whole, 0.5)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_value_at_a_far_point(seed):
+    """Sums about the origin cancel: without the error of a box, a smaller value would be shown."""
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(6, 2)) + 1e4
+    weights, center = rng.uniform(0.5, 2.0, size=6), points.mean(axis=0)
+    squares = np.sum((points - center) ** 2, axis=1)
+    multipliers = weights * squares + rng.uniform(0.5, 1.5, size=6)
+    none, no_links = np.zeros(2, dtype=bool), np.zeros((0, 2), dtype=np.int64)
+    region = CenterRegion(center, center, ~none, ~none)
+    exact = sigma_of(points, weights, no_links, multipliers, region)
+    below = float(exact)
+    while Fraction(below) >= exact:
+        below = np.nextafter(below, -np.inf)
+    with pytest.raises((Rejection, CutoffExceeded)):
+        make_pricing(points, weights, no_links, multipliers).prove(region, below)

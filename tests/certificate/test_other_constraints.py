@@ -303,6 +303,7 @@ def test_matching_of_limits(seed):
         ({"cannot_link_groups": [[0, 0, -1, -1], [-1, 1, 1, -1], [2, -1, 2, -1]]}, False),
         ({"size_max": 1}, False),
         ({"size_max": 2}, True),
+        ({"size_min": 2}, True),
         ({"size_min": 3}, False),
         ({"size_max": 1.5, "demand": [2.0, 0.1, 0.1, 0.1]}, False),
         ({"size_min": [0, 4], "size_max": [0, 4]}, True),

@@ -1,4 +1,4 @@
-"""Subsamples consist of whole components of the constraints."""
+"""Subsamples consist of whole components of the constraints; seedings have a work limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem
-from certikmeans.heuristics.local_search import draw_sample
+from certikmeans.heuristics import local_search
+from certikmeans.heuristics.local_search import draw_sample, kmeanspp_centers
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.stop import StopSignal
 
@@ -47,3 +48,20 @@ def test_too_small_sample_is_enlarged(reduced):
     sample = draw_sample(reduced, 1, np.random.default_rng(0))
     assert len(sample.rows) in (reduced.n_groups, *range(4, 20))
     assert sample.problem.n_groups >= reduced.n_clusters
+
+
+@pytest.mark.parametrize(("most", "expected"), [(2e8, 3), (3_200.0, 2), (10.0, 1)])
+def test_trials_of_a_seeding_are_limited(reduced, monkeypatch, most, expected):
+    """With 400 groups and 4 clusters there are usually 3 trials of 1,600 distances."""
+    trials = []
+    seeding = local_search.kmeanspp_seeds
+
+    def recording(points, weights, uniforms, seeds):
+        trials.append(uniforms.shape[1])
+        seeding(points, weights, uniforms, seeds)
+
+    monkeypatch.setattr(local_search, "kmeanspp_seeds", recording)
+    monkeypatch.setattr(local_search, "MAX_SEEDING_DISTANCES", most)
+    centers = kmeanspp_centers(reduced, np.random.default_rng(0))
+    assert trials == [expected]
+    assert len(np.unique(centers, axis=0)) == 4

@@ -96,7 +96,7 @@ def test_twelve_points(bound, branching, seed):
 def test_eight_points_with_the_sample_bound_alone():
     # Twelve are at 3 % after 270 s and 227,000 nodes, open nodes decreasing: hours, not minutes.
     problem = noise(1, n=8)
-    result = solve(problem, gap=GAP, time_limit=300, bound="sample", branching="centers")
+    result = solve(problem, gap=GAP, time_limit=150, bound="sample", branching="centers")
     assert result.status is Status.OPTIMAL, (result.stop_reason, result.gap, result.nodes)
     assert result.cost == pytest.approx(cheapest(problem), rel=1e-6)
 
@@ -104,7 +104,7 @@ def test_eight_points_with_the_sample_bound_alone():
 @pytest.mark.slow
 @pytest.mark.parametrize("bound", ["cluster", "grouped", "sample"])
 @pytest.mark.parametrize("branching", ["centers", "pairs"])
-@pytest.mark.parametrize("seed", range(100, 140))
+@pytest.mark.parametrize("seed", range(100, 115))
 def test_many_small_instances(bound, branching, seed):
     check(feasible_problem(seed, largest=7), bound=bound, branching=branching)
 

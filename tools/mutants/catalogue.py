@@ -223,6 +223,7 @@ MUTANTS = (
         "    if certificate.lower_bound > certificate.cost:",
         "    if False:",
         ("tests/certificate/test_regressions.py::test_bound_above_cost",),
+        covered="no leaf proves a bound above the cost of a labelling",
     ),
     Mutant(
         "verifier takes the other side of a pair split",
@@ -232,11 +233,11 @@ MUTANTS = (
         ("tests/certificate/test_check_trees.py::test_pair_splits",),
     ),
     Mutant(
-        "verifier takes the other side of a centre split",
+        "verifier takes the face of a centre split for its side",
         VERIFIER + "check_domains.py",
-        "chosen = ~self.is_pair & (self.side == side)",
-        "chosen = ~self.is_pair & (self.side != side)",
-        ("tests/certificate/test_check_trees.py::test_center_splits",),
+        "for side, limit, tighten in ((0, high, np.minimum), (1, low, np.maximum)):",
+        "for side, limit, tighten in ((0, high, np.minimum), (0, low, np.maximum)):",
+        (CLAIMS + "::test_trees",),
     ),
     Mutant(
         "verifier rounds weights of groups up",
@@ -279,7 +280,7 @@ MUTANTS = (
         VERIFIER + "leaves/infeasible.py",
         "    return too_much or math.fsum([*total, *(-constraints.lower).tolist()]) < 0.0",
         "    return too_much or math.fsum([*total, *(-constraints.lower).tolist()]) <= 0.0",
-        (OTHERS,),
+        (OTHERS + "::test_infeasible",),
     ),
     Mutant(
         "verifier takes a set of K groups for a contradiction",
@@ -301,8 +302,7 @@ MUTANTS = (
         VERIFIER + "check_boxes.py",
         "error: Floats = 3.0 * EPS * self.magnitude * (self.n + depth + 4 * self.r + 64) + 1e-150",
         "error: Floats = 0.0 * depth",
-        (BOXES,),
-        covered="ranges and shares are rounded outward; no instance was found that needs it",
+        (BOXES + "::test_value_at_a_far_point",),
     ),
     Mutant(
         "verifier's chords are not rounded up",
@@ -836,8 +836,8 @@ MUTANTS = (
         "pricing has no rounding error",
         BOUNDS + "cluster/pricing_error.py",
         "    return float(4.0 * (n + d + 16) * EPS * magnitude)",
-        "    return -float(64.0 * (n + d + 16) * EPS * magnitude)",
-        ("tests/bounds/test_cluster_pricing.py::test_sigma_bounded_and_tight",),
+        "    return 0.0",
+        ("tests/bounds/test_cluster_pricing.py::test_value_at_a_far_point",),
     ),
     # Costs of labels and groups.
     Mutant(

@@ -161,7 +161,7 @@ class DefaultSearch(AbstractHeuristic):
             found = list(ctx.saved.results)
         else:
             found = self._candidates_of_sample(ctx.for_stage(SAMPLE))
-        if self.has_many_clusters(ctx):
+        if self.has_many_clusters(ctx) and ctx.stop.reason() is None:
             second = ctx.for_stage(SECOND_SAMPLE, *found).replace(
                 seed=ctx.seed + SECOND_SAMPLE_SEED_OFFSET
             )

@@ -30,10 +30,14 @@ from certikmeans.kernels.soft_assignment import PairGraph
 from certikmeans.problem import ReducedProblem
 from certikmeans.random_streams import generator
 
+# Distances computed by one seeding, as far as fewer trials per seed allow.
+MAX_SEEDING_DISTANCES = 2e8
+
 
 def kmeanspp_centers(problem: ReducedProblem, rng: np.random.Generator) -> Centers:
     """Greedy k-means++ (Arthur and Vassilvitskii 2007), with weights."""
-    n_trials = 2 + int(math.log(problem.n_clusters))
+    affordable = int(MAX_SEEDING_DISTANCES / (problem.n_groups * problem.n_clusters))
+    n_trials = max(1, min(2 + int(math.log(problem.n_clusters)), affordable))
     uniforms = rng.random((problem.n_clusters, n_trials))
     seeds = np.empty(problem.n_clusters, dtype=np.int64)
     kmeanspp_seeds(problem.points, problem.weights, uniforms, seeds)
