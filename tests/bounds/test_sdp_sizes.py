@@ -15,10 +15,11 @@ from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.bounds.sdp import SdpBound
 from certikmeans.bounds.sdp.admm import Admm
 from certikmeans.bounds.sdp.dual_bound import safe_bound
-from certikmeans.bounds.sdp.limits import weight_limits
+from certikmeans.bounds.sdp.limits import AssumedSizes, weight_limits
 from certikmeans.bounds.sdp.model import MatrixMultipliers, SdpModel
 from certikmeans.bounds.sdp.size_cuts import SizeRule
 from certikmeans.errors import InputError
+from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
 from certikmeans.testing.instances import feasible_problem, soft_problem
@@ -196,3 +197,17 @@ def test_balanced_iris():
     found = bound.compute(model, Domain.root(done.reduced), np.inf, BoundContext())
     value = done.postsolve_bound(found.value)
     assert 81.2778 * (1.0 - 1e-5) <= value <= 81.2778 * (1.0 + 1e-5)
+
+
+def test_clusters_that_may_be_empty_add_no_eigenvalue():
+    """Two pairs of equal points, three clusters of at least two points or none: the optimum is 0.
+
+    Negative multipliers on the diagonal are paid for by the least sizes; a positive eigenvalue for
+    the third cluster would raise the bound above 0.
+    """
+    problem = Problem.from_data([[0.0], [0.0], [1.0], [1.0]], 3)
+    reduced = presolve(problem, StopSignal()).reduced
+    model = SdpModel.of(reduced, assumed=AssumedSizes(np.full(4, 2.0), nonempty=False))
+    for size in (0.01, 0.1, 1.0):
+        multipliers = replace(MatrixMultipliers.zeros(4), entries=-size * np.eye(4))
+        assert safe_bound(model, multipliers) == 0.0

@@ -229,3 +229,32 @@ def test_probe():
 def test_batch_sizes(entries):
     for seed in range(0, 60, 9):
         assert_tight_cutoff(seed, BatchParams(entries, entries, probe_interval=10**9))
+
+
+def two_groups(points, multipliers, bonus=(), demand=None, lower=0.0):
+    """Two groups, perhaps with a bonus for both."""
+    none, pair = np.empty((0, 2), dtype=np.int64), np.array([[0, 1]])
+    amounts = None if demand is None else np.array(demand)
+    arranged = PricedConstraints.of(2, none, pair[: len(bonus)], np.array(bonus), [], amounts)
+    return PricedGroups(
+        np.array(points), np.ones(2), np.array(multipliers), arranged, lower, 10.0
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("groups", "exact", "low"),
+    [
+        (two_groups([[0.0], [0.0]], [5.0, -1.0], demand=[1.0, 1.0], lower=2.0), 4.0, 0.0),
+        (two_groups([[0.0], [0.0]], [5.0, -1.0], bonus=[3.0]), 7.0, 0.0),
+        # {0, 1} has the mean 5 and the value 60 - 5 - 25 - 25; the mean of {0} is not in the region
+        (two_groups([[0.0], [10.0]], [60.0, -5.0]), 5.0, 4.0),
+    ],
+    ids=["demand", "bonus", "face"],
+)
+def test_groups_of_negative_value_that_are_needed(groups, exact, low):
+    """They must not be forgotten."""
+    high = groups.points.max(axis=0)
+    region = CenterRegion(np.array([low]), high, np.array([low > 0.0]), np.array([False]))
+    make_pricing(groups).prove(region, exact + 1e-6)
+    with pytest.raises((Rejection, CutoffExceeded)):
+        make_pricing(groups).prove(region, exact - 1e-6)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from certikmeans.bounds.cluster.pricing_error import lagrangian_lower_bound, sum_upper_bound
+from certikmeans.bounds.grouped.bundle import lagrangian_lower_bound as grouped_lower_bound
 from certikmeans.bounds.sample import bound_without_links
 from certikmeans.bounds.sdp.limits import WeightLimits as SolverLimits
 from certikmeans.bounds.sdp.size_cuts import SizeRule
@@ -53,6 +54,20 @@ def test_lagrangian_bound_is_rounded_down():
         sigma, constant = float(wild(rng, 1)[0]), float(rng.choice([0.0, 0.3, 1e9]))
         value = lagrangian_lower_bound(lam, sigma, constant)
         assert Fraction(value) <= exact(lam) + Fraction(constant) - Fraction(sigma)
+
+
+def test_grouped_bound_takes_off_the_residual_of_its_multipliers():
+    rng = np.random.default_rng(11)
+    for _ in range(ROUNDS):
+        shape = (int(rng.integers(1, 6)), 2, 3)
+        bounds, errors = wild(rng, shape[0], 4.0), wild(rng, shape[0], 2.0) * 1e-9
+        nu, reach = rng.normal(size=shape) * wild(rng, shape, 2.0) * 1e-3, wild(rng, shape[1:], 1.0)
+        left = exact(bounds) - exact(errors)
+        for k in range(shape[1]):
+            for j in range(shape[2]):
+                left -= abs(exact(nu[:, k, j])) * Fraction(reach[k, j])
+        value = grouped_lower_bound(bounds, errors, nu, reach)
+        assert Fraction(value) <= max(left, Fraction(0))
 
 
 def test_sum_of_values_is_rounded_up():

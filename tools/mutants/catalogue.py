@@ -305,10 +305,10 @@ MUTANTS = (
         (BOXES + "::test_value_at_a_far_point",),
     ),
     Mutant(
-        "verifier's chords are not rounded up",
+        "verifier's chords are too flat",
         VERIFIER + "check_boxes.py",
         "    slope = np.where(lowest < 0.0, highest / gap * (1.0 + 4.0 * EPS), 1.0)",
-        "    slope = np.where(lowest < 0.0, highest / gap * (1.0 - 1e-9), 1.0)",
+        "    slope = np.where(lowest < 0.0, highest / gap * (1.0 - 1e-3), 1.0)",
         (BOXES,),
     ),
     Mutant(
@@ -351,21 +351,21 @@ MUTANTS = (
         VERIFIER + "check_mean_boxes.py",
         "        self.dominance = groups.may_be_empty and not (",
         "        self.dominance = not (",
-        (PRICED + "::test_tight_cutoff",),
+        (PRICED + "::test_groups_of_negative_value_that_are_needed",),
     ),
     Mutant(
         "verifier forgets groups although faces are cut",
         VERIFIER + "check_mean_boxes.py",
         "groups.may_be_empty and not (region.cut_low.any() or region.cut_high.any())",
         "groups.may_be_empty",
-        (PRICED + "::test_tight_cutoff",),
+        (PRICED + "::test_groups_of_negative_value_that_are_needed",),
     ),
     Mutant(
         "verifier forgets what pairs add to a group",
         VERIFIER + "check_mean_boxes.py",
         "            most = lam + shift + gain - weight * near * near",
         "            most = lam + shift - weight * near * near",
-        (PRICED + "::test_tight_cutoff",),
+        (PRICED + "::test_groups_of_negative_value_that_are_needed",),
     ),
     Mutant(
         "verifier decides groups too early",
@@ -546,11 +546,19 @@ MUTANTS = (
         (SPECTRAL,),
     ),
     Mutant(
-        "verifier's spectral bound ignores the residual of the columns",
+        "verifier's factor of the columns is too small",
         VERIFIER + "check_spectral.py",
         "    root = cholesky_factor(inner, len(inner) * (4.0 * relative + 8.0 * EPS))",
-        "    root = np.linalg.cholesky(inner + 1e-13 * np.eye(len(inner))).T",
-        (SPECTRAL,),
+        "    root = 0.99 * cholesky_factor(inner, len(inner) * (4.0 * relative + 8.0 * EPS))",
+        (SPECTRAL + "::test_any_row_is_valid", SPECTRAL + "::test_same_value_as_solver"),
+    ),
+    Mutant(
+        "verifier ignores the rounding of inner products",
+        VERIFIER + "check_spectral.py",
+        "    root = cholesky_factor(inner, len(inner) * (4.0 * relative + 8.0 * EPS))",
+        "    root = cholesky_factor(inner, 0.0)",
+        (SPECTRAL + "::test_any_row_is_valid",),
+        covered="the factor is raised by its own residual, which was larger in all instances",
     ),
     # The verifier: certainty.
     Mutant(
@@ -731,7 +739,7 @@ MUTANTS = (
         BOUNDS + "sdp/dual_bound.py",
         "    min_rank = 0 if model.limits is None else min(rank, model.limits.min_clusters - 1)",
         "    min_rank = 0 if model.limits is None else rank",
-        ("tests/bounds/test_sdp_sizes.py::test_any_multipliers_give_valid_bound",),
+        ("tests/bounds/test_sdp_sizes.py::test_clusters_that_may_be_empty_add_no_eigenvalue",),
     ),
     Mutant(
         "semidefinite bound: size cuts cost nothing",
@@ -823,7 +831,7 @@ MUTANTS = (
         BOUNDS + "grouped/bundle.py",
         "    residual = np.abs(nu.sum(axis=0)) + (len(nu) * EPS) * np.abs(nu).sum(axis=0)",
         "    residual = 0.0 * np.abs(nu).sum(axis=0)",
-        ("tests/bounds/test_grouped_bound.py::test_valid_for_any_multipliers",),
+        (VALUES,),
     ),
     Mutant(
         "values of clusters are not rounded up",
