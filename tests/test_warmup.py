@@ -132,3 +132,18 @@ def _imported_everywhere():
         for path, module in _python_modules()
         for name, kernel in _imported_kernels(path)
     ]
+
+
+def test_kernels_of_soft_pairs_are_compiled_ahead():
+    """A run with soft pairs finds every kernel that a second process compiles meanwhile."""
+    bound = warmup.make_bound("cluster")
+    problem = warmup.soft_problem()
+    kernels = bound.kernels_for(warmup.presolve_feasible(problem).reduced)
+    assert set(kernels).isdisjoint(bound.kernels())
+    plain = warmup.presolve_feasible(warmup.easy_problems()[0]).reduced
+    assert bound.kernels_for(plain) == bound.kernels()
+    warmup.compile_prices()
+    compiled = [len(kernel.signatures) for kernel in kernels]
+    assert min(compiled) > 0
+    warmup.solve(problem, bound="cluster", node_limit=1)
+    assert [len(kernel.signatures) for kernel in kernels] == compiled

@@ -66,6 +66,11 @@ def warm_up(bounds: Iterable[str] | None = None) -> None:
     compile_rare_paths(named)
 
 
+def compile_prices() -> None:
+    """Compile pricing with prices, which the cluster bound uses with soft pairs, for example."""
+    make_bound("cluster").rehearse(make_bound_input(presolve_feasible(soft_problem())))
+
+
 def compile_bound(name: str, linked: bool) -> None:
     """Compile the kernels of one bound at the root of an ordinary problem.
 
@@ -179,9 +184,7 @@ def _soft_pairs() -> None:
     assert soft is not None
     prepared = SoftAssignment(10, 2, soft, params=SoftAssignmentParams(max_removed=1))
     prepared.assign(np.ones((10, 2)), np.zeros(10, dtype=np.int64))
-    points = [[float(i % 4), float(i // 4)] for i in range(12)]
-    priced = [(0, 5, 1.0), (5, 10, 1.0), (10, 0, 1.0)]
-    solve(Problem.from_data(points, 3, soft_must_link=priced), node_limit=1, gap=0.5)
+    solve(soft_problem(), node_limit=1, gap=0.5)
 
 
 # The problems.
@@ -197,6 +200,13 @@ def easy_problems() -> tuple[Problem, ...]:
         for must in (None, [(1, 2)])
         for cannot in (None, _TRIANGLE_WITH_TAIL)
     )
+
+
+def soft_problem() -> Problem:
+    """Three soft must-links in a cycle."""
+    points = [[float(i % 4), float(i // 4)] for i in range(12)]
+    priced = [(0, 5, 1.0), (5, 10, 1.0), (10, 0, 1.0)]
+    return Problem.from_data(points, 3, soft_must_link=priced)
 
 
 def hard_problem() -> Problem:

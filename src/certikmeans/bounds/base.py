@@ -207,6 +207,10 @@ class LowerBound(ABC, Generic[Model]):
         """
         return ()
 
+    def kernels_for(self, problem: ReducedProblem) -> Sequence[Any]:
+        """Return those that the bound calls for a problem; by default all of `kernels`."""
+        return self.kernels()
+
     def rehearse(self, inputs: BoundInput) -> None:
         """Call kernels that only large problems need on a tiny one, to compile them."""
 

@@ -153,7 +153,8 @@ class BoundSchedule:
 
     def first_compiled(self) -> LowerBound[Any] | None:
         """Return the first bound of the portfolio that needs kernels of its own, or None."""
-        return next((one.bound for one in self._entries if one.bound.kernels()), None)
+        bounds = (one.bound for one in self._entries)
+        return next((bound for bound in bounds if bound.kernels_for(self._problem)), None)
 
     def next(self, gap: float, cutoff: float) -> ScheduledBound | None:
         """Return the bound to run next at the current gap, or None.

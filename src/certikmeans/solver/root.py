@@ -114,7 +114,7 @@ def run_bound(
 ) -> None:
     """Run one turn of a bound of the whole problem, in this thread; it may use the task pool."""
     bound, presolved = entry.bound, root.presolved
-    if bound.kernels():
+    if bound.kernels_for(presolved.reduced):
         root.compiler.wait(ctx.stop.reason)
     began = ctx.events.seconds
     stop = ctx.stop.with_work_limit(entry.work_limit)

@@ -281,9 +281,13 @@ def _compile_in_background(
     bound = schedule.first_compiled()
     if bound is None:
         return BackgroundCompiler("", ())
-    linked = presolved.reduced.graph.n_linked > 0
-    task = f"from certikmeans.warmup import compile_bound; compile_bound({bound.name!r}, {linked})"
-    return BackgroundCompiler(task, bound.kernels())
+    problem = presolved.reduced
+    linked = problem.graph.n_linked > 0
+    kernels = bound.kernels_for(problem)
+    call = f"compile_bound({bound.name!r}, {linked})"
+    if tuple(kernels) != tuple(bound.kernels()):
+        call = "compile_prices()"
+    return BackgroundCompiler(f"from certikmeans import warmup; warmup.{call}", kernels)
 
 
 def _initial_centers(root: RootProblem, start: WarmStart) -> tuple[Centers, ...]:

@@ -36,12 +36,14 @@ from certikmeans.bounds.cluster.initial_point import (
     node_initial_point,
     root_initial_point,
 )
-from certikmeans.bounds.cluster.priced import FoundSet
+from certikmeans.bounds.cluster.priced import FoundSet, uses_prices
 from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.bounds.cluster.pricing_error import pricing_error
 from certikmeans.bounds.cluster.step_rule import LogSumExpModel
 from certikmeans.bounds.sample import cost_about_single_center
 from certikmeans.kernels.pricing.ascent import ascend
+from certikmeans.kernels.pricing.priced_ascent import ascend_priced
+from certikmeans.kernels.pricing.priced_search import search_priced_boxes
 from certikmeans.kernels.pricing.search import search_boxes
 from certikmeans.parallel.blas import one_blas_thread
 from certikmeans.problem import ReducedProblem
@@ -111,10 +113,16 @@ class ClusterBound(LowerBound[ClusterModel]):
         """Return the kernels of heuristic and of exact pricing."""
         return ascend, search_boxes
 
+    def kernels_for(self, problem: ReducedProblem) -> Sequence[Any]:
+        """Return the kernels with prices where constraints are priced."""
+        if uses_prices(problem.label_constraints):
+            return ascend_priced, search_priced_boxes
+        return self.kernels()
+
     def rehearse(self, inputs: BoundInput) -> None:
         """Compile the kernels of shared variables, of the smoothed model, and of prices."""
-        rehearse(inputs.problem)
         rehearse_prices(inputs.problem)
+        rehearse(inputs.problem)
 
     def setup(self, inputs: BoundInput) -> ClusterModel:
         """Prepare pricing."""
