@@ -24,7 +24,9 @@ Written by `python -m benchmarks soft` from `soft.jsonl`. A quarter of the point
 and as many cannot-links, drawn from the classes; a share of them has the wrong kind. Every pair \
 may be violated at a price, `factor` times the total sum of squares divided by the number of \
 points. The cost is the sum of squares and the prices paid, and the gap, (cost - lower bound) / \
-cost, is about it. Every row has a target: a gap to be proven within its limit.
+cost, is about it. Every row has a target: a gap to be proven within its limit. The rows were \
+measured beside other programs on the same two cores, so that times are longer than on a quiet \
+machine.
 """
 SECTIONS = {
     "small": "Tables of scikit-learn",
