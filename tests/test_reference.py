@@ -10,7 +10,14 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
-from tools.docs_site import ROOT, contents, on_post_build, ordered, title_of
+from tools.docs_site import (
+    ROOT,
+    contents,
+    on_page_markdown,
+    on_post_build,
+    ordered,
+    title_of,
+)
 
 import certikmeans
 from certikmeans import baselines
@@ -61,6 +68,17 @@ def test_page_for_errors_has_no_link_from_the_root(tmp_path):
     assert links
     assert not [link for link in links if link.startswith("/")]
     assert "<link" not in page
+
+
+def test_search_lists_guides_first_and_no_decisions():
+    def search(uri):
+        page = SimpleNamespace(file=SimpleNamespace(src_uri=uri), meta={})
+        on_page_markdown("", page)
+        return page.meta.get("search", {})
+
+    assert search("guides/pairs.md")["boost"] > 1.0 > search("benchmarks/paper.md")["boost"]
+    assert search("decisions/0001.md") == {"exclude": True}
+    assert search("reference/index.md") == {}
 
 
 def test_docs_target_is_strict():
