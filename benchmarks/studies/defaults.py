@@ -50,8 +50,9 @@ The gap after 1, 10 and 60 s (that of the end, where the run ended before), the 
 """
 WITH_LIMITS = f"""## Against time limits
 
-Seconds until {percent(GAP)} % was proven, without a limit and with one; in brackets the gap at \
-the end, where that was not proven.
+Seconds until {percent(GAP)} % was proven, without a limit and with the limit that is best for it, \
+and the gap in percent after the same time: of the run without a limit, and of the run with this \
+limit.
 """
 
 
@@ -106,13 +107,25 @@ def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
             over_time.append([row.instance, _sizes(row), *gaps, *seconds])
     parts = [INTRODUCTION, measured_on(rows), OVER_TIME]
     parts.append(show([*header, f"s to {percent(GAP)} %", "s in all"], over_time) + "\n")
-    limited = [f"limit {limit:g} s" for limit in (*TIME_LIMITS, MAX_SECONDS)]
+    compared_limits = (*TIME_LIMITS[1:], MAX_SECONDS)
     found = {(row.instance, row.solver): row for row in rows}
-    compared: list[list[object]] = [
-        [name, *(_proven_after(found.get((name, solver))) for solver in (DEFAULTS.name, *limited))]
-        for name in dict.fromkeys(row.instance for row in rows if row.solver in limited)
-    ]
-    parts += [WITH_LIMITS, show(["data", "without", *limited], compared) + "\n"]
+    compared: list[list[object]] = []
+    for name in dict.fromkeys(row.instance for row in rows if row.solver != DEFAULTS.name):
+        if (name, DEFAULTS.name) not in found:
+            continue
+        line: list[object] = [name, _seconds(seconds_to_gap(found[name, DEFAULTS.name]))]
+        limited = [row for row in rows if row.instance == name and row.solver != DEFAULTS.name]
+        reached = [when for row in limited if (when := seconds_to_gap(row)) is not None]
+        line.append(_seconds(min(reached, default=None)))
+        for limit in compared_limits:
+            row = found.get((name, f"limit {limit:g} s"))
+            without = gap_at(found[name, DEFAULTS.name], limit)
+            line += ["", ""] if row is None else [percent(without), percent(row.gap)]
+        compared.append(line)
+    header = ["data", "s, no limit", "s, best limit"]
+    for limit in compared_limits:
+        header += [f"after {limit:g} s", f"limit {limit:g} s"]
+    parts += [WITH_LIMITS, show(header, compared) + "\n"]
     return write_page(directory / "defaults.md", parts)
 
 
@@ -123,14 +136,6 @@ def _sizes(row: ResultRow) -> str:
 
 def _seconds(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds:.2f}"
-
-
-def _proven_after(row: ResultRow | None) -> str:
-    """Seconds until the gap was proven, or the last gap in brackets."""
-    if row is None:
-        return ""
-    closed = seconds_to_gap(row)
-    return f"({percent(row.gap)} %)" if closed is None else _seconds(closed)
 
 
 STUDY = Study(
