@@ -118,9 +118,9 @@ def write_report(rows: Sequence[ResultRow], directory: Path) -> Path:
         reached = [when for row in limited if (when := seconds_to_gap(row)) is not None]
         line.append(_seconds(min(reached, default=None)))
         for limit in compared_limits:
-            row = found.get((name, f"limit {limit:g} s"))
+            timed = found.get((name, f"limit {limit:g} s"))
             without = gap_at(found[name, DEFAULTS.name], limit)
-            line += ["", ""] if row is None else [percent(without), percent(row.gap)]
+            line += ["", ""] if timed is None else [percent(without), percent(timed.gap)]
         compared.append(line)
     header = ["data", "s, no limit", "s, best limit"]
     for limit in compared_limits:
