@@ -33,7 +33,8 @@ Written by `python -m benchmarks sizes` from `sizes.jsonl`. Every row has a targ
 lower bound) / cost, to be proven within its limit; where the target is 100 %, only labels are \
 asked for. `k-means-constrained` is measured here where it is installed \
 (`pip install k-means-constrained`), with its default of ten starts and one thread, and its cost \
-is that of its labels, recomputed. Sizes of all labels are checked by the benchmark.
+is that of its labels, recomputed. Sizes of all labels are checked by the benchmark. Instances \
+that have not been run are not listed.
 """
 SECTIONS = {
     "published": (
