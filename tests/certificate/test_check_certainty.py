@@ -13,9 +13,17 @@ import pytest
 from certikmeans import InputError, Problem, check_certificate, solve
 from certikmeans.certificate import Reason
 from certikmeans.certificate import format as form
-from certikmeans.certificate.check_certainty import _box_difference, _outside
+from certikmeans.certificate.check_certainty import (
+    _box_difference,
+    _check_counts,
+    _check_fixed_points,
+    _dual_level,
+    _DualLevel,
+    _outside,
+)
+from certikmeans.certificate.check_domains import Domain
 from certikmeans.certificate.check_subdivision import Limits
-from certikmeans.certificate.format import CertaintyClaim
+from certikmeans.certificate.format import CertaintyClaim, Rejection
 from certikmeans.certificate.write import certificate_bytes, make_certificate
 from tests.certainty.enumeration import near_optimal_labellings
 from tests.certainty.test_compute import clumps
@@ -202,3 +210,51 @@ def test_pieces_limited(plane, monkeypatch):
             patch.setattr(f"certikmeans.certificate.check_certainty.{name}", 100)
             with pytest.raises(form.Rejection, match="too many pieces"):
                 _outside(whole, claim, Limits())
+
+
+def two_groups(edges=()):
+    """Two groups far apart."""
+    links = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    return Domain(np.array([[0.0], [10.0]]), np.ones(2), links, False, 1.0)
+
+
+def claim_of(multipliers, sigma=1.0):
+    return CertaintyClaim(
+        0.1, sigma, np.asarray(multipliers), np.array([[-1.0], [9.0]]), np.array([[1.0], [11.0]]),
+        np.array([0, 1]), np.ones(2, dtype=np.int64),
+    )  # fmt: skip
+
+
+def test_budget_is_rounded_up():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        multipliers, k = 10.0 ** rng.uniform(0, 3, size=9), int(rng.integers(1, 4))
+        # Above the cost of all clusters by a little: what they may lose together.
+        bound = float(multipliers.sum()) * float(1.0 + rng.uniform(0.0, 1e-6)) - k * 0.7
+        domain = replace(two_groups(), required_bound=bound)
+        level = _dual_level(domain, claim_of(multipliers, 0.7), k)
+        exact = Fraction(bound) - sum(map(Fraction, multipliers)) + k * Fraction(0.7)
+        assert Fraction(level.delta) >= exact
+        assert Fraction(level.threshold) <= Fraction(0.7) - Fraction(level.delta)
+
+
+def test_two_centers_in_the_boxes_of_a_cluster():
+    level = _DualLevel(1.0, 0.5, 0.4)
+    labels, claim = np.array([0, 1]), claim_of([1.0, 1.0])
+    _check_counts(two_groups(), claim, level, np.array([[1.2, -1.0], [-1.0, 1.2]]), labels)
+    with pytest.raises(Rejection, match="0 to 2 centres"):
+        _check_counts(two_groups(), claim, level, np.full((2, 2), 2.0), labels)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_neighbors_of_a_group_would_have_to_leave(linked):
+    """Group 0 loses 3 without cluster 0, or a neighbor there takes its place and loses 0.1."""
+    domain = two_groups([(0, 1)] if linked else [])
+    low, high = np.array([[3.0, -1.0], [-9.0, 3.0]]), np.array([[3.5, 0.0], [2.9, 3.5]])
+    level, labels = _DualLevel(4.0, 0.5, 3.4), np.array([0, 1])
+    given = (domain, level, low, high, labels, np.array([0, 1]), np.array([True, False]))
+    if linked:
+        with pytest.raises(Rejection, match="may be in cluster 1"):
+            _check_fixed_points(*given)
+    else:
+        _check_fixed_points(*given)

@@ -566,28 +566,28 @@ MUTANTS = (
         VERIFIER + "check_certainty.py",
         "    delta = max(0.0, domain.required_bound - total",
         "    delta = 0.5 * max(0.0, domain.required_bound - total",
-        (CERTAINTY,),
+        (CERTAINTY + "::test_budget_is_rounded_up",),
     ),
     Mutant(
         "certainty: values of clusters outside the boxes may reach sigma",
         VERIFIER + "check_certainty.py",
         "        pricing.prove(region(low, high), level.threshold)",
         "        pricing.prove(region(low, high), level.sigma)",
-        (CERTAINTY,),
+        (CERTAINTY + "::test_tampered_claims_rejected",),
     ),
     Mutant(
         "certainty: two centres in the boxes of a cluster",
         VERIFIER + "check_certainty.py",
         "        for k in np.flatnonzero((least != 1) | (most != 1)).tolist():",
         "        for k in np.flatnonzero(least > 1).tolist():",
-        (CERTAINTY,),
+        (CERTAINTY + "::test_two_centers_in_the_boxes_of_a_cluster",),
     ),
     Mutant(
         "certainty: neighbors of a group do not leave",
         VERIFIER + "check_certainty.py",
         "left = low[:, j] - neighbor_value - 4.0 * EPS * (np.abs(low[:, j]) + neighbor_value)",
         "left = low[:, j]",
-        (CERTAINTY,),
+        (CERTAINTY + "::test_neighbors_of_a_group_would_have_to_leave",),
     ),
     # Presolve.
     Mutant(
