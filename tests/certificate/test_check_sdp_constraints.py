@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 from certikmeans import Problem, solve
+from certikmeans.bounds.sdp.limits import weight_limits as solver_weight_limits
 from certikmeans.certificate import check_certificate
 from certikmeans.certificate.check_domains import BranchingPath, OriginalProblem, aggregate_domain
 from certikmeans.certificate.check_sdp import sdp_lower_bound
 from certikmeans.certificate.check_weight_limits import WeightLimits, weight_limits
 from certikmeans.certificate.format import Rejection, StatedConstraints
 from certikmeans.certificate.write import certificate_bytes
+from certikmeans.presolve.pipeline import presolve
+from certikmeans.stop import StopSignal
 from certikmeans.testing.instances import soft_problem
 from certikmeans.testing.oracle import exact_cost, feasible_labellings
 from tests.bounds.test_sdp_sizes import sized_problem
@@ -157,3 +160,30 @@ def test_written_certificates(kind):
     verdict = check_certificate(problem.points, content, constraints=problem.other_arrays())
     assert verdict.accepted, verdict.message
     assert verdict.lower_bound >= result.lower_bound * (1.0 - 1e-6)
+
+
+def test_clusters_that_may_be_empty_add_no_eigenvalue():
+    """Together the two points cost 0.5, apart 10: the second cluster may be empty."""
+    problem = Problem.from_data(
+        [[0.0], [1.0]], 2, size_max=2, soft_must_link=[(0, 1, 10.0)], weights=[1.0, 1.0]
+    )
+    domain = domain_of(problem)
+    value = sdp_lower_bound(
+        domain.points, domain.weights, domain.edges, 2, np.zeros(3), domain.constraints
+    )
+    assert 0.49 < value <= 0.5
+
+
+def test_set_smaller_than_k_fills_no_cluster():
+    """Clusters {0}, {1} and {2, 3} are allowed, and {2} alone: the least weight is 1."""
+    problem = Problem.from_data(
+        [[0.0], [1.0], [2.0], [3.0]], 3, cannot_link_groups=[0, 0, -1, -1],
+        weights=[5.0, 5.0, 1.0, 1.0],
+    )  # fmt: skip
+    domain = domain_of(problem)
+    limits = weight_limits(domain.weights, domain.constraints, 3)
+    assert limits.low <= 1.0
+    assert limits.high >= 7.0
+    reduced = presolve(problem, StopSignal()).reduced
+    solver_limits = solver_weight_limits(reduced)
+    assert solver_limits is None or (solver_limits.low <= 1.0 and solver_limits.high >= 7.0)

@@ -465,7 +465,7 @@ MUTANTS = (
         VERIFIER + "check_sdp.py",
         "    min_rank = 0 if limits is None else min(rank, limits.min_clusters - 1)",
         "    min_rank = 0 if limits is None else rank",
-        (LIMITED + "::test_any_row_is_valid",),
+        (LIMITED + "::test_clusters_that_may_be_empty_add_no_eigenvalue",),
     ),
     Mutant(
         "verifier's size cuts cost nothing",
@@ -508,7 +508,7 @@ MUTANTS = (
         VERIFIER + "check_weight_limits.py",
         "        if len(members) == n_clusters:\n            lowest",
         "        if len(members) >= 2:\n            lowest",
-        (LIMITED + "::test_weight_limits",),
+        (LIMITED + "::test_set_smaller_than_k_fills_no_cluster",),
     ),
     Mutant(
         "verifier's price of limits is not rounded down",
@@ -767,7 +767,7 @@ MUTANTS = (
         BOUNDS + "sdp/limits.py",
         "        if len(members) == n_clusters:",
         "        if len(members) >= 2:",
-        ("tests/bounds/test_sdp_sizes.py::test_weight_limits_hold",),
+        (LIMITED + "::test_set_smaller_than_k_fills_no_cluster",),
     ),
     Mutant(
         "penalties in the semidefinite bound: pairs apart are overrated",
