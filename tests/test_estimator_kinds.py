@@ -201,10 +201,10 @@ def test_predict_within_demands(seed):
     if not within:
         with pytest.raises(InputError, match="fit"):
             labels_within_sizes(costs, low, high, demand)
-        return
-    found = labels_within_sizes(costs, low, high, demand)
-    assert fits(found)
-    assert costs[np.arange(6), found].sum() <= 1.3 * min(within)
+    else:
+        found = labels_within_sizes(costs, low, high, demand)
+        assert fits(found)
+        assert costs[np.arange(6), found].sum() <= 1.3 * min(within)
 
 
 def test_predict_with_demand():
