@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 
 from certikmeans._alignment import SampleIndex
 from certikmeans._jit.background_compiler import available_cores
 from certikmeans._numbers import cost_text, percent, rounded_down, whole_number
+from certikmeans._types import Floats, Ints
 from certikmeans.constraint_model.sizes import (
     SizeLimits,
     balanced_limits,
@@ -57,7 +57,7 @@ def check_enough_samples(n_clusters: Any, available: int, what: str = "n_samples
         )
 
 
-def finite_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
+def finite_weights(sample_weight: Any, n_samples: int) -> Floats | None:
     """Return finite float64 weights, a number repeated for every sample; None if none were given.
 
     The caller checks shape and range, which differ between estimators.
@@ -66,7 +66,7 @@ def finite_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | 
         return None
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(n_samples, float(sample_weight))
-    weights: NDArray[np.float64] = check_array(
+    weights: Floats = check_array(
         sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
     )
     return weights
@@ -199,9 +199,7 @@ def size_arguments(
     return {"size_min": smallest, "size_max": largest, "demand": None}
 
 
-def labels_within_sizes(
-    squared: NDArray[np.float64], size_min: Any, size_max: Any, demand: Any = None
-) -> NDArray[np.int64]:
+def labels_within_sizes(squared: Floats, size_min: Any, size_max: Any, demand: Any = None) -> Ints:
     """Cheapest labels for a table of costs such that the demands of clusters are within limits.
 
     Exact for a demand of 1 each: a transportation problem. With other demands it may be hard to
@@ -229,7 +227,7 @@ def labels_within_sizes(
         )
     if n_rows == 0:
         return np.empty(0, dtype=np.int64)
-    nearest: NDArray[np.int64] = squared.argmin(axis=1)
+    nearest: Ints = squared.argmin(axis=1)
     sizes = limits.totals(nearest)
     if ((sizes >= low) & (sizes <= high)).all():
         return nearest
@@ -325,7 +323,7 @@ def warn_about_empty_clusters(result: Result) -> None:
         )
 
 
-def require_labels(result: Result) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def require_labels(result: Result) -> tuple[Ints, Floats]:
     """Labels and centres of a run, or the error that says why there are none."""
     if result.infeasibility is not None:
         raise_infeasible(result.infeasibility)
@@ -337,9 +335,7 @@ def require_labels(result: Result) -> tuple[NDArray[np.int64], NDArray[np.float6
     return result.labels, result.centers
 
 
-def in_center_order(
-    labels: NDArray[np.int64], centers: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def in_center_order(labels: Ints, centers: Floats) -> tuple[Ints, Floats]:
     """Number clusters by the coordinates of their centres, the empty ones last.
 
     >>> in_center_order(np.array([0, 2, 2]), np.array([[5.0], [4.0], [3.0]]))
@@ -354,7 +350,7 @@ def in_center_order(
     return rank[labels], centers[order]
 
 
-def checked_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
+def checked_weights(sample_weight: Any, n_samples: int) -> Floats | None:
     """Finite, non-negative weights, one per sample, not all zero; None if none were given."""
     weights = finite_weights(sample_weight, n_samples)
     if weights is None:

@@ -34,11 +34,12 @@ from typing import final
 
 import numpy as np
 
+from certikmeans._types import Floats
 from certikmeans.bounds.sample import cost_about_single_center
 from certikmeans.bounds.sdp.admm import Admm, iteration_work
 from certikmeans.bounds.sdp.dual_bound import subset_bound
 from certikmeans.bounds.sdp.limits import AssumedSizes
-from certikmeans.bounds.sdp.model import Matrix, MatrixMultipliers, SdpModel, Vector
+from certikmeans.bounds.sdp.model import MatrixMultipliers, SdpModel
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
@@ -55,7 +56,7 @@ class LightBounds:
     """Bounds on labellings with small clusters; ``reaching`` derives limits from them."""
 
     empty: float  # with an empty cluster
-    values: Matrix  # (n, m): cluster of group i has at most 1, 2, ..., m groups; rows descend
+    values: Floats  # (n, m): cluster of group i has at most 1, 2, ..., m groups; rows descend
     multipliers: MatrixMultipliers | None = None  # they prove the bounds if K > 2
 
     def reaching(self, value: float) -> tuple[AssumedSizes, float]:
@@ -143,7 +144,7 @@ def _of_two_clusters(problem: ReducedProblem, count: int) -> LightBounds:
     return _light_bounds(total, values, 4.0 * EPS * total)
 
 
-def _of_multipliers(model: SdpModel, value: float, y: Vector, count: int) -> LightBounds:
+def _of_multipliers(model: SdpModel, value: float, y: Floats, count: int) -> LightBounds:
     sums = largest_block_sums(y[:, None] + y[None, :] - model.costs, count)
     largest = 2.0 * float(np.abs(y).max()) + float(model.costs.max())
     r = np.arange(1, count + 1)
@@ -152,12 +153,12 @@ def _of_multipliers(model: SdpModel, value: float, y: Vector, count: int) -> Lig
     return _light_bounds(value, values, 4.0 * EPS * (abs(value) + np.abs(sums) / r))
 
 
-def _light_bounds(empty: float, values: Matrix, error: Matrix | float) -> LightBounds:
+def _light_bounds(empty: float, values: Floats, error: Floats | float) -> LightBounds:
     lowered = np.minimum.accumulate(values - 2.0 * error, axis=1)
     return LightBounds(math.nextafter(empty, -math.inf), np.maximum(lowered, 0.0))
 
 
-def largest_block_sums(matrix: Matrix, count: int) -> Matrix:
+def largest_block_sums(matrix: Floats, count: int) -> Floats:
     """Upper bounds on sums over r rows and the same columns, i among them: (n, count) for r >= 1.
 
     >>> largest_block_sums(np.diag([3.0, 1.0, 2.0]), 2)

@@ -47,12 +47,9 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats
 from certikmeans.rounding import EPS
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 NORM_SAFETY = 1.01
 UNDERFLOW_PER_ROW = 1.5e-154
@@ -65,7 +62,7 @@ OFF_DIAGONAL_TOL = 1e-11
 class VerifiedEigenvalues:
     """Approximate eigenvalues of a matrix with bounds on the errors of the decomposition."""
 
-    values: Vector
+    values: Floats
     orthogonality_error: float  # delta: at least |Q^T Q - I|_F
     residual: float  # rho: at least |A - Q diag(values) Q^T|_F
 
@@ -89,7 +86,7 @@ class VerifiedEigenvalues:
         return max(0.0, math.fsum(least.tolist()) * (1.0 - 4.0 * EPS) - loss * (1.0 + 8.0 * EPS))
 
 
-def verified_eigenvalues(matrix: Matrix) -> VerifiedEigenvalues | None:
+def verified_eigenvalues(matrix: Floats) -> VerifiedEigenvalues | None:
     """Eigenvalues of a finite symmetric matrix, or None if the eigensolver fails."""
     try:
         values, vectors = np.linalg.eigh(matrix)
@@ -103,7 +100,7 @@ def verified_eigenvalues(matrix: Matrix) -> VerifiedEigenvalues | None:
     return VerifiedEigenvalues(values, delta, rho)
 
 
-def largest_eigenvalue_sum(matrix: Matrix, perturbation: float, rank: int) -> float:
+def largest_eigenvalue_sum(matrix: Floats, perturbation: float, rank: int) -> float:
     """Upper bound on ``<A, T>`` for all ``0 <= T <= I`` of trace at most ``rank``.
 
     ``matrix`` is A as computed, in error by at most ``perturbation`` in norm. Infinite if the
@@ -130,7 +127,7 @@ def largest_eigenvalue_sum(matrix: Matrix, perturbation: float, rank: int) -> fl
     return value if math.isfinite(value) else math.inf
 
 
-def cholesky_above(matrix: Matrix, error: float) -> Matrix | None:
+def cholesky_above(matrix: Floats, error: float) -> Floats | None:
     """Upper triangular, nonsingular R with ``R^T R >= H``, or None if none was found."""
     if not (np.isfinite(matrix).all() and math.isfinite(error)):
         return None
@@ -152,6 +149,6 @@ def cholesky_above(matrix: Matrix, error: float) -> Matrix | None:
     return None
 
 
-def frobenius_norm(matrix: Matrix) -> float:
+def frobenius_norm(matrix: Floats) -> float:
     """Frobenius norm as computed, plus the most that underflow of squares can take off."""
     return float(np.linalg.norm(matrix)) + len(matrix) * UNDERFLOW_PER_ROW

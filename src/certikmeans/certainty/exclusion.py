@@ -19,14 +19,13 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._types import Floats
 from certikmeans.bounds.cluster.lagrangian_dual import Box, DualPoint, LagrangianDual
 from certikmeans.bounds.cluster.pricing import OpenBox, no_excluded_box
 from certikmeans.certainty.dual_ascent import DualLevel
 from certikmeans.certainty.params import RegionParams
 from certikmeans.rounding import EPS
 from certikmeans.stop import StopSignal
-
-Vector = NDArray[np.float64]
 
 
 @final
@@ -51,7 +50,7 @@ class CandidateBoxes:
         found._merge()
         return found.boxes
 
-    def add(self, starts: list[Vector]) -> None:
+    def add(self, starts: list[Floats]) -> None:
         """Add a box around the centers of value ``threshold`` near each of the starts.
 
         Where an ascent from the start ends in a box, the new box is enlarged to hold that one:
@@ -92,14 +91,14 @@ class CandidateBoxes:
                 disjoint.append((low, high))
         self.boxes = disjoint
 
-    def contains(self, point: Vector) -> bool:
+    def contains(self, point: Floats) -> bool:
         """Whether a point is in the interior of a box."""
         return any(np.all(low < point) and np.all(point < high) for low, high in self.boxes)
 
-    def _extents(self, starts: list[Vector]) -> list[Box]:
+    def _extents(self, starts: list[Floats]) -> list[Box]:
         """Estimate, for every start, the extent of ``F >= threshold`` along every axis."""
         found = [(start.copy(), start.copy()) for start in starts]
-        active_rays: list[tuple[_Ray, Vector]] = []
+        active_rays: list[tuple[_Ray, Floats]] = []
         for start, (low, high), ball in zip(starts, found, self._balls(starts), strict=True):
             for axis in range(len(start)):
                 for sign in (-1.0, 1.0):
@@ -115,7 +114,7 @@ class CandidateBoxes:
             active_rays = [(ray, point) for ray, point in steps if point is not None]
         return found
 
-    def _balls(self, points: list[Vector]) -> list[tuple[Vector, float] | None]:
+    def _balls(self, points: list[Floats]) -> list[tuple[Floats, float] | None]:
         """Ball in which the best set at each point has the value ``threshold``, if there is one."""
         return [
             None
@@ -130,13 +129,13 @@ class CandidateBoxes:
 class _Ray:
     """Search direction from a start, along one axis."""
 
-    low: Vector  # box of the start, shared by all its rays
-    high: Vector
+    low: Floats  # box of the start, shared by all its rays
+    high: Floats
     axis: int
     sign: float
     reached: float
 
-    def step(self, ball: tuple[Vector, float] | None) -> Vector | None:
+    def step(self, ball: tuple[Floats, float] | None) -> Floats | None:
         """Include a ball; return the point to continue from, None if there is no progress."""
         if ball is None:
             return None
@@ -211,7 +210,7 @@ class _ExclusionSearch:
         self.n_pushed += 1
         heapq.heappush(self.heap, box)
 
-    def grow(self, improving_centers: list[tuple[float, Vector]], unfinished: list[OpenBox]) -> int:
+    def grow(self, improving_centers: list[tuple[float, Floats]], unfinished: list[OpenBox]) -> int:
         """Enlarge boxes to hold some centers and split again the parts that they reach.
 
         ``unfinished`` are boxes to be searched again. Returns the number of boxes grown or added.
@@ -237,7 +236,7 @@ class _ExclusionSearch:
                 self._split(part)
         return grown
 
-    def _reachable(self, low: Vector, high: Vector, members: Members) -> Members:
+    def _reachable(self, low: Floats, high: Floats, members: Members) -> Members:
         """Groups that can have a positive value for a center in a box."""
         if len(members) < self.params.min_members_to_filter:
             return members
@@ -292,7 +291,7 @@ def prove_exclusion(
 def split_around_boxes(
     box: OpenBox,
     candidate_boxes: list[Box],
-    reachable: Callable[[Vector, Vector, Members], Members],
+    reachable: Callable[[Floats, Floats, Members], Members],
 ) -> list[OpenBox]:
     """Split by planes until every part holds at most one candidate box, as its excluded box."""
     inside = [one for one in candidate_boxes if _overlaps(box, one)]

@@ -49,7 +49,7 @@ from certikmeans._types import Floats, Ints
 from certikmeans.bounds.sdp.admm import Admm, AdmmState
 from certikmeans.bounds.sdp.bound import MAX_GROUPS
 from certikmeans.bounds.sdp.dual_bound import safe_bound
-from certikmeans.bounds.sdp.model import Matrix, SdpModel
+from certikmeans.bounds.sdp.model import SdpModel
 from certikmeans.bounds.spectral.ascent import ascend
 from certikmeans.bounds.spectral.closed_form import closed_form
 from certikmeans.bounds.spectral.dual_bound import (
@@ -255,7 +255,7 @@ def semidefinite_overlap(
     return found[-1]
 
 
-def _incumbent_matrix(problem: ReducedProblem, labels: Labels) -> Matrix:
+def _incumbent_matrix(problem: ReducedProblem, labels: Labels) -> Floats:
     """Lower bound on ``P``."""
     weights = problem.weights
     fraction = weights / cluster_weights_rounded_up(problem, labels)[labels]

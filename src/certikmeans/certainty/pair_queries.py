@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certikmeans._html import html_table
 from certikmeans._numbers import count
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.certainty.report import Certainty
 from certikmeans.presolve.reductions import must_link_groups
 from certikmeans.problem import Problem
 
-Labels = NDArray[np.int64]
+Labels = Ints
 Neighbors = Mapping[int, Set[int]]
 
 
@@ -69,12 +69,12 @@ class _OpenAssignments:
     first: Labels  # (n_groups,): smallest row
     sizes: Labels  # (n_groups,)
     own_cluster: Labels  # (n_groups,): cluster
-    move_cost: NDArray[np.float64]  # (n_groups, n_clusters)
-    undecided: NDArray[np.bool_]  # (n_groups, n_clusters)
+    move_cost: Floats  # (n_groups, n_clusters)
+    undecided: Mask  # (n_groups, n_clusters)
 
 
 def select_queries(
-    problem: Problem, labels: Labels, centers: NDArray[np.float64], certainty: Certainty, most: int
+    problem: Problem, labels: Labels, centers: Floats, certainty: Certainty, most: int
 ) -> tuple[PairQuery, ...]:
     """Return at most ``most`` queries, those that decide most first."""
     assignments = _open_assignments(problem, labels, centers, certainty)
@@ -144,7 +144,7 @@ def _is_implied(
 
 
 def _open_assignments(
-    problem: Problem, labels: Labels, centers: NDArray[np.float64], certainty: Certainty
+    problem: Problem, labels: Labels, centers: Floats, certainty: Certainty
 ) -> _OpenAssignments:
     group_of = must_link_groups(problem.n_points, problem.must_link)
     n_groups = int(group_of.max()) + 1
@@ -174,10 +174,10 @@ def _open_assignments(
 def _single_move_costs(
     problem: Problem,
     labels: Labels,
-    centers: NDArray[np.float64],
+    centers: Floats,
     group_of: Labels,
     n_groups: int,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Increase of the cost if one group moves to another cluster; ignores cannot-links."""
     k = problem.n_clusters
     mass = np.bincount(group_of, problem.weights, n_groups)
@@ -198,13 +198,13 @@ def _single_move_costs(
     some = left > 1e-12 * masses[own_cluster]
     leaving = np.where(some, mass * masses[own_cluster] / np.where(some, left, 1.0), 0.0)
     leaving *= squares[rows, own_cluster]
-    move_cost: NDArray[np.float64] = np.maximum(0.0, joining - leaving[:, None])
+    move_cost: Floats = np.maximum(0.0, joining - leaving[:, None])
     move_cost[rows, own_cluster] = 0.0
     return move_cost
 
 
 def _representatives(
-    problem: Problem, labels: Labels, centers: NDArray[np.float64], assignments: _OpenAssignments
+    problem: Problem, labels: Labels, centers: Floats, assignments: _OpenAssignments
 ) -> Labels:
     """A point for each cluster: of those that are hardest to move, the one nearest to the center.
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certikmeans._numbers import cost_text, count, percent, rounded_down
+from certikmeans._types import Floats, Ints
 from certikmeans.errors import InputError, MissingExtraError
 from certikmeans.problem import Problem
 from certikmeans.report.certainty import draw_certainty
@@ -294,7 +294,7 @@ def _draw_clusters(
 
 def _draw_pairs(
     axes: Axes,
-    ends: NDArray[np.float64],
+    ends: Floats,
     style: Any,
     color: str,
     crowded: bool,
@@ -314,9 +314,7 @@ def _draw_pairs(
         axes.add_collection(lines)
 
 
-def _draw_points(
-    axes: Axes, place: NDArray[np.float64], shown: NDArray[np.int64], result: Result
-) -> None:
+def _draw_points(axes: Axes, place: Floats, shown: Ints, result: Result) -> None:
     size = float(np.clip(6000 / len(shown), 5, 34))
     edge = 0.4 if size > 12 else 0.0
     style: dict[str, Any] = {"s": size, "linewidths": edge, "edgecolors": "white", "zorder": 2}
@@ -484,7 +482,7 @@ def _percent_axis(axes: Axes, cost: float) -> None:
     right.set_ylabel("below the best cost, in % (the bound: the gap)")
 
 
-def _trace_limits(costs: NDArray[np.float64], bounds: NDArray[np.float64]) -> tuple[float, float]:
+def _trace_limits(costs: Floats, bounds: Floats) -> tuple[float, float]:
     """Return limits that leave out the time before the first bound and very high first costs."""
     proven = bounds[bounds > 0.0]
     low = float(proven.min()) if len(proven) else 0.0
@@ -508,9 +506,9 @@ def _label_ends(axes: Axes, cost: float, bound: float) -> None:
 
 
 def plot_elbow(
-    k_values: NDArray[np.int64],
-    lower_bound: NDArray[np.float64],
-    cost: NDArray[np.float64],
+    k_values: Ints,
+    lower_bound: Floats,
+    cost: Floats,
     axes: Axes | None = None,
 ) -> Axes:
     """Draw one interval per K; infeasible K are marked."""

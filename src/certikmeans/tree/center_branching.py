@@ -21,6 +21,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.bounds.base import (
     BoundContext,
     BoundInput,
@@ -44,8 +45,6 @@ LONGEST_SIDE_PERIOD = 5
 MIN_SIDE_FRACTION = 0.1
 # Clusters of a symmetry class are ordered along axis 0 only; splits on others exclude less.
 UNORDERED_AXIS_WEIGHT = 0.1
-
-Vector = NDArray[np.float64]
 
 
 @final
@@ -131,7 +130,7 @@ def is_empty(domain: Domain) -> bool:
     return bool((domain.lower > domain.upper).any())
 
 
-def _best_cut(coordinates: Vector, weights: Vector) -> tuple[float, float]:
+def _best_cut(coordinates: Floats, weights: Floats) -> tuple[float, float]:
     """Return the largest variance between the sides of a split, and the split point."""
     used = weights > 0.0
     order = np.argsort(coordinates[used], kind="stable")
@@ -236,7 +235,7 @@ class CenterBranching(BranchingScheme[Domain]):
             return replace(other, value=value, centers=centers)
         return replace(other, value=sample.value, leaf=sample.leaf, centers=centers)
 
-    def incumbent_payload(self, labels: NDArray[np.int64]) -> NDArray[np.integer[Any]]:
+    def incumbent_payload(self, labels: Ints) -> NDArray[np.integer[Any]]:
         """Return no labels: nodes round the centers of their bounds."""
         return labels[:0]
 

@@ -12,22 +12,21 @@ valid for any multipliers.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.assignment.transportation import assign_sizes
 from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets
 from certikmeans.constraint_model.soft_pairs import SoftPairs
 from certikmeans.problem import ReducedProblem
 
-Vector = NDArray[np.float64]
-Labels = NDArray[np.int64]
+Labels = Ints
 CHARGE_ROUNDS = 2
 MAX_SHARE = 0.8
 
 
 def model_cost_ranges(
-    reduced: ReducedProblem, means: NDArray[np.float64], labels: Labels, fraction: float
-) -> tuple[Vector, Vector, Vector]:
+    reduced: ReducedProblem, means: Floats, labels: Labels, fraction: float
+) -> tuple[Floats, Floats, Floats]:
     """Lower and upper ends of the multipliers, and initial values.
 
     The second is infinite where hard cannot-links block all other clusters. ``labels`` number the
@@ -67,8 +66,8 @@ def model_cost_ranges(
 
 
 def balanced_share(
-    charges: Vector, room: Vector, labels: Labels, n_clusters: int, fraction: float
-) -> Vector:
+    charges: Floats, room: Floats, labels: Labels, n_clusters: int, fraction: float
+) -> Floats:
     """Part of its room for every multiplier, such that all clusters have about the same value.
 
     The value of a cluster is the sum of its members' multipliers minus its cost, and the bound
@@ -78,17 +77,17 @@ def balanced_share(
     rooms = np.bincount(labels, room, n_clusters)
     highest = float((values + fraction * rooms).max())
     shares = np.divide(highest - values, rooms, out=np.zeros(n_clusters), where=rooms > 0.0)
-    part: Vector = np.clip(shares, 0.0, MAX_SHARE)[labels] * room
+    part: Floats = np.clip(shares, 0.0, MAX_SHARE)[labels] * room
     return part
 
 
 def blocking_charges(
-    costs: NDArray[np.float64],
-    own: Vector,
+    costs: Floats,
+    own: Floats,
     labels: Labels,
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-) -> Vector:
+    first: Ints,
+    second: Ints,
+) -> Floats:
     """What groups have to pay for keeping others out of their cluster.
 
     A group that a cheaper cluster excludes would gain there; in the pricing of that cluster, the
@@ -112,7 +111,7 @@ def blocking_charges(
     return charges
 
 
-def cost_table(reduced: ReducedProblem, means: NDArray[np.float64]) -> NDArray[np.float64]:
+def cost_table(reduced: ReducedProblem, means: Floats) -> Floats:
     """Cost of every group at every centre."""
     costs = np.empty((reduced.n_groups, len(means)))
     for k, mean in enumerate(means):
@@ -121,7 +120,7 @@ def cost_table(reduced: ReducedProblem, means: NDArray[np.float64]) -> NDArray[n
     return costs
 
 
-def bonus_table(soft: SoftPairs, labels: Labels, n_clusters: int) -> NDArray[np.float64]:
+def bonus_table(soft: SoftPairs, labels: Labels, n_clusters: int) -> Floats:
     """Bonuses of every group to the groups of every cluster."""
     table = np.zeros((len(labels), n_clusters))
     first, second = soft.pairs.T
@@ -131,8 +130,8 @@ def bonus_table(soft: SoftPairs, labels: Labels, n_clusters: int) -> NDArray[np.
 
 
 def set_duals(
-    sets: CannotLinkSets, costs: NDArray[np.float64], own: Vector, labels: Labels
-) -> tuple[Vector, Vector]:
+    sets: CannotLinkSets, costs: Floats, own: Floats, labels: Labels
+) -> tuple[Floats, Floats]:
     """What the members of sets have to pay, at least, and the largest values of multipliers.
 
     In the linear assignment of a set to clusters, a multiplier is at most the cost in a cluster

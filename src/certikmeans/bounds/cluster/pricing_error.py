@@ -58,16 +58,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats
 from certikmeans.bounds.cluster.priced import PricedConstraints
 from certikmeans.problem.arrays import column_ranges, exact_sum, iter_row_blocks
 from certikmeans.rounding import EPS
 
 
-def pricing_error(
-    points: NDArray[np.float64], weights: NDArray[np.float64], lam: NDArray[np.float64]
-) -> float:
+def pricing_error(points: Floats, weights: Floats, lam: Floats) -> float:
     """Upper bound on the rounding error of the upper bound of any box."""
     n, d = points.shape
     farthest = math.sqrt(float(np.sum(_largest(points) ** 2)))
@@ -94,13 +92,13 @@ def price_error_factor(n_groups: int, n_dims: int) -> float:
     return 8.0 * (n_groups + n_dims + 16) * EPS
 
 
-def mean_rounding_error(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def mean_rounding_error(points: Floats) -> Floats:
     """Upper bound on the rounding error of a weighted mean, per axis."""
-    error: NDArray[np.float64] = 8.0 * (len(points) + 16) * EPS * _largest(points)
+    error: Floats = 8.0 * (len(points) + 16) * EPS * _largest(points)
     return error
 
 
-def _largest(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _largest(points: Floats) -> Floats:
     """Largest absolute value on every axis."""
     low, high = column_ranges(points)
     return np.maximum(-low, high)
@@ -111,9 +109,7 @@ def sum_upper_bound(total: float, count: int, sigma: float) -> float:
     return total + count * sigma + 4.0 * EPS * (abs(total) + count * abs(sigma))
 
 
-def lagrangian_lower_bound(
-    lam: NDArray[np.float64], sigma_sum: float, constant: float = 0.0
-) -> float:
+def lagrangian_lower_bound(lam: Floats, sigma_sum: float, constant: float = 0.0) -> float:
     """Lower bound on ``sum lam + constant - sum_k sigma_k``, with an upper bound on the last sum.
 
     >>> lagrangian_lower_bound(np.array([1.0, 2.0]), 1.0) <= 2.0

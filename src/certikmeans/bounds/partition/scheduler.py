@@ -18,7 +18,7 @@ from certikmeans._types import Floats, Ints
 from certikmeans.bounds.partition.parts import Part
 from certikmeans.bounds.sdp.admm import Admm, AdmmState
 from certikmeans.bounds.sdp.dual_bound import safe_bound
-from certikmeans.bounds.sdp.model import Matrix, MatrixMultipliers, SdpModel
+from certikmeans.bounds.sdp.model import MatrixMultipliers, SdpModel
 from certikmeans.errors import CertikmeansError
 from certikmeans.parallel import SharedData, TaskPool
 from certikmeans.problem import LabelConstraints, ReducedProblem
@@ -209,7 +209,7 @@ def _to_float32(values: Floats) -> NDArray[np.float32]:
     return values.astype(np.float32)
 
 
-def from_upper_triangle(triangle: NDArray[Any], n: int) -> Matrix:
+def from_upper_triangle(triangle: NDArray[Any], n: int) -> Floats:
     """Symmetric matrix with the given upper triangle, row by row."""
     matrix = np.zeros((n, n))
     matrix[np.triu_indices(n)] = triangle

@@ -21,12 +21,11 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans._types import Floats
 from certikmeans.bounds.sdp.model import (
     NO_CUTS,
-    Matrix,
     MatrixMultipliers,
     SdpModel,
-    Vector,
     append_cuts,
     cut_table,
     find_violated_cuts,
@@ -142,7 +141,7 @@ class AdmmState:
     """Warm start of the iteration."""
 
     multipliers: MatrixMultipliers
-    z: Matrix  # (n, n)
+    z: Floats  # (n, n)
     penalty: float = DEFAULT_PARAMS.initial_penalty
 
 
@@ -167,9 +166,9 @@ class Admm:
         self._projector = SpectralProjector(model.sqrt_weights, model.n_clusters, params.projector)
         n = model.n_groups
         self.cuts = NO_CUTS
-        self._cut_multipliers: Vector = np.empty(0)
+        self._cut_multipliers: Floats = np.empty(0)
         self.size_sets = np.zeros((0, n), dtype=np.bool_)
-        self._size_multipliers: Vector = np.empty(0)
+        self._size_multipliers: Floats = np.empty(0)
         self._limits = _entry_limits(model)
         self._cut_sum = np.zeros((n, n))  # upper triangle
         self._dual = np.zeros((n, n))
@@ -221,7 +220,7 @@ class Admm:
         return value + self._model.constant
 
     @property
-    def z(self) -> Matrix:
+    def z(self) -> Floats:
         """The entrywise iterate as Z."""
         return self.entrywise / self._scale
 
@@ -287,7 +286,7 @@ class Admm:
         self._scale_cuts()
         return len(found)
 
-    def _step(self) -> Vector:
+    def _step(self) -> Floats:
         target, spectral = self._buffer, self._buffer
         np.subtract(self.entrywise, self._dual, out=target)
         np.multiply(self._costs, 1.0 / self._penalty, out=self._unclipped)
@@ -325,7 +324,7 @@ class Admm:
                 self._size_multipliers,
                 self._params.projection_sweeps,
             )
-        squares: Vector = clip_entries(
+        squares: Floats = clip_entries(
             spectral,
             self._unclipped,
             self._limits,
@@ -366,7 +365,7 @@ class Admm:
             self._size_right_sides = right_sides(rule, weights, self.size_sets)
         self._cut_sum = self._sum_cuts()
 
-    def _sum_cuts(self) -> Matrix:
+    def _sum_cuts(self) -> Floats:
         """Sum of the cut matrices with their multipliers, upper triangle."""
         n, v = self._model.n_groups, self._model.sqrt_weights
         terms = (self._cut_multipliers[:, None] * self._steps).ravel()
@@ -421,7 +420,7 @@ class SpectralProjector:
 
     def __init__(
         self,
-        sqrt_weights: Vector,
+        sqrt_weights: Floats,
         n_clusters: int,
         params: SpectralProjectorParams = DEFAULT_PARAMS.projector,
     ) -> None:
@@ -437,14 +436,14 @@ class SpectralProjector:
         self._steps = 0
         self.rank = 0
 
-    def vectors(self, count: int) -> Matrix:
+    def vectors(self, count: int) -> Floats:
         """Leading eigenvectors of the last projection, at most ``count``."""
         n = len(self._direction)
         if self._leading is None:
             return np.empty((n, 0))
         return self._leading[:, :count].astype(np.float64)
 
-    def project(self, target: Matrix, *, single: bool) -> NDArray[Any]:
+    def project(self, target: Floats, *, single: bool) -> NDArray[Any]:
         """Projection without its component along v, as ``factor`` of ``factor factor^T``."""
         n = len(target)
         params = self._params
@@ -462,7 +461,7 @@ class SpectralProjector:
         )
         return self._truncate(values, vectors)
 
-    def _truncate(self, values: Vector, vectors: NDArray[Any]) -> NDArray[Any]:
+    def _truncate(self, values: Floats, vectors: NDArray[Any]) -> NDArray[Any]:
         """Project the eigenvalues, given in descending order, and keep the vectors in use."""
         weights = project_capped_simplex(values, self._count)
         rank = int(np.count_nonzero(weights))
@@ -475,7 +474,7 @@ class SpectralProjector:
         factor: NDArray[Any] = vectors[:, :rank] * np.sqrt(weights[:rank]).astype(vectors.dtype)
         return factor
 
-    def _full_eigendecomposition(self, target: Matrix, dtype: Any) -> NDArray[Any]:
+    def _full_eigendecomposition(self, target: Floats, dtype: Any) -> NDArray[Any]:
         v = self._direction
         pull = target @ v
         inner = target - np.outer(pull, v) - np.outer(v, pull - float(v @ pull) * v)
@@ -501,7 +500,7 @@ class SpectralProjector:
 
     def _rayleigh_ritz(
         self, target: NDArray[Any], basis: NDArray[Any]
-    ) -> tuple[Vector, NDArray[Any]]:
+    ) -> tuple[Floats, NDArray[Any]]:
         params = self._params
         v = self._direction.astype(target.dtype)
         low, high = self._interval(target, basis, v)
@@ -562,13 +561,13 @@ def _orthonormal(vectors: NDArray[Any]) -> NDArray[Any]:
         return orthonormal
 
 
-def project_capped_simplex(values: Vector, total: int) -> Vector:
+def project_capped_simplex(values: Floats, total: int) -> Floats:
     """Nearest point with coordinates in [0, 1] and a sum of at most ``total``.
 
     >>> project_capped_simplex(np.array([3.0, 0.75, 0.5]), 2)
     array([1.   , 0.625, 0.375])
     """
-    clipped: Vector = np.clip(values, 0.0, 1.0)
+    clipped: Floats = np.clip(values, 0.0, 1.0)
     if clipped.sum() <= total:
         return clipped
     # The sum decreases piecewise linearly with the shift; kinks are at values and values - 1.
@@ -580,5 +579,5 @@ def project_capped_simplex(values: Vector, total: int) -> Vector:
         low, high = (middle, high) if too_large else (low, middle)
     above, below = (np.clip(values - kinks[i], 0.0, 1.0).sum() for i in (low, high))
     share = (above - total) / (above - below)
-    shifted: Vector = np.clip(values - kinks[low] - share * (kinks[high] - kinks[low]), 0.0, 1.0)
+    shifted: Floats = np.clip(values - kinks[low] - share * (kinks[high] - kinks[low]), 0.0, 1.0)
     return shifted

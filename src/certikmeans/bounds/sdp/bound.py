@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.bounds.base import BoundContext, BoundInput, BoundResult, LowerBound
 from certikmeans.bounds.sdp.admm import DEFAULT_PARAMS, Admm, AdmmState, iteration_work
 from certikmeans.bounds.sdp.dual_bound import safe_bound
@@ -189,8 +189,8 @@ class SdpBound(LowerBound[SdpModel]):
         warm_start: SdpWarmStart,
         before: ReducedProblem,
         after: ReducedProblem,
-        joined: NDArray[np.int64],
-        centers: NDArray[np.float64],
+        joined: Ints,
+        centers: Floats,
     ) -> SdpWarmStart:
         """Map a warm start to a problem in which group s is merged into group ``joined[s]``.
 

@@ -59,14 +59,8 @@ from typing import final
 
 import numpy as np
 
-from certikmeans.bounds.sdp.model import (
-    CutTable,
-    Matrix,
-    MatrixMultipliers,
-    SdpModel,
-    Vector,
-    cut_table,
-)
+from certikmeans._types import Floats
+from certikmeans.bounds.sdp.model import CutTable, MatrixMultipliers, SdpModel, cut_table
 from certikmeans.bounds.verified_eigen import (
     NORM_SAFETY,
     frobenius_norm,
@@ -125,8 +119,8 @@ def _value(model: SdpModel, multipliers: MatrixMultipliers) -> float:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _DualMatrix:
-    matrix: Matrix  # S
-    magnitude: Matrix  # B
+    matrix: Floats  # S
+    magnitude: Floats  # B
     n_terms: int  # largest number of rounded terms in an entry beyond those of a plain problem
     price: float  # of limits and of the right sides of size cuts
     price_error: float
@@ -178,7 +172,7 @@ def _dual_matrix(model: SdpModel, multipliers: MatrixMultipliers) -> _DualMatrix
     )
 
 
-def _price_of_limits(model: SdpModel, entries: Matrix) -> tuple[float, float]:
+def _price_of_limits(model: SdpModel, entries: Floats) -> tuple[float, float]:
     """Lower bound on ``<L, Z>`` by the limits of the entries, and an upper bound on its error."""
     if model.limits is None:
         return 0.0, 0.0
@@ -193,8 +187,8 @@ def _price_of_limits(model: SdpModel, entries: Matrix) -> tuple[float, float]:
 
 
 def _sum_cut_matrices(
-    table: CutTable, cut_multipliers: Vector, symmetric_factors: Vector, n: int
-) -> tuple[Matrix, int]:
+    table: CutTable, cut_multipliers: Floats, symmetric_factors: Floats, n: int
+) -> tuple[Floats, int]:
     """Sum of the cut matrices with their multipliers; factors are halves and ones: exact."""
     used = symmetric_factors.ravel() > 0.0
     entry_indices = table.entry_indices.ravel()[used]
@@ -204,7 +198,7 @@ def _sum_cut_matrices(
 
 
 def _eigenvalue_term(
-    model: SdpModel, dual_matrix: Matrix, magnitude: Matrix, g: float, rank: int
+    model: SdpModel, dual_matrix: Floats, magnitude: Floats, g: float, rank: int
 ) -> tuple[float, float]:
     """Minus the lower bound on ``<T', N>``, and an upper bound on its error."""
     v, mass = model.sqrt_weights, model.mass
@@ -233,7 +227,7 @@ def _eigenvalue_term(
     return negative - positive, error + 4.0 * EPS * (negative + abs(positive))
 
 
-def subset_bound(model: SdpModel, multipliers: MatrixMultipliers) -> tuple[float, Vector] | None:
+def subset_bound(model: SdpModel, multipliers: MatrixMultipliers) -> tuple[float, Floats] | None:
     """Bound for every subset of the groups of a plain model with weights 1.
 
     For a labelling of a subset A with K clusters, ``M`` restricted to A is a projection of rank K

@@ -8,10 +8,10 @@ from importlib import import_module
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_matrix, vstack
 
-from certikmeans.bounds.sdp.model import Matrix, MatrixMultipliers, SdpModel, Triples, cut_table
+from certikmeans._types import Floats, Ints
+from certikmeans.bounds.sdp.model import MatrixMultipliers, SdpModel, Triples, cut_table
 from certikmeans.errors import MissingExtraError
 from certikmeans.stop import StopSignal
 
@@ -22,7 +22,7 @@ class InteriorPointSolution:
     """Solution returned by clarabel; the objective is for comparison only."""
 
     multipliers: MatrixMultipliers
-    z: Matrix
+    z: Floats
     objective: float
 
 
@@ -100,23 +100,23 @@ def solve_interior_point(model: SdpModel, cuts: Triples, stop: StopSignal) -> In
     return InteriorPointSolution(multipliers, z, float(solution.obj_val) * model.total)
 
 
-def _triangle(n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _triangle(n: int) -> tuple[Ints, Ints]:
     """Rows and columns of the upper triangle, column by column."""
     columns, rows = np.tril_indices(n)
     return rows, columns
 
 
-def _selection_rows(entry_indices: NDArray[np.int64], size: int, factor: float) -> csc_matrix:
+def _selection_rows(entry_indices: Ints, size: int, factor: float) -> csc_matrix:
     count = len(entry_indices)
     values = np.full(count, factor)
     return csc_matrix(coo_array((values, (np.arange(count), entry_indices)), shape=(count, size)))
 
 
 def _row_sums(
-    v: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    svec_scale: NDArray[np.float64],
+    v: Floats,
+    rows: Ints,
+    columns: Ints,
+    svec_scale: Floats,
 ) -> csc_matrix:
     """Rows of ``M v``."""
     entry_indices = np.arange(len(rows))
@@ -132,9 +132,9 @@ def _row_sums(
 def _cut_rows(
     model: SdpModel,
     cuts: Triples,
-    scale: Matrix,
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
+    scale: Floats,
+    rows: Ints,
+    columns: Ints,
 ) -> csc_matrix:
     """Rows of the cuts in terms of M, times the mass."""
     n = model.n_groups
@@ -152,9 +152,7 @@ def _cut_rows(
     )
 
 
-def _matrix(
-    values: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64], n: int
-) -> Matrix:
+def _matrix(values: Floats, rows: Ints, columns: Ints, n: int) -> Floats:
     matrix = np.zeros((n, n))
     matrix[rows, columns] = values
     matrix[columns, rows] = values

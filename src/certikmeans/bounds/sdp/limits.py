@@ -26,14 +26,12 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats
 from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets
 from certikmeans.constraint_model.sizes import SizeLimits
 from certikmeans.problem import ReducedProblem
 from certikmeans.rounding import EPS
-
-Vector = NDArray[np.float64]
 
 MAX_WHOLE = 2.0**53
 
@@ -59,14 +57,14 @@ class WeightLimits:
     high: float
     min_clusters: int = 1
     whole: bool = False
-    group_low: Vector | None = None
+    group_low: Floats | None = None
 
-    def least(self, weights: Vector) -> Vector:
+    def least(self, weights: Floats) -> Floats:
         """Least weight of the cluster of every group: at least as much as that of the group."""
-        found: Vector = np.maximum(self.low, weights)
+        found: Floats = np.maximum(self.low, weights)
         return found if self.group_low is None else np.maximum(found, self.group_low)
 
-    def diagonal(self, weights: Vector) -> tuple[Vector, Vector]:
+    def diagonal(self, weights: Floats) -> tuple[Floats, Floats]:
         """Limits on ``Z_ss``, rounded outwards."""
         low = np.full(len(weights), math.nextafter(1.0 / self.high, 0.0))
         high = np.nextafter(1.0 / self.least(weights), np.inf)
@@ -86,7 +84,7 @@ class AssumedSizes:
         Whether no cluster is empty.
     """
 
-    least: Vector
+    least: Floats
     nonempty: bool
 
 
@@ -148,7 +146,7 @@ def _demand_limits(sizes: SizeLimits) -> tuple[float, float]:
 
 
 def _weights_of_demands(
-    weights: Vector, sizes: SizeLimits, low: float, high: float
+    weights: Floats, sizes: SizeLimits, low: float, high: float
 ) -> tuple[float, float]:
     """Limits on weights from limits on demands."""
     demand = sizes.demand
@@ -175,7 +173,7 @@ def _weights_of_demands(
     return max(0.0, lowest), highest
 
 
-def _weights_of_sets(weights: Vector, sets: CannotLinkSets, n_clusters: int) -> tuple[float, float]:
+def _weights_of_sets(weights: Floats, sets: CannotLinkSets, n_clusters: int) -> tuple[float, float]:
     """Limits on weights from disjoint sets, the largest ones first."""
     taken = np.zeros(sets.n_groups, dtype=np.bool_)
     lowest, highest = [], []

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.bounds.sdp.limits import AssumedSizes, WeightLimits, weight_limits
 from certikmeans.bounds.sdp.penalties import PenaltyTerms, penalty_terms
 from certikmeans.bounds.sdp.size_cuts import SizeRule
@@ -15,9 +15,6 @@ from certikmeans.constraint_model.model import forbidden_pairs
 from certikmeans.kernels.sdp import all_squared_distances, violated_cuts
 from certikmeans.problem import ReducedProblem
 from certikmeans.proof import AbstractEvidence
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 
 @final
@@ -39,9 +36,9 @@ class SdpModel:
     """
 
     problem: ReducedProblem
-    sqrt_weights: Vector  # (n,) v, rounded
-    costs: Matrix  # (n, n) C, rounded, with penalties
-    zero_mask: NDArray[np.bool_]  # (n, n) cannot-links
+    sqrt_weights: Floats  # (n,) v, rounded
+    costs: Floats  # (n, n) C, rounded, with penalties
+    zero_mask: Mask  # (n, n) cannot-links
     mass: float  # sum of the weights
     total: float  # sum of squares about the mean: cost of one cluster; > 0 unless all coincide
     limits: WeightLimits | None = None
@@ -114,7 +111,7 @@ class SdpModel:
 #     pair       Z_st <= Z_ss                    (0 or 1/W on the left, 1/W on the right)
 #     triangle   Z_st + Z_su <= Z_ss + Z_tu      (if both t and u are with s, they are together).
 
-Triples = NDArray[np.int64]  # (m, 3): s, t, u with t < u; u = -1 for a pair cut
+Triples = Ints  # (m, 3): s, t, u with t < u; u = -1 for a pair cut
 
 # Cuts of one group in one round: more would displace those of the other groups.
 MAX_CUTS_PER_GROUP = 40
@@ -126,9 +123,9 @@ NO_CUTS: Triples = np.empty((0, 3), dtype=np.int64)
 class CutTable:
     """Cuts as sums over entries of the upper triangle of ``Z``; pair cuts are padded with zeros."""
 
-    entry_indices: NDArray[np.int64]  # (m, 4) flat numbers of entries (i, j) with i <= j
-    factors: Vector  # (m, 4) of the entries: the cut is sum factor * entry <= 0
-    symmetric_factors: Vector  # (m, 4) of the symmetric matrix: half a factor off the diagonal
+    entry_indices: Ints  # (m, 4) flat numbers of entries (i, j) with i <= j
+    factors: Floats  # (m, 4) of the entries: the cut is sum factor * entry <= 0
+    symmetric_factors: Floats  # (m, 4) of the symmetric matrix: half a factor off the diagonal
 
 
 def cut_table(triples: Triples, n_groups: int) -> CutTable:
@@ -152,7 +149,7 @@ def cut_table(triples: Triples, n_groups: int) -> CutTable:
     return CutTable(entry_indices, factors, symmetric_factors)
 
 
-def find_violated_cuts(z: Matrix, min_violation: float, count: int) -> Triples:
+def find_violated_cuts(z: Floats, min_violation: float, count: int) -> Triples:
     """The ``count`` cuts that ``z`` violates most, relative to a diagonal entry."""
     capacity = MAX_CUTS_PER_GROUP * len(z)
     cuts = np.empty((capacity, 3), dtype=np.int64)
@@ -163,8 +160,8 @@ def find_violated_cuts(z: Matrix, min_violation: float, count: int) -> Triples:
 
 
 def append_cuts(
-    triples: Triples, multipliers: Vector, new_cuts: Triples, n_groups: int
-) -> tuple[Triples, Vector]:
+    triples: Triples, multipliers: Floats, new_cuts: Triples, n_groups: int
+) -> tuple[Triples, Floats]:
     """Append the cuts of ``new_cuts`` that are not in ``triples``, with multiplier 0."""
     fresh = new_cuts[~np.isin(_keys(new_cuts, n_groups), _keys(triples, n_groups))]
     return (
@@ -174,8 +171,8 @@ def append_cuts(
 
 
 def aggregate_cuts(
-    triples: Triples, multipliers: Vector, group_of: NDArray[np.int64], n_groups: int
-) -> tuple[Triples, Vector]:
+    triples: Triples, multipliers: Floats, group_of: Ints, n_groups: int
+) -> tuple[Triples, Floats]:
     """Cuts of the problem in which group s is merged into group ``group_of[s]``.
 
     A cut with s merged with t or u becomes trivial. If t is merged with u, the triangle is the
@@ -205,13 +202,13 @@ def aggregate_cuts(
     return rows[first], np.bincount(inverse.ravel(), cut_multipliers, len(first)).astype(np.float64)
 
 
-def _upper(i: NDArray[np.int64], j: NDArray[np.int64], n_groups: int) -> NDArray[np.int64]:
+def _upper(i: Ints, j: Ints, n_groups: int) -> Ints:
     return np.minimum(i, j) * n_groups + np.maximum(i, j)
 
 
-def _keys(triples: Triples, n_groups: int) -> NDArray[np.int64]:
+def _keys(triples: Triples, n_groups: int) -> Ints:
     base = n_groups + 1
-    keys: NDArray[np.int64] = (triples[:, 0] * base + triples[:, 1]) * base + triples[:, 2] + 1
+    keys: Ints = (triples[:, 0] * base + triples[:, 1]) * base + triples[:, 2] + 1
     return keys
 
 
@@ -222,11 +219,11 @@ class MatrixMultipliers(AbstractEvidence):
 
     certainty_max_groups: ClassVar[float] = 1_000  # limited by dense matrices of this order
 
-    entries: NDArray[np.float64]  # (n, n) symmetric; >= 0, of any sign on cannot-links
-    cuts: NDArray[np.int64]  # (m, 3): s, t, u; u = -1 for a pair cut
-    cut_multipliers: NDArray[np.float64]  # (m,) >= 0
-    size_sets: NDArray[np.bool_] | None = None  # (c, n) sets of groups of size cuts
-    size_multipliers: NDArray[np.float64] | None = None  # (c,) >= 0
+    entries: Floats  # (n, n) symmetric; >= 0, of any sign on cannot-links
+    cuts: Ints  # (m, 3): s, t, u; u = -1 for a pair cut
+    cut_multipliers: Floats  # (m,) >= 0
+    size_sets: Mask | None = None  # (c, n) sets of groups of size cuts
+    size_multipliers: Floats | None = None  # (c,) >= 0
 
     @classmethod
     def zeros(cls, n_groups: int) -> MatrixMultipliers:
@@ -235,23 +232,21 @@ class MatrixMultipliers(AbstractEvidence):
         return cls(np.zeros((n_groups, n_groups)), no_cuts, np.empty(0))
 
     @property
-    def size_cuts(self) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    def size_cuts(self) -> tuple[Mask, Floats]:
         """Sets of the size cuts and their multipliers."""
         if self.size_sets is None or self.size_multipliers is None:
             return np.empty((0, len(self.entries)), dtype=np.bool_), np.empty(0)
         return self.size_sets, self.size_multipliers
 
-    def renumbered(self, order: NDArray[np.int64]) -> MatrixMultipliers:
+    def renumbered(self, order: Ints) -> MatrixMultipliers:
         """Multipliers with group ``order[i]`` as group i."""
         return self.aggregate(np.argsort(order), len(order))
 
-    def joined(
-        self, group_of: NDArray[np.int64], n_groups: int, inside: NDArray[np.float64]
-    ) -> MatrixMultipliers:
+    def joined(self, group_of: Ints, n_groups: int, inside: Floats) -> MatrixMultipliers:
         """Sum the multipliers of merged groups; ``inside`` is not needed."""
         return self.aggregate(group_of, n_groups)
 
-    def aggregate(self, group_of: NDArray[np.int64], n_groups: int) -> MatrixMultipliers:
+    def aggregate(self, group_of: Ints, n_groups: int) -> MatrixMultipliers:
         """Multipliers of the problem in which group s is merged into ``group_of[s]``.
 
         ``Z`` of the smaller problem, with rows and columns repeated, is feasible for the larger,
@@ -275,7 +270,7 @@ class MatrixMultipliers(AbstractEvidence):
             size_multipliers,
         )
 
-    def row(self) -> NDArray[np.float64]:
+    def row(self) -> Floats:
         """Upper triangle, then every cut with a positive multiplier, then size cuts.
 
         A size cut of m groups has the numbers -2, m, -1 and its multiplier, then the groups, filled

@@ -25,13 +25,10 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Mask
 from certikmeans.constraint_model.soft_pairs import SoftPairs
 from certikmeans.rounding import EPS
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 
 @final
@@ -39,15 +36,13 @@ Vector = NDArray[np.float64]
 class PenaltyTerms:
     """``penalty(labels) >= <matrix, Z> + constant`` for the matrix of every feasible labelling."""
 
-    matrix: Matrix  # (n, n) symmetric
-    magnitude: Matrix  # (n, n): sums of absolute values
+    matrix: Floats  # (n, n) symmetric
+    magnitude: Floats  # (n, n): sums of absolute values
     n_terms: int  # largest number of terms in an entry
     constant: float  # rounded down
 
 
-def penalty_terms(
-    soft: SoftPairs, weights: Vector, least: Vector, zero_mask: NDArray[np.bool_]
-) -> PenaltyTerms:
+def penalty_terms(soft: SoftPairs, weights: Floats, least: Floats, zero_mask: Mask) -> PenaltyTerms:
     """Linear function of ``Z`` below the penalty; the cluster of s weighs at least ``least[s]``.
 
     Pairs in ``zero_mask`` are apart in every labelling: their penalty is constant.

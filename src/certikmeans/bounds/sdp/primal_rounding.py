@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints
 from certikmeans.bounds.base import FractionalSolution
-from certikmeans.bounds.sdp.model import Matrix
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import squared_distances
 
@@ -15,7 +14,7 @@ MAX_LLOYD_STEPS = 20
 MEMBERSHIP_THRESHOLD = 0.5
 
 
-def round_to_centers(problem: ReducedProblem, z: Matrix) -> NDArray[np.float64]:
+def round_to_centers(problem: ReducedProblem, z: Floats) -> Floats:
     """K centres, by k-means on the rows of ``Z D X``.
 
     If ``Z`` is a labelling, row s is the mean of the cluster of s and there are K different rows;
@@ -39,7 +38,7 @@ def round_to_centers(problem: ReducedProblem, z: Matrix) -> NDArray[np.float64]:
     return _means(problem.points, weights, labels, centers)
 
 
-def fractional_clusters(problem: ReducedProblem, z: Matrix) -> FractionalSolution:
+def fractional_clusters(problem: ReducedProblem, z: Floats) -> FractionalSolution:
     """Clusters given by the rows of ``z``, row s with weight ``w_s Z_ss``.
 
     If ``Z`` is a labelling, these are its clusters, each of total weight 1.
@@ -63,11 +62,11 @@ def fractional_clusters(problem: ReducedProblem, z: Matrix) -> FractionalSolutio
 
 
 def _means(
-    points: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    fallback: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    points: Floats,
+    weights: Floats,
+    labels: Ints,
+    fallback: Floats,
+) -> Floats:
     """Weighted means of the clusters; ``fallback`` for empty ones."""
     masses = np.bincount(labels, weights, len(fallback))
     sums = np.zeros_like(fallback)

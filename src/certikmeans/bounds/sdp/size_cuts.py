@@ -28,14 +28,12 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from certikmeans._types import Floats, Ints, Mask
 from certikmeans.bounds.sdp.limits import WeightLimits
 from certikmeans.kernels.sdp import leading_sums
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Sets = NDArray[np.bool_]
+Sets = Mask
 
 MAX_MASS = 2.0**26  # products of sizes are exact in float64
 MAX_SIZES = 20_000  # different sizes of a cluster
@@ -111,16 +109,16 @@ class SizeCutParams:
 DEFAULT_SIZE_CUT_PARAMS = SizeCutParams()
 
 
-def right_sides(rule: SizeRule, weights: Vector, sets: Sets) -> Vector:
+def right_sides(rule: SizeRule, weights: Floats, sets: Sets) -> Floats:
     """Right side of the cut of every set."""
     return np.array([rule.right_side(int(weights[one].sum())) for one in sets])
 
 
 def find_size_cuts(
     rule: SizeRule,
-    weights: Vector,
-    scaled_z: Matrix,
-    orderings: NDArray[np.int64],
+    weights: Floats,
+    scaled_z: Floats,
+    orderings: Ints,
     known: Sets,
     params: SizeCutParams,
 ) -> Sets:
@@ -141,7 +139,7 @@ def find_size_cuts(
     n = len(weights)
     table = np.full(rule.mass + 1, np.nan)
     unit = 0.5 * (rule.low + rule.high)
-    candidates: list[tuple[float, NDArray[np.bool_]]] = []
+    candidates: list[tuple[float, Mask]] = []
     sums = np.empty(orderings.shape)
     leading_sums(scaled_z, orderings, sums)
     for order, left in zip(orderings, sums, strict=True):
@@ -156,7 +154,7 @@ def find_size_cuts(
             inside[order[: best + 1] if 2 * (best + 1) <= n else order[best + 1 :]] = True
             candidates.append((float(violation[best]), inside))
     candidates.sort(key=lambda one: -one[0])
-    found: list[NDArray[np.bool_]] = []
+    found: list[Mask] = []
     taken = list(known)
     for _, inside in candidates:
         if len(found) == params.cuts_per_round:
@@ -167,15 +165,15 @@ def find_size_cuts(
     return np.array(found, dtype=np.bool_).reshape(len(found), n)
 
 
-def _different(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> bool:
+def _different(one: Mask, other: Mask) -> bool:
     """Whether two sets differ, also up to the complement, by more than one percent."""
     n_changed = int((one != other).sum())
     return min(n_changed, len(one) - n_changed) > 0.01 * len(one)
 
 
 def candidate_orderings(
-    scaled_z: Matrix, vectors: Matrix, points: Matrix, rng: np.random.Generator, count: int
-) -> NDArray[np.int64]:
+    scaled_z: Floats, vectors: Floats, points: Floats, rng: np.random.Generator, count: int
+) -> Ints:
     """Orderings along rows of Z, its eigenvectors, their mixtures, and axes of the points."""
     n = len(scaled_z)
     rows = rng.choice(n, size=min(n, count), replace=False)
@@ -185,5 +183,5 @@ def candidate_orderings(
         mixed = rng.normal(size=(count, few.shape[1])) @ few.T
         directions += [few.T, mixed]
     directions.append(points.T[: min(points.shape[1], 4)])
-    orderings: NDArray[np.int64] = np.argsort(np.vstack(directions), axis=1, kind="stable")
+    orderings: Ints = np.argsort(np.vstack(directions), axis=1, kind="stable")
     return orderings
