@@ -39,7 +39,7 @@ What `solve(problem)` and `ConstrainedKMeans(n_clusters=K).fit(X)` do when nothi
 Written by `python -m benchmarks defaults` from `defaults.jsonl`; every feature is standardised, \
 there are no pairs. A run without a limit ends by itself, and is interrupted by the harness after \
 {MAX_SECONDS:g} s. Other programs ran on the same two cores during these measurements (load \
-average 4 to 5), so the times are long: breast cancer takes 1.7 s on a quiet machine \
+average 4 to 7), so the times are long: breast cancer takes 1.7 s on a quiet machine \
 ([many features](highdim.md)). Rows of one data set were measured one after the other, so they can \
 be compared.
 """
