@@ -14,9 +14,10 @@ from certikmeans.assignment import CannotLinkAssigner
 from certikmeans.bounds.cluster.bundle import Bundle
 from certikmeans.bounds.cluster.dual_box import DualBoxParams, make_dual_box
 from certikmeans.bounds.cluster.initial_point import BundleStart, columns_of
-from certikmeans.bounds.cluster.pricing import Pricer, SymmetryClass
+from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.bounds.cluster.pricing_error import lagrangian_lower_bound
 from certikmeans.bounds.cluster.step_rule import BundleStatus, Target
+from certikmeans.bounds.cluster.symmetry import SymmetryClass
 from certikmeans.heuristics.base import HeuristicContext
 from certikmeans.heuristics.default import DefaultSearch
 from certikmeans.presolve.pipeline import PresolvedProblem, presolve

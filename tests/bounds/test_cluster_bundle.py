@@ -15,9 +15,10 @@ from certikmeans.bounds.cluster.bound import ClusterBound
 from certikmeans.bounds.cluster.bundle import Bundle, BundleParams
 from certikmeans.bounds.cluster.dual_box import make_dual_box
 from certikmeans.bounds.cluster.initial_point import BundleStart
-from certikmeans.bounds.cluster.pricing import Column, Pricer, SymmetryClass
+from certikmeans.bounds.cluster.pricing import Column, Pricer
 from certikmeans.bounds.cluster.pricing_error import lagrangian_lower_bound, sum_upper_bound
 from certikmeans.bounds.cluster.step_rule import BundleStatus, LevelStep, SmoothedAscent, Target
+from certikmeans.bounds.cluster.symmetry import SymmetryClass
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem
 from certikmeans.problem.data import Domain

@@ -12,8 +12,9 @@ from certikmeans.bounds.cluster.driver import strong_branching_pair
 from certikmeans.bounds.cluster.dual_box import make_dual_box
 from certikmeans.bounds.cluster.initial_point import column_of
 from certikmeans.bounds.cluster.lbfgs import maximize
-from certikmeans.bounds.cluster.pricing import Pricer, SymmetryClass
+from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.bounds.cluster.step_rule import Iterate, LogSumExpModel, SmoothedAscent, Target
+from certikmeans.bounds.cluster.symmetry import SymmetryClass
 from certikmeans.bounds.ryan_foster import fractional_pairs
 from certikmeans.presolve.pipeline import presolve
 from certikmeans.problem import Problem

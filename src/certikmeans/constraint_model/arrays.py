@@ -26,22 +26,35 @@ class ConstraintArrays(NamedTuple):
     group_sets: NDArray[np.int32]
     demand: NDArray[np.float64]  # (n,), or empty: no limits
     size_limits: NDArray[np.float64]  # (2,): lowest and highest sum of the demands of a cluster
+    cut_of: NDArray[np.int32]  # (n,): size cut of every group or -1; empty without cuts
+    cut_free: NDArray[np.float64]  # (n_cuts,): members that are free
+    cut_price: NDArray[np.float64]  # (n_cuts,): price of every further one, >= 0
 
 
-def constraint_arrays(
+def size_bounds(
     label_constraints: LabelConstraints, limits: tuple[float, float] | None = None
-) -> ConstraintArrays:
-    """Arrays of all constraints on one cluster.
+) -> NDArray[np.float64]:
+    """Limits on the sum of the demands of a cluster, for kernels.
 
     Parameters
     ----------
     label_constraints : LabelConstraints
         Constraints between reduced groups.
     limits : (lower, upper), optional
-        Limits on the sum of the demands of the cluster; by default the smallest lower and the
-        largest upper limit of all clusters. They are widened by the rounding error of such sums,
-        so that every labelling accepted by `SizeLimits.satisfied_by` has admissible clusters.
+        Limits of the cluster; by default the smallest lower and the largest upper limit of all
+        clusters. They are widened by the rounding error of sums of demands, so that every labelling
+        accepted by `SizeLimits.satisfied_by` has admissible clusters.
     """
+    sizes = label_constraints.sizes
+    if sizes is None:
+        return np.array([-np.inf, np.inf])
+    low, high = (sizes.lower.min(), sizes.upper.max()) if limits is None else limits
+    slack = 2.0 * sizes.tolerance  # that of the sums compared, and that of the comparison
+    return np.array([max(low - slack, 0.0), high + slack])
+
+
+def constraint_arrays(label_constraints: LabelConstraints) -> ConstraintArrays:
+    """Arrays of all constraints on one cluster, with the loosest limits of its size."""
     n = label_constraints.cannot_links.n_vertices
     indptr, neighbors, bonus = _pairs(label_constraints, n)
     sets, sizes = label_constraints.sets, label_constraints.sizes
@@ -53,14 +66,10 @@ def constraint_arrays(
             sets.indptr, sets.members.astype(np.int32), sets.group_indptr,
             sets.group_sets.astype(np.int32),
         )  # fmt: skip
-    if sizes is None:
-        demand, bounds = np.empty(0), np.array([-np.inf, np.inf])
-    else:
-        low, high = (sizes.lower.min(), sizes.upper.max()) if limits is None else limits
-        slack = 2.0 * sizes.tolerance  # that of the sums compared, and that of the comparison
-        demand = np.ascontiguousarray(sizes.demand)
-        bounds = np.array([max(low - slack, 0.0), high + slack])
-    return ConstraintArrays(indptr, neighbors, bonus, *set_arrays, demand, bounds)
+    demand = np.empty(0) if sizes is None else np.ascontiguousarray(sizes.demand)
+    bounds = size_bounds(label_constraints)
+    no_cuts = np.empty(0, dtype=np.int32), np.empty(0), np.empty(0)
+    return ConstraintArrays(indptr, neighbors, bonus, *set_arrays, demand, bounds, *no_cuts)
 
 
 def _pairs(

@@ -39,6 +39,7 @@ from certikmeans.bounds.cluster.initial_point import (
 from certikmeans.bounds.cluster.priced import FoundSet, uses_prices
 from certikmeans.bounds.cluster.pricing import Pricer
 from certikmeans.bounds.cluster.pricing_error import pricing_error
+from certikmeans.bounds.cluster.size_cuts import supports_size_cuts
 from certikmeans.bounds.cluster.step_rule import LogSumExpModel
 from certikmeans.bounds.sample import cost_about_single_center
 from certikmeans.kernels.pricing.ascent import ascend
@@ -63,6 +64,7 @@ class ClusterModel:
     assigner: AbstractAssigner  # finds labels to build the multipliers' box around
     gap: float
     seed: int
+    keep_proof: bool = False  # without size cuts, which the verifier does not know
 
 
 @final
@@ -126,7 +128,9 @@ class ClusterBound(LowerBound[ClusterModel]):
 
     def setup(self, inputs: BoundInput) -> ClusterModel:
         """Prepare pricing."""
-        return ClusterModel(Pricer(inputs.problem), inputs.assigner, inputs.gap, inputs.seed)
+        return ClusterModel(
+            Pricer(inputs.problem), inputs.assigner, inputs.gap, inputs.seed, inputs.keep_proof
+        )
 
     def compute(
         self,
@@ -149,7 +153,11 @@ class ClusterBound(LowerBound[ClusterModel]):
         if start.cost <= self.min_rounding_loss(reduced):  # as many clusters as groups: cost 0
             return _trivial_result(reduced, start)
         settings = BundleSettings(
-            model.gap, model.seed, target_reachable=False, params=self._params
+            model.gap,
+            model.seed,
+            target_reachable=False,
+            params=self._params,
+            size_cuts=supports_size_cuts(reduced) and not model.keep_proof,
         )
         return solve_in_node(model.pricer, domain, start, settings, ctx.stop)
 
@@ -168,6 +176,7 @@ class ClusterBound(LowerBound[ClusterModel]):
             warm_start is not None and warm_start.proven,
             cutoff=cutoff,
             params=self._params,
+            size_cuts=supports_size_cuts(reduced) and not model.keep_proof,
         )
         start = root_initial_point(reduced, ctx.incumbent.labels(), model.gap, cutoff)
         start = start.with_warm_start(warm_start)

@@ -21,17 +21,19 @@ from certikmeans.bounds.base import StallDetector
 from certikmeans.bounds.cluster.cut_model import CutModel
 from certikmeans.bounds.cluster.dual_box import DualBox
 from certikmeans.bounds.cluster.initial_point import BundleStart
-from certikmeans.bounds.cluster.pricing import Column, Pricer, SymmetryClass
+from certikmeans.bounds.cluster.pricing import Column, Pricer
 from certikmeans.bounds.cluster.pricing_error import lagrangian_lower_bound, sum_upper_bound
 from certikmeans.bounds.cluster.step_rule import (
     BundleStats,
     BundleStatus,
     Iterate,
     LevelStep,
+    LevelStepParams,
     SmoothedAscent,
     StepRule,
     Target,
 )
+from certikmeans.bounds.cluster.symmetry import SymmetryClass
 from certikmeans.random_streams import generator
 from certikmeans.stop import EffortMeter, StopCause, StopSignal
 
@@ -80,6 +82,8 @@ class BundleParams:
     # With sets: tolerance of a pricing that is no test, relative to the distance from the target.
     early_tolerance: float = 0.03
     min_resolution: float = 0.1  # of boxes in a proof, in units of the tolerance
+    # The box of the multipliers of size cuts is wide, and proves late that a level is out of reach.
+    min_level_fraction_cuts: float = 0.05
 
     def __post_init__(self) -> None:
         if min(self.stall_rounds, self.max_rounds) < 1 or not 0.0 < self.stall_ratio <= 1.0:
@@ -196,7 +200,8 @@ class Bundle:
                 self.model.add(found, number)
         expensive = self.pricer.reduced.n_groups >= self.params.projection_min_groups
         if not many or (expensive and known.target_reachable):
-            return LevelStep(self.model)
+            params = LevelStepParams(min_level_fraction=self.params.min_level_fraction_cuts)
+            return LevelStep(self.model, params if self.dual_box.n_cuts else None)
         return self._make_smoothed_ascent(warm_started=known.in_node)
 
     def _make_smoothed_ascent(self, *, warm_started: bool) -> SmoothedAscent:
@@ -448,6 +453,7 @@ class Bundle:
         lam = self.dual_box.multipliers(position)
         column_values = self.model.column_values(position)
         known = self.model.class_values(position)
+        total = float(lam[: self.pricer.reduced.n_groups].sum()) - self.dual_box.cut_total(lam)
         excess, added = 0.0, 0
         for number, sym_class in enumerate(self.sym_classes):
             if intensify:
@@ -461,7 +467,7 @@ class Bundle:
                 min_gain=self.params.min_gain * target.abs_gap / self._n_clusters,
                 stop=stop,
             )
-            least = self.step_rule.min_column_value(float(known[number]), float(lam.sum()), target)
+            least = self.step_rule.min_column_value(float(known[number]), total, target)
             found = [column for column in columns if column.value > least]
             if found:
                 excess = max(excess, found[0].value - float(known[number]))
@@ -586,7 +592,11 @@ class Bundle:
                 if test and number + 1 < len(self.sym_classes):
                     sigma_sum = np.inf  # refuted: the other classes need not be priced
                     break
-        bound = lagrangian_lower_bound(lam, sigma_sum, self.pricer.penalty_constant)
+        bound = lagrangian_lower_bound(
+            lam[: self.pricer.reduced.n_groups],
+            sigma_sum,
+            self.pricer.penalty_constant - self.dual_box.cut_total(lam),
+        )
         if bound > self.lower_bound:
             self.lower_bound, self.lower_bound_multipliers = bound, lam
             self._on_bound(bound)

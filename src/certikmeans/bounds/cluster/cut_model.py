@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certikmeans.bounds.cluster.dual_box import DualBox
-from certikmeans.bounds.cluster.pricing import Column, SymmetryClass
+from certikmeans.bounds.cluster.pricing import Column
 from certikmeans.bounds.cluster.projection import DEFAULT_PARAMS as PROJECTION_PARAMS
 from certikmeans.bounds.cluster.projection import ProjectionParams, project
+from certikmeans.bounds.cluster.symmetry import SymmetryClass
 from certikmeans.kernels.rows import add_weighted_rows, row_products
 
 Vector = NDArray[np.float64]
@@ -259,7 +260,7 @@ class CutModel:
             constants=np.empty(0),
             sym_class=np.empty(0, dtype=np.int64),
             counts=counts,
-            total=dual_box.gather(np.ones(len(dual_box.low))) * dual_box.scale,
+            total=dual_box.total_gradient() * dual_box.scale,
             base=float(dual_box.low.sum()) + constant,
             high=dual_box.high * self._inverse,
             empty=empty,
@@ -332,8 +333,12 @@ class CutModel:
         return t * self._inverse
 
     def unscaled(self, t: Vector) -> Vector:
-        """Variables of the dual box from those of the cuts."""
-        return t * self._dual_box.scale
+        """Variables of the dual box from those of the cuts; multipliers of size cuts at least 0."""
+        position = t * self._dual_box.scale
+        n_cuts = self._dual_box.n_cuts
+        if n_cuts:
+            position[-n_cuts:] = np.maximum(position[-n_cuts:], 0.0)
+        return position
 
     def project(self, t: Vector, level: float, tolerance: float) -> ProjectionStep:
         """Project ``t`` on the set where the model reaches ``level``, or prove it empty.

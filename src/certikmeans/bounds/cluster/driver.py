@@ -33,12 +33,14 @@ from certikmeans.bounds.cluster.initial_point import (
     sorted_means,
 )
 from certikmeans.bounds.cluster.lbfgs import maximize
-from certikmeans.bounds.cluster.pricing import Pricer, symmetry_classes
+from certikmeans.bounds.cluster.pricing import Pricer
+from certikmeans.bounds.cluster.size_cuts import SizeCuts, find_size_cuts
 from certikmeans.bounds.cluster.step_rule import (
     SMOOTHED_ASCENT_PARAMS,
     BundleStatus,
     LogSumExpModel,
 )
+from certikmeans.bounds.cluster.symmetry import symmetry_classes
 from certikmeans.bounds.ryan_foster import Pair, fractional_pairs
 from certikmeans.problem import CannotLinkGraph, CannotLinks, ReducedProblem
 from certikmeans.problem.data import Domain
@@ -66,6 +68,8 @@ class ClusterParams:
     # If the target is unreachable, the dual box is extended by this multiple of its width on each
     # side.
     box_widening: float = 1.0
+    # Size cuts make boxes more expensive: they are for gaps of more than this fraction of the cost.
+    min_gap_for_size_cuts: float = 0.03
     # An incumbent that is better by less than this does not need a new dual box.
     cost_rtol: float = 1e-9
     # A bound without the constraints comes first, to this gap, if the time is limited.
@@ -95,6 +99,7 @@ class BundleSettings:
     target_reachable: bool = True  # by multipliers in the dual box; False in a node
     cutoff: float = np.inf
     params: ClusterParams = DEFAULT_PARAMS
+    size_cuts: bool = False  # whether to add them where the relaxation violates them
 
 
 def solve_at_root(
@@ -237,6 +242,7 @@ class _RootSolve:
             return
         self._start, self._target_reachable = progress.start, progress.target_reachable
         self._best.restore(*progress.best)
+        pricer = pricer.with_size_cuts(progress.bundle.dual_box.cuts)
         self._bundle = Bundle.from_state(pricer, self._best.report, progress.bundle)
 
     def run(self) -> BoundResult:
@@ -252,10 +258,16 @@ class _RootSolve:
             self._count_work()
             progress = self._progress(self._bundle.stopped_state)
             self._best.keep(self._bundle)
-            if status is not BundleStatus.UNREACHABLE or not self._target_reachable:
+            cuts = self._bundle.dual_box.cuts
+            if status is BundleStatus.UNREACHABLE and self._target_reachable:
+                self._improve_incumbent()
+            elif status is BundleStatus.EXHAUSTED and cuts is None:
+                cuts = self._new_size_cuts()
+                if cuts is None:
+                    break
+            else:
                 break
-            self._improve_incumbent()
-            self._restart_bundle()
+            self._restart_bundle(cuts)
         many = reduced.n_clusters > self._settings.params.bundle.max_clusters_for_level
         if status is BundleStatus.EXHAUSTED and many:
             self._improve_incumbent()  # the weights are close to a solution of the relaxation
@@ -266,7 +278,8 @@ class _RootSolve:
         return dataclasses.replace(found, warm_start=warm_start, finished=False)
 
     def _round_done(self) -> None:
-        lam, centers = self._best.multipliers(self._bundle), self._start.centers
+        n = self._pricer.reduced.n_groups
+        lam, centers = self._best.multipliers(self._bundle)[:n], self._start.centers
         progress = self._progress(self._bundle.state())
         self._ctx.checkpoint(ClusterWarmStart(lam, (), centers, progress=progress))
         self._count_work()
@@ -304,11 +317,20 @@ class _RootSolve:
         incumbent = columns_of(self._pricer.reduced, self._start.labels)
         self._ctx.improve_incumbent(improvement_columns(self._bundle.model, incumbent))
 
-    def _restart_bundle(self) -> None:
+    def _new_size_cuts(self) -> SizeCuts | None:
+        """Return size cuts if the relaxation without them leaves a large gap."""
+        left = self._start.target.bound - self._best.value
+        small = left < self._settings.params.min_gap_for_size_cuts * self._start.cost
+        if not self._settings.size_cuts or small or self._ctx.stop.reason() is not None:
+            return None
+        return find_size_cuts(self._pricer.reduced)
+
+    def _restart_bundle(self, cuts: SizeCuts | None) -> None:
         """Restart the bundle at a better incumbent, or else with the target as unreachable."""
         last, start = self._bundle, self._start
         in_box = last.step_rule.stays_in_box
-        lam = last.best_multipliers()
+        n = self._pricer.reduced.n_groups
+        lam, cut_prices = np.split(last.best_multipliers(), [n])
         labels = self._ctx.incumbent.labels()
         found = root_initial_point(
             self._pricer.reduced, labels, self._settings.gap, self._settings.cutoff
@@ -316,13 +338,15 @@ class _RootSolve:
         better = found.cost < start.cost * (1.0 - self._settings.params.cost_rtol)
         if not better:
             self._target_reachable = False
-            if not in_box:
+            if not in_box and cuts is last.dual_box.cuts:
                 return  # the box did not limit the bound: the relaxation has a gap
             found = start
         # The old multipliers would widen the box of a new incumbent; otherwise they stay useful.
         known = None if better and in_box else lam
         columns = tuple(last.model.columns)
         self._start = dataclasses.replace(found, multipliers=known, columns=columns)
+        if cuts is not None:
+            self._start = self._start.with_size_cuts(cuts, cut_prices)
         self._bundle = self._bundle_at_incumbent()
         self._bundle.inherit(last)
 
@@ -345,17 +369,24 @@ def _make_bundle(
     class_of = {
         k: number for number, sym_class in enumerate(sym_classes) for k in sym_class.clusters
     }
-    used = np.flatnonzero(np.bincount(start.labels))
-    incumbent = columns_of(reduced, start.labels)
+    sizes, labels = reduced.label_constraints.sizes, start.labels
+    if sizes is not None and sym_classes[0].region.limits is not None:
+        labels = sizes.aligned(labels)  # cluster k satisfies its own limits
+    used = np.flatnonzero(np.bincount(labels))
+    incumbent = columns_of(reduced, labels)
+    dual_box = make_dual_box(
+        reduced,
+        start.labels,
+        start.centers if in_node else None,
+        start.multipliers,
+        widening=0.0 if settings.target_reachable else settings.params.box_widening,
+    )
+    cuts = start.cuts if settings.size_cuts else None
+    if cuts is not None and start.cut_prices is not None:
+        dual_box = dual_box.with_size_cuts(cuts, start.cut_prices, reduced.weights)
     return Bundle(
-        pricer,
-        make_dual_box(
-            reduced,
-            start.labels,
-            start.centers if in_node else None,
-            start.multipliers,
-            widening=0.0 if settings.target_reachable else settings.params.box_widening,
-        ),
+        pricer.with_size_cuts(cuts),
+        dual_box,
         sym_classes,
         BundleStart(
             incumbent=[
@@ -382,7 +413,8 @@ def _result(
     fractional = fractional_solution_of(
         model.columns, model.weights, lambda i: sym_classes[model.class_of(i)].clusters
     )
-    lam, pair = best.multipliers(bundle), None
+    n, cuts = reduced.n_groups, bundle.dual_box.cuts
+    lam, pair = best.multipliers(bundle)[:n], None
     if reduced.n_clusters <= bundle.params.max_clusters_for_level:
         kept = heaviest_columns(model.columns, model.weights)
         warm_start = ClusterWarmStart(lam, kept, start.centers)
@@ -394,6 +426,9 @@ def _result(
             pair = strong_branching_pair(
                 reduced, model, fractional, bundle.best_position, start.cost, stop
             )
+    if cuts is not None:
+        prices = bundle.best_multipliers()[n:]
+        warm_start = dataclasses.replace(warm_start, cuts=cuts, cut_prices=prices)
     return BoundResult(
         value=best.value,
         leaf=LeafProof("cluster", GroupMultipliers(lam)),

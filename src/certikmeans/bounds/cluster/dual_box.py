@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -10,9 +10,13 @@ from numpy.typing import NDArray
 
 from certikmeans.bounds.cluster.marginal_costs import model_cost_ranges
 from certikmeans.bounds.cluster.priced import uses_prices
+from certikmeans.bounds.cluster.size_cuts import SizeCuts
 from certikmeans.kernels.kd_cells import assign_cells, median_cells, median_splits
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import iter_row_blocks
+from certikmeans.rounding import EPS
+
+MAX_CUT_PRICE = 2.0  # in units of the cost of moving a group
 
 
 @final
@@ -48,7 +52,7 @@ DEFAULT_PARAMS = DualBoxParams()
 class DualBox:
     """Box of the dual variables and their map to multipliers.
 
-    Variables are ``t`` in [0, high]; group s has the multiplier
+    Variables are ``t`` in [0, high], those of size cuts last; group s has the multiplier
     ``low_s + coefficient_s t[variable_s]``. ``low_s`` is the cost of s in its incumbent cluster,
     ``low_s + coefficient_s high`` that in the cheapest other cluster without a cannot-link
     neighbour of s: complementary slackness with an optimal incumbent leaves no other values. Any
@@ -61,29 +65,73 @@ class DualBox:
     high: NDArray[np.float64]  # (n_variables,)
     scale: NDArray[np.float64]  # (n_variables,): of the variables in the metric of the bundle
     start: NDArray[np.float64]  # (n_variables,)
+    cuts: SizeCuts | None = None
+
+    @property
+    def n_cuts(self) -> int:
+        """Number of size cuts."""
+        return 0 if self.cuts is None else len(self.cuts)
 
     def multipliers(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Multipliers of the groups."""
+        """Multipliers of the groups, then of the size cuts."""
         lam: NDArray[np.float64] = self.low + self.coefficient * t[self.variable]
-        return lam
+        if self.cuts is None:
+            return lam
+        shifts = np.append(t[-2 * self.n_cuts : -self.n_cuts], 0.0)
+        return np.concatenate([lam + shifts[self.cuts.cut_of], np.maximum(t[-self.n_cuts :], 0.0)])
 
-    def gather(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Gradient in ``t`` of ``sum_s values_s lam_s``."""
-        return np.bincount(
-            self.variable, values * self.coefficient, minlength=len(self.high)
-        ).astype(np.float64)
+    def cut_total(self, multipliers: NDArray[np.float64]) -> float:
+        """Part of the bound due to right sides of size cuts, rounded up."""
+        if self.cuts is None:
+            return 0.0
+        total = float(multipliers[len(self.low) :] @ self.cuts.right_side)
+        return total * (1.0 + (self.n_cuts + 2) * EPS)
+
+    def total_gradient(self) -> NDArray[np.float64]:
+        """Gradient in ``t`` of the sum of all multipliers less the right sides of size cuts."""
+        total = np.bincount(self.variable, self.coefficient, len(self.high)).astype(np.float64)
+        if self.cuts is not None:
+            total[-2 * self.n_cuts :] = np.append(
+                self.cuts.sums(np.ones(len(self.low))), -self.cuts.right_side
+            )
+        return total
 
     def gather_sparse(
         self, members: NDArray[np.int64]
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Gradient in ``t`` of the sum of the members' ``lam``: variables and values."""
         variables, coefficients = self.variable[members], self.coefficient[members]
-        if len(self.high) == len(self.low):  # one variable per group
-            return variables.astype(np.int32), coefficients
-        n_variables = len(self.high)
-        touched = np.flatnonzero(np.bincount(variables, minlength=n_variables))
-        sums = np.bincount(variables, coefficients, n_variables).astype(np.float64)
-        return touched.astype(np.int32), sums[touched]
+        n_variables = len(self.high) - 2 * self.n_cuts
+        if n_variables != len(self.low):  # not one variable per group
+            touched = np.flatnonzero(np.bincount(variables, minlength=n_variables))
+            sums = np.bincount(variables, coefficients, n_variables).astype(np.float64)
+            variables, coefficients = touched, sums[touched]
+        if self.cuts is not None:
+            counts = self.cuts.sums(np.ones(len(members)), members)
+            more = np.append(counts, -self.cuts.excess(members))
+            touched = np.flatnonzero(more)
+            variables = np.concatenate([variables, n_variables + touched])
+            coefficients = np.concatenate([coefficients, more[touched]])
+        return variables.astype(np.int32), coefficients
+
+    def with_size_cuts(
+        self, cuts: SizeCuts, prices: NDArray[np.float64], weights: NDArray[np.float64]
+    ) -> DualBox:
+        """Append variables of size cuts.
+
+        A cut has a shift of the multipliers of all groups of its set, from 0, and its own
+        multiplier, from ``prices``. A cut that pays lets the multipliers of its set rise by up to
+        what it takes to move a group to other ones.
+        """
+        limit = MAX_CUT_PRICE * cuts.distance * float(weights.mean())
+        scale = 1.0 / np.sqrt(cuts.sums(1.0 / weights))
+        return replace(
+            self,
+            high=np.concatenate([self.high, limit, np.maximum(limit, prices)]),
+            scale=np.concatenate([self.scale, scale, scale]),
+            start=np.concatenate([self.start, np.zeros(len(cuts)), prices]),
+            cuts=cuts,
+        )
 
 
 def cluster_means(

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from certikmeans.assignment import AbstractAssigner
 from certikmeans.bounds.base import FractionalSolution
 from certikmeans.bounds.cluster.cut_model import CutModel
-from certikmeans.bounds.cluster.pricing import Column, SymmetryClass
+from certikmeans.bounds.cluster.pricing import Column
+from certikmeans.bounds.cluster.size_cuts import SizeCuts
 from certikmeans.bounds.cluster.step_rule import Target
+from certikmeans.bounds.cluster.symmetry import SymmetryClass
 from certikmeans.bounds.sample import min_box_costs
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import iter_row_blocks
@@ -166,6 +168,8 @@ class ClusterWarmStart:
     column_centers: NDArray[np.float64] | None = None  # (m, n_dims): means of further columns
     proven: bool = False  # exact pricing at the multipliers found no column that ascents do not
     progress: RootProgress | None = None
+    cuts: SizeCuts | None = None
+    cut_prices: Vector | None = None  # (n_cuts,): their multipliers
 
 
 @final
@@ -180,6 +184,8 @@ class InitialPoint:
     multipliers: Vector | None = None
     columns: tuple[Column, ...] = ()
     column_centers: NDArray[np.float64] | None = None
+    cuts: SizeCuts | None = None
+    cut_prices: Vector | None = None
 
     def with_warm_start(self, warm_start: ClusterWarmStart | None) -> InitialPoint:
         """The same with multipliers and columns of a warm start, if there is one."""
@@ -190,7 +196,14 @@ class InitialPoint:
             multipliers=warm_start.multipliers,
             columns=warm_start.columns,
             column_centers=warm_start.column_centers,
+            cuts=warm_start.cuts,
+            cut_prices=warm_start.cut_prices,
         )
+
+    def with_size_cuts(self, cuts: SizeCuts, prices: Vector) -> InitialPoint:
+        """The same with cuts, the first of which have these multipliers."""
+        padded = np.append(prices, np.zeros(len(cuts) - len(prices)))
+        return dataclasses.replace(self, cuts=cuts, cut_prices=padded)
 
 
 def root_initial_point(

@@ -158,7 +158,9 @@ class LagrangianDual:
         None if it found no multipliers with a finite bound.
         """
         bound = ClusterBound()
-        inputs = BoundInput(self.problem, make_assigner(self.problem, labels), gap=gap, seed=seed)
+        # The multipliers of the groups have to prove the bound alone.
+        assigner = make_assigner(self.problem, labels)
+        inputs = BoundInput(self.problem, assigner, gap=gap, seed=seed, keep_proof=True)
         ctx = BoundContext(
             stop,
             at_root=True,

@@ -7,13 +7,17 @@ bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certikmeans.constraint_model.arrays import ConstraintArrays, constraint_arrays
+from certikmeans.constraint_model.arrays import (
+    ConstraintArrays,
+    constraint_arrays,
+    size_bounds,
+)
 from certikmeans.constraint_model.model import LabelConstraints
 from certikmeans.kernels.pricing.priced_ascent import ascend_priced, complete_set, set_bonus
 from certikmeans.kernels.pricing.priced_box import PricedInstance
@@ -29,6 +33,7 @@ from certikmeans.problem.arrays import iter_row_blocks
 
 if TYPE_CHECKING:
     from certikmeans.bounds.cluster.pricing import OpenBox, PricingParams
+    from certikmeans.bounds.cluster.size_cuts import SizeCuts
 
 Vector = NDArray[np.float64]
 # Cannot-links are priced by their spanning forest up to this many per group.
@@ -83,6 +88,17 @@ class PricedConstraints:
             _only_disjoint_sets(arrays),
         )
 
+    def with_limits(
+        self, constraints: LabelConstraints, limits: tuple[float, float]
+    ) -> PricedConstraints:
+        """Return the constraints on a cluster with these limits of its size."""
+        bounds = size_bounds(constraints, limits)
+        return replace(
+            self,
+            arrays=self.arrays._replace(size_limits=bounds),
+            needs_members=float(bounds[0]) > 0.0,
+        )
+
 
 def _only_disjoint_sets(arrays: ConstraintArrays) -> bool:
     """Whether there are sets, nothing else, and no group is in two of them."""
@@ -111,9 +127,17 @@ def _nearly_forest(arrays: ConstraintArrays, n_groups: int) -> Forest:
 
 
 def priced_instance(
-    reduced: ReducedProblem, constraints: PricedConstraints, lam: Vector
+    reduced: ReducedProblem,
+    constraints: PricedConstraints,
+    multipliers: Vector,
+    cuts: SizeCuts | None = None,
 ) -> PricedInstance:
-    """Kernel data for given multipliers."""
+    """Kernel data for given multipliers: those of the groups, then those of the size cuts."""
+    lam = np.ascontiguousarray(multipliers[: reduced.n_groups])
+    arrays = constraints.arrays
+    if cuts is not None:
+        prices = np.ascontiguousarray(multipliers[reduced.n_groups :])
+        arrays = arrays._replace(cut_of=cuts.cut_of, cut_free=cuts.free, cut_price=prices)
     base = lam.copy()
     for rows in iter_row_blocks(reduced.points):
         points = reduced.points[rows]
@@ -124,8 +148,8 @@ def priced_instance(
         lam=lam,
         base=base,
         magnitude=np.abs(lam) + constraints.sum_of_bonuses,
-        constraints=constraints.arrays,
-        rank_sizes=constraints.rank_sizes,
+        constraints=arrays,
+        rank_sizes=constraints.rank_sizes and cuts is None,
         forest=constraints.forest,
         disjoint_sets=constraints.disjoint_sets,
     )

@@ -13,9 +13,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +51,10 @@ from certikmeans.kernels.pricing.search import (
 from certikmeans.parallel import TaskPool
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import column_ranges, iter_row_blocks
-from certikmeans.problem.data import Domain
 from certikmeans.stop import StopSignal
+
+if TYPE_CHECKING:
+    from certikmeans.bounds.cluster.size_cuts import SizeCuts
 
 
 @final
@@ -100,6 +103,8 @@ class PricingRegion:
     # (2, n_dims): faces that a mean can lie beyond; infinite for the others
     active_faces: NDArray[np.float64]
     allowed: NDArray[np.bool_] | None = None  # (n_groups,), or None for all
+    limits: tuple[float, float] | None = None  # on the size of the cluster; None: the loosest
+    demand: NDArray[np.float64] | None = None  # (n_groups,), with limits
 
     @classmethod
     def of(
@@ -136,6 +141,14 @@ class PricingRegion:
     def full_region(cls, reduced: ReducedProblem) -> PricingRegion:
         """Bounding box of the points, which contains the mean of every set."""
         return cls.of(reduced, *column_ranges(reduced.points))
+
+    def fits(self, column: Column) -> bool:
+        """Whether the size of a column is within the limits, up to rounding."""
+        if self.limits is None or self.demand is None:
+            return True
+        size = float(self.demand @ column.members)
+        slack = 1e-9 * float(self.demand.sum())
+        return self.limits[0] - slack <= size <= self.limits[1] + slack
 
     def clamp(self, centers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Nearest points between the active faces."""
@@ -244,9 +257,23 @@ class Pricer:
         model = reduced.label_constraints
         priced = uses_prices(model) if priced is None else priced
         self.constraints = PricedConstraints.of(model) if priced else None
+        self.size_cuts: SizeCuts | None = None
         self._n_arcs = (
             0 if self.constraints is None else len(self.constraints.arrays.pair_neighbors)
         )
+
+    def _with_limits(self, limits: tuple[float, float]) -> Pricer:
+        """Return a pricer of clusters with these limits on their size."""
+        pricer = copy(self)
+        assert self.constraints is not None
+        pricer.constraints = self.constraints.with_limits(self.reduced.label_constraints, limits)
+        return pricer
+
+    def with_size_cuts(self, cuts: SizeCuts | None) -> Pricer:
+        """Return a pricer whose multipliers are those of the groups and then those of the cuts."""
+        pricer = copy(self)
+        pricer.size_cuts = cuts
+        return pricer
 
     def price_exact(
         self,
@@ -263,7 +290,7 @@ class Pricer:
         Parameters
         ----------
         lam : ndarray of shape (n_groups,)
-            Multipliers, any numbers.
+            Multipliers, any numbers; with size cuts followed by theirs, at least 0.
         cutoff : float
             Raised to 0, the value of the empty cluster, and by the rounding error.
         stop : StopSignal
@@ -285,6 +312,16 @@ class Pricer:
         region = self.full_region if region is None else region
         if self.constraints is None:
             lam = _restricted(lam, region)
+        if region.limits is not None:
+            return self._with_limits(region.limits).price_exact(
+                lam,
+                cutoff,
+                stop,
+                tolerance,
+                replace(region, limits=None),
+                stall_check_after,
+                resolution,
+            )
         return self._branch_and_bound(
             lam, cutoff, stop, (region,), tolerance, stall_check_after, resolution
         )
@@ -352,7 +389,7 @@ class Pricer:
         instance = (
             self.instance(lam)
             if self.constraints is None
-            else priced_instance(self.reduced, self.constraints, lam)
+            else priced_instance(self.reduced, self.constraints, lam, self.size_cuts)
         )
         heap = self._root_boxes(lam, regions)
         improving_centers: list[tuple[float, NDArray[np.float64]]] = []
@@ -430,6 +467,15 @@ class Pricer:
         Starts not reached before ``stop`` are left out.
         """
         region = self.full_region if region is None else region
+        if region.limits is not None:
+            return self._with_limits(region.limits).price_heuristic(
+                lam,
+                starts,
+                region=replace(region, limits=None),
+                steps=steps,
+                min_gain=min_gain,
+                stop=stop,
+            )
         if region.allowed is not None and self.constraints is None:
             # A negative multiplier: at 0, rounding could make a forbidden group a member if the
             # centre is at its point, and its multiplier would enter the cuts.
@@ -480,7 +526,7 @@ class Pricer:
             )
         return partial(
             _priced_ascent,
-            instance=priced_instance(self.reduced, self.constraints, lam),
+            instance=priced_instance(self.reduced, self.constraints, lam, self.size_cuts),
             constraints=self.constraints,
             region=region,
             limits=np.array([steps, min_gain]),
@@ -495,7 +541,7 @@ class Pricer:
         """Columns of the best sets found, improved by an ascent."""
         if self.constraints is None or not sets:
             return []
-        instance = priced_instance(self.reduced, self.constraints, lam)
+        instance = priced_instance(self.reduced, self.constraints, lam, self.size_cuts)
         columns = [
             _priced_ascent(
                 found.center,
@@ -550,6 +596,7 @@ class Pricer:
         self, lam: NDArray[np.float64], regions: Sequence[PricingRegion]
     ) -> list[OpenBox]:
         n_dims = self.reduced.n_dims
+        lam = lam[: self.reduced.n_groups]
         useful = lam > 0.0
         if self.constraints is not None:
             useful = lam + self.constraints.sum_of_bonuses * (1.0 + 1e-9) > 0.0
@@ -739,45 +786,3 @@ def _stack_with(box: OpenBox, capacity: int) -> BoxStack:
     stack.lows[0], stack.highs[0], stack.fixed_sums[0] = box.low, box.high, box.fixed_sums
     stack.uppers[0], stack.starts[0], stack.sizes[0] = -box.neg_upper_bound, 0, size
     return stack
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class SymmetryClass:
-    """Clusters with the same region, which are priced once."""
-
-    region: PricingRegion
-    clusters: tuple[int, ...]
-
-    @property
-    def count(self) -> int:
-        """Number of clusters."""
-        return len(self.clusters)
-
-    def contains(self, center: NDArray[np.float64]) -> bool:
-        """Whether a centre lies in the region."""
-        active_faces = self.region.active_faces
-        return bool(((center >= active_faces[0]) & (center <= active_faces[1])).all())
-
-    def admits(self, column: Column) -> bool:
-        """Whether the column's mean lies in the region and all its groups are allowed."""
-        allowed = self.region.allowed
-        if not self.contains(column.center):
-            return False
-        return allowed is None or not bool((column.members.astype(bool) & ~allowed).any())
-
-
-def symmetry_classes(reduced: ReducedProblem, domain: Domain) -> list[SymmetryClass]:
-    """Classes of the clusters of ``domain`` with the same box and the same allowed groups."""
-    classes: dict[tuple[bytes, ...], list[int]] = {}
-    for k in range(reduced.n_clusters):
-        groups = b"" if domain.allowed is None else np.packbits(domain.allowed[:, k]).tobytes()
-        key = (domain.lower[k].tobytes(), domain.upper[k].tobytes(), groups)
-        classes.setdefault(key, []).append(k)
-    sym_classes = []
-    for clusters in classes.values():
-        k = clusters[0]
-        allowed = None if domain.allowed is None else domain.allowed[:, k]
-        region = PricingRegion.of(reduced, domain.lower[k], domain.upper[k], allowed)
-        sym_classes.append(SymmetryClass(region, tuple(clusters)))
-    return sym_classes

@@ -13,7 +13,8 @@ Each kind of constraint has a range of valid prices, and prices of several kinds
 * odd cycle of ``k`` hard cannot-links, ``q >= 0``: ``p_s += q`` on it, ``c += q (k - 1) / 2``;
 * set ``Q`` with at most one member in ``I``, ``q >= 0``: ``p_s += q`` in ``Q``, ``c += q``;
 * sizes ``L <= demand(I) <= U``, any ``theta``: ``p_s += theta a_s``, and ``c += theta U`` if
-  ``theta >= 0``, else ``theta L``.
+  ``theta >= 0``, else ``theta L``;
+* size cuts: see `size_cuts`.
 
 Every number in these ranges is valid, so the modules here only look for good ones: `pairs`,
 `reduction` and `flow` solve the linear program of the pairs, `cycles` strengthens it, `sets` and

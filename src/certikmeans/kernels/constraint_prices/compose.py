@@ -5,6 +5,7 @@ import numpy as np
 from certikmeans._jit.dispatcher import njit
 from certikmeans.kernels.constraint_prices.pairs import price_pairs
 from certikmeans.kernels.constraint_prices.sets import price_sets
+from certikmeans.kernels.constraint_prices.size_cuts import price_units_with_cuts
 from certikmeans.kernels.constraint_prices.sizes import price_of_size
 from certikmeans.kernels.constraint_prices.workspace import mark_members, unmark_members
 from certikmeans.rounding import EPS, TINY
@@ -231,7 +232,9 @@ def update_prices(
 
     Every admissible set among ``ids`` satisfies, exactly for the numbers returned,
 
-        sum of the bonuses inside + sum of its values <= constant + sum of (values - price) .
+        sum of the bonuses inside + sum of its values <= constant + sum of (values - price) ,
+
+    the former less what it pays for size cuts.
 
     The constant is -inf if no set among ``ids`` reaches the lower limit on the size.
     """
@@ -240,6 +243,8 @@ def update_prices(
         for i in range(m):
             price[i] = 0.0
         return -np.inf
+    if constraints.cut_of.size > 0:
+        return price_units_with_cuts(constraints, ids, values, work, price)
     mark_members(ids, work.position)
     constant, _ = alternate(constraints, ids, values, work)
     for i in range(m):

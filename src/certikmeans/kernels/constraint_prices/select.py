@@ -12,6 +12,7 @@ import numpy as np
 
 from certikmeans._jit.dispatcher import njit
 from certikmeans.kernels.constraint_prices.compose import alternate, total_demand
+from certikmeans.kernels.constraint_prices.size_cuts import values_after_cuts
 from certikmeans.kernels.constraint_prices.sizes import all_units, select_units
 from certikmeans.kernels.constraint_prices.workspace import mark_members, unmark_members
 
@@ -420,7 +421,11 @@ def select_set(
     alone = constraints.pair_neighbors.size == 0 and constraints.group_sets.size == 0
     if alone and constraints.demand.size > 0 and all_units(constraints.demand):
         low, high = constraints.size_limits[0], constraints.size_limits[1]
-        return select_units(values, low, high, work.left[: ids.size], chosen)
+        scratch, reduced = work.left[: ids.size], values
+        if constraints.cut_of.size > 0:
+            reduced = work.values[: ids.size]
+            values_after_cuts(constraints, ids, values, scratch, reduced)
+        return select_units(reduced, low, high, scratch, chosen)
     mark_members(ids, work.position)
     _, theta = alternate(constraints, ids, values, work)
     value = select_marked(constraints, ids, values, theta, work, chosen)

@@ -4,6 +4,7 @@ import numpy as np
 
 from certikmeans._jit.dispatcher import njit
 from certikmeans.kernels.constraint_prices.select import select_set
+from certikmeans.kernels.constraint_prices.size_cuts import cut_penalty
 from certikmeans.kernels.constraint_prices.workspace import price_workspace
 from certikmeans.kernels.pricing.box_bound import add_group
 from certikmeans.kernels.pricing.forest_selection import select_by_forest
@@ -61,7 +62,10 @@ def positive_bonus(constraints, n):
 
 @njit(cache=True, nogil=True)
 def move_to_mean(instance, active_faces, members, y, sums):
-    """Move ``y`` to the mean of the members, clipped; returns their value there, with bonuses."""
+    """Move ``y`` to the mean of the members, clipped; returns their value there.
+
+    It includes bonuses and what they pay for size cuts.
+    """
     sums[:] = 0.0
     for s in range(members.size):
         if members[s] == 1:
@@ -72,7 +76,11 @@ def move_to_mean(instance, active_faces, members, y, sums):
     for j in range(y.size):
         y[j] = min(max(sums[2 + j] / sums[1], active_faces[0, j]), active_faces[1, j])
         value += y[j] * (2.0 * sums[2 + j] - sums[1] * y[j])
-    return value + set_bonus(instance.constraints, members)
+    return (
+        value
+        + set_bonus(instance.constraints, members)
+        - cut_penalty(instance.constraints, members)
+    )
 
 
 @njit(cache=True, nogil=True)

@@ -14,10 +14,11 @@ is at most ``c + sum over all groups of max(v_s - p_s, 0)``, for any values ``v`
 **Decisions.** Let (y, I) be a best pair. Any best set at y has its mean at y, else its value would
 be larger there. So a decision is valid if some best set at every y of the box, among those that
 obey the earlier decisions, obeys it. OUT: ``u_s`` and all bonuses to open groups together are at
-most 0, and sizes have no lower limit. IN: ``l_s`` and all negative bonuses to open groups together
-are at least 0, no open group shares a set with it, and sizes are not limited. Disjoint sets: see
-`drop_dominated`. The bonuses of a group that is IN move to its open neighbours (``shift``). Equal
-sizes: see `decide_by_rank`. Intervals are rounded outward.
+most 0, and sizes have no lower limit; or, among sets above the cutoff alone, the mean bound less
+``p_s - v_s`` is at most the cutoff (`drop_hopeless`). IN: ``l_s`` and all negative bonuses to open
+groups together are at least 0, no open group shares a set with it, and sizes are not limited.
+Disjoint sets: see `drop_dominated`. The bonuses of a group that is IN move to its open neighbours
+(``shift``). Equal sizes: see `decide_by_rank`. Intervals are rounded outward.
 """
 
 from typing import NamedTuple
@@ -48,7 +49,7 @@ class PricedInstance(NamedTuple):
     base: np.ndarray  # (n,) lam - w |x|^2
     magnitude: np.ndarray  # (n,) |lam| + sum of the finite |bonuses|
     constraints: ConstraintArrays
-    rank_sizes: bool  # sizes are the only constraints, and all demands are 1
+    rank_sizes: bool  # sizes are the only constraints, all demands are 1, and no cuts are priced
     forest: Forest  # of the pairs where they are nearly one and the only constraints, else empty
     disjoint_sets: bool  # sets are the only constraints, and no group is in two of them
 
@@ -108,6 +109,9 @@ def make_priced_workspace(instance, capacity):
         shared.group_sets,
         shared.demand,
         shared.size_limits.copy(),
+        shared.cut_of,
+        shared.cut_free,
+        shared.cut_price,
     )
     prices = price_workspace(constraints, capacity)
     prices.effort[0] = max_effort(constraints)
@@ -389,7 +393,29 @@ class PricedBound(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def bound_priced_box(instance, members, shifts, work, params):
+def drop_hopeless(m, excess, work):
+    """Drop open groups that no set above the cutoff contains; returns the number kept.
+
+    The mean bound of sets that contain a group of negative margin ``v_s - p_s`` is lower by that.
+    ``excess`` is the mean bound less the cutoff, rounded up.
+    """
+    kept = 0
+    for i in range(m):
+        if work.value[i] - work.price[i] < -excess:
+            continue
+        work.ids[kept] = work.ids[i]
+        work.shift[kept] = work.shift[i]
+        work.upper[kept] = work.upper[i]
+        work.lower[kept] = work.lower[i]
+        work.value[kept] = work.value[i]
+        work.price[kept] = work.price[i]
+        work.state[kept] = work.state[i]
+        kept += 1
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def bound_priced_box(instance, members, shifts, work, params, cutoff):
     """Bound the box in ``work``: decide groups, price the open ones, mean bound and chords."""
     box = work.box
     for j in range(box.lo.size):
@@ -441,4 +467,6 @@ def bound_priced_box(instance, members, shifts, work, params):
     by_chords += error
     bound = min(by_mean + error, by_chords)
     excess = bound - (by_mean + error) + (box.sums[1] + open_mass) * radius
+    if instance.constraints.cut_of.size > 0:
+        m = drop_hopeless(m, max(by_mean + 2.0 * error - cutoff, 0.0) * (1.0 + 4.0 * EPS), work)
     return PricedBound(bound, by_chords, excess, m)

@@ -101,7 +101,12 @@ def process_priced_box(instance, stack, work, node, params, cutoff):
         n_bounds += 1
         effort = work.prices.effort[1]
         bounded = bound_priced_box(
-            instance, arena[start : start + size], shifts[start : start + size], work, params
+            instance,
+            arena[start : start + size],
+            shifts[start : start + size],
+            work,
+            params,
+            cutoff,
         )
         n_evaluations += (size + 1.0) * (d + 4.0) + (work.prices.effort[1] - effort)
         bound = min(bound, bounded.bound)
