@@ -54,6 +54,20 @@ def test_single_points():
     assert cost_of(points, rng.uniform(0.1, 2, size=9), np.arange(9), 9) == 0.0
 
 
+@pytest.mark.parametrize("share", [0.3, 0.4, 0.45])
+def test_mean_between_two_floats(share):
+    """The mean is no float: what is taken off for that must not be too much for many points."""
+    high = int(1_000 * share)
+    points = np.full((1_000, 1), 1.0)
+    points[:high] = np.nextafter(1.0, 2.0)
+    labels = np.zeros(1_000, dtype=np.int64)
+    value, exact = (
+        cost_of(points, np.ones(1_000), labels, 1),
+        exact_cost(points, [1.0] * 1_000, labels),
+    )
+    assert exact <= Fraction(value) <= exact * (1 + Fraction(1, 10**11))
+
+
 def test_underflow():
     points = np.array([[0.0], [1e-170], [1.0]])
     value = cost_of(points, np.ones(3), np.array([0, 0, 1]), 2)

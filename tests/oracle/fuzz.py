@@ -415,7 +415,7 @@ def main() -> None:
     total: Counter[str] = Counter()
     seed, reported = given.first, time.monotonic()
     while time.process_time() < 60.0 * given.minutes:
-        if time.monotonic() > reported + 60.0:
+        if time.monotonic() > reported + 20.0:
             reported = time.monotonic()
             print(f"{time.process_time():.0f} s, seed {seed}: {dict(total)}", flush=True)
         for kind in KINDS:

@@ -860,7 +860,7 @@ MUTANTS = (
         KERNELS + "costs.py",
         "            pull = abs(signed[k, j]) - (sizes[k] + 4.0) * EPS * absolute[k, j]",
         "            pull = abs(signed[k, j]) + (sizes[k] + 4.0) * EPS * absolute[k, j]",
-        ("tests/kernels/test_costs.py::test_rounded_up_and_close",),
+        ("tests/kernels/test_costs.py::test_mean_between_two_floats",),
     ),
     Mutant(
         "cost inside groups: drift of the mean ignored",
