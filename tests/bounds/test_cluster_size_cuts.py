@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import count, product
 
 import numpy as np
 import pytest
@@ -80,11 +80,8 @@ def test_right_side_holds_for_all_sizes(n, k):
     compared = 0
     for low, high, size in product(range(n // k + 1), range(-(-n // k), n + 1), range(1, n)):
         free, right_side = cut_numbers(n, k, low, high, size)
-        if right_side == 0:
-            continue
-        for inside in product(range(size + 1), repeat=k):
-            if sum(inside) != size:
-                continue
+        every = product(range(size + 1), repeat=k) if right_side else ()
+        for inside in (one for one in every if sum(one) == size):
             for outside in product(range(n - size + 1), repeat=k):
                 sums = [a + b for a, b in zip(inside, outside, strict=True)]
                 if sum(outside) == n - size and all(low <= total <= high for total in sums):
@@ -109,10 +106,8 @@ def test_prices_hold_for_every_set(seed):
     chosen = np.empty(len(ids), dtype=np.uint8)
     selected = select_set(arrays, ids, values, work, chosen)
     best = None
-    for bits in product((0, 1), repeat=len(ids)):
-        inside = np.array(bits, dtype=bool)
-        if not sizes.lower[0] <= inside.sum() <= sizes.upper[0]:
-            continue
+    every = (np.array(bits, dtype=bool) for bits in product((0, 1), repeat=len(ids)))
+    for inside in (one for one in every if sizes.lower[0] <= one.sum() <= sizes.upper[0]):
         value = sum((Fraction(float(v)) for v in values[inside]), Fraction(0))
         value -= exact_penalty(cuts, prices, ids[inside])
         margin = sum(
@@ -135,10 +130,9 @@ def test_prices_hold_for_every_set(seed):
 
 @pytest.mark.parametrize("seed", range(24))
 def test_sigma_with_cuts(seed):
-    reduced = on_sites(seed, largest=7)
-    costs, rng = column_costs(reduced), np.random.default_rng([seed, 4])
-    if not costs:
-        return
+    drawn = (on_sites(seed + 1_000 * number, largest=7) for number in count())
+    reduced, costs = next((one, found) for one in drawn if (found := column_costs(one)))
+    rng = np.random.default_rng([seed, 4])
     cuts, prices = random_cuts(rng, reduced.n_groups)
     pricer = Pricer(reduced, priced=True).with_size_cuts(cuts)
     scale = float(np.var(reduced.points, axis=0).sum())
@@ -174,11 +168,10 @@ def root_bound(reduced, labels, gap=1e-4, keep_proof=False):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_bound_with_cuts_is_below_the_optimum(seed):
-    reduced = on_sites(seed)
-    optimum = model_optimum(reduced, column_costs(reduced))
-    if optimum is None:
-        return
-    cost, labels = optimum
+    drawn = (on_sites(seed + 1_000 * number) for number in count())
+    reduced, (cost, labels) = next(
+        (one, best) for one in drawn if (best := model_optimum(one, column_costs(one)))
+    )
     bound, model, found = root_bound(reduced, labels)
     assert Fraction(found.value) <= cost
     node = bound.compute(model, Domain.root(reduced), float(cost), BoundContext(), found.warm_start)
@@ -248,11 +241,10 @@ def optimum_in_any_order(reduced):
 
 @pytest.mark.parametrize("seed", range(24))
 def test_limits_per_cluster(seed):
-    reduced = with_limits_per_cluster(seed)
-    optimum = optimum_in_any_order(reduced)
-    if optimum is None:
-        return
-    cost, labels = optimum
+    drawn = (with_limits_per_cluster(seed + 6_000 * number) for number in count())
+    reduced, (cost, labels) = next(
+        (one, best) for one in drawn if (best := optimum_in_any_order(one))
+    )
     bound, model, found = root_bound(reduced, labels)
     assert Fraction(found.value) <= cost
     node = bound.compute(model, Domain.root(reduced), float(cost), BoundContext(), found.warm_start)
