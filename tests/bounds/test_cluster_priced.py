@@ -15,7 +15,7 @@ from certikmeans.bounds.base import BoundContext, BoundInput
 from certikmeans.bounds.cluster.bound import ClusterBound
 from certikmeans.bounds.cluster.driver import ClusterParams
 from certikmeans.bounds.cluster.marginal_costs import set_duals
-from certikmeans.bounds.cluster.pricing import Pricer, PricingRegion
+from certikmeans.bounds.cluster.pricing import Pricer, PricingParams, PricingRegion
 from certikmeans.constraint_model.cannot_link_sets import CannotLinkSets
 from certikmeans.constraint_model.model import ConstraintModel
 from certikmeans.incumbent import NullIncumbent
@@ -201,6 +201,20 @@ def test_bound_below_optimum(kinds):
 def test_bound_without_constraints_comes_first(kinds):
     gaps = [relative_gap(seed, kinds, relaxed_min_size=0) for seed in range(950, 954)]
     assert sum(gap is not None for gap in gaps) > 0
+
+
+def test_ascents_are_continued_in_pieces():
+    reduced = random_model(3, kinds=HARD + SOFT, largest=10)
+    lam, starts = model_multipliers(reduced, 4), list(reduced.points)
+    whole = Pricer(reduced, priced=True).price_heuristic(lam, starts)
+    params = PricingParams(preview_min_arcs=0, continued_ascents=len(starts), continued_steps=1)
+    pieces = Pricer(reduced, params=params, priced=True)
+    assert pieces.slow_ascents
+    found = pieces.price_heuristic(lam, starts)
+    assert found[0].value == pytest.approx(whole[0].value, rel=1e-12)
+    stop = StopSignal()
+    stop.interrupt()
+    assert pieces.price_heuristic(lam, starts, stop=stop) == []
 
 
 def test_dense_links_are_priced():

@@ -8,6 +8,7 @@ from scipy.optimize import linprog, minimize, nnls
 
 from certikmeans.bounds.cluster import projection
 from certikmeans.bounds.cluster.projection import project
+from certikmeans.stop import StopSignal
 
 
 def draw(seed):
@@ -85,6 +86,18 @@ def test_feasible_never_called_infeasible():
             possible += 1
             assert not project(rows, needed, reference, low, high, 1e-9).infeasible
     assert possible > 50
+
+
+def test_stopped_projection_stays_in_the_box():
+    stop = StopSignal()
+    stop.interrupt()
+    for seed in range(20):
+        rows, needed, reference, low, high = draw(seed)
+        found = project(rows, needed, reference, low, high, 1e-9, stop=stop)
+        assert found.steps == 0
+        assert not found.infeasible
+        assert (found.point >= low).all()
+        assert (found.point <= high).all()
 
 
 def test_start_on_bounds():

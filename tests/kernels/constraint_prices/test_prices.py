@@ -119,7 +119,7 @@ def test_selected_set(kind, block):
         exact, arrays = Admissible(model, ids, values), arrays_of(model)
         work = price_workspace(arrays, len(arrays.pair_indptr) - 1)
         chosen = np.full(len(ids), 9, dtype=np.uint8)
-        value = select_set(arrays, ids, values, work, chosen)
+        value = select_set(arrays, ids, values, -np.inf, work, chosen)
         _, _, bound = priced(arrays, ids, values)
         assert (work.position == -1).all()
         assert (work.set_mark == 0).all()
@@ -130,3 +130,9 @@ def test_selected_set(kind, block):
         if is_exact(model, ids) and exact.best is not None:
             assert value == pytest.approx(float(exact.best), rel=1e-12, abs=1e-12)
             assert bound == pytest.approx(float(exact.best), rel=1e-9, abs=1e-9)
+        if exact.best is not None:  # a selection gives up only where no set has a larger value
+            below = float(exact.best) - 1e-6 * (1.0 + abs(float(exact.best)))
+            assert select_set(arrays, ids, values, below, work, chosen) == value
+            above = bound + 1e-6 * (1.0 + abs(bound))
+            assert select_set(arrays, ids, values, above, work, chosen) == -np.inf
+            assert (work.position == -1).all()

@@ -327,7 +327,7 @@ class Bundle:
                 return BundleStatus.UNREACHABLE
             if reserved and effort.remaining < self.params.reserved_time_ratio * effort.elapsed:
                 reserved = False
-                self._certify_best(target, stop)  # while there is time for it
+                self.certify_best(target, stop)  # while there is time for it
             self._early_bound(target, stop, effort)
             self._round_seconds, round_began = effort.elapsed - round_began, effort.elapsed
             status = self._round(target, stop)
@@ -355,10 +355,10 @@ class Bundle:
             if status is None:
                 on_round()
         if status is not BundleStatus.PROVEN:
-            self._certify_best(target, stop)
+            self.certify_best(target, stop)
         return status or BundleStatus.EXHAUSTED
 
-    def _certify_best(self, target: Target, stop: StopSignal) -> None:
+    def certify_best(self, target: Target, stop: StopSignal) -> None:
         """Price the stability center exactly, unless the proven bound is nearly its model value."""
         if (
             self.model.value(self._stability_center)
@@ -420,7 +420,7 @@ class Bundle:
         )
         if self.upper_bound - best <= least:
             if self._intensified_pricing(self._stability_center, target, stop) >= best:
-                self._certify_best(target, stop)
+                self.certify_best(target, stop)
             if self.model.value(self._stability_center) >= best:
                 return BundleStatus.EXHAUSTED
         began = time.perf_counter()

@@ -20,6 +20,7 @@ from certikmeans.bounds.cluster.projection import DEFAULT_PARAMS as PROJECTION_P
 from certikmeans.bounds.cluster.projection import ProjectionParams, project
 from certikmeans.bounds.cluster.symmetry import SymmetryClass
 from certikmeans.kernels.rows import add_weighted_rows, row_products
+from certikmeans.stop import StopSignal
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -340,10 +341,13 @@ class CutModel:
             position[-n_cuts:] = np.maximum(position[-n_cuts:], 0.0)
         return position
 
-    def project(self, t: Vector, level: float, tolerance: float) -> ProjectionStep:
+    def project(
+        self, t: Vector, level: float, tolerance: float, stop: StopSignal | None = None
+    ) -> ProjectionStep:
         """Project ``t`` on the set where the model reaches ``level``, or prove it empty.
 
-        Only a working set of cuts is used; it grows by the cuts that the result violates.
+        Only a working set of cuts is used; it grows by the cuts that the result violates. Ended
+        early by ``stop``, the result is any point of the dual box.
         """
         params = self._params
         cuts, reference = self._cuts, t * self._inverse
@@ -354,8 +358,8 @@ class CutModel:
         for _ in range(params.max_reprojections):
             working = np.flatnonzero(chosen)
             working_cuts = cuts.chosen(working)
-            found = _project_on_level(working_cuts, reference, level, tolerance, params)
-            if found.infeasible(level):
+            found = _project_on_level(working_cuts, reference, level, tolerance, params, stop)
+            if found.infeasible(level) or (stop is not None and stop.reason() is not None):
                 break
             if cuts.value(found.point) >= level - 2.0 * tolerance:
                 break
@@ -414,7 +418,12 @@ class CutModel:
 
 
 def _project_on_level(
-    cuts: Cuts, reference: Vector, level: float, tolerance: float, params: CutModelParams
+    cuts: Cuts,
+    reference: Vector,
+    level: float,
+    tolerance: float,
+    params: CutModelParams,
+    stop: StopSignal | None,
 ) -> ProjectionResult:
     """Project on the level set of the model of a few cuts.
 
@@ -437,7 +446,7 @@ def _project_on_level(
 
     if len(cuts.counts) > 1:
         rows, rhs, extended, low, high = _augmented(cuts, reference, level, params)
-        found = project(rows, rhs, extended, low, high, tolerance, excess, params.projection)
+        found = project(rows, rhs, extended, low, high, tolerance, excess, params.projection, stop)
         point = np.clip(found.point[: len(reference)], 0.0, cuts.high)
         return ProjectionResult(point, found.mu[: len(weights)], weights, upper_bound, found.steps)
     rows = cuts.rows.full()
@@ -445,7 +454,9 @@ def _project_on_level(
     rows += cuts.total
     rhs = level - cuts.base + cuts.counts[0] * cuts.constants
     low = np.zeros(len(reference))
-    found = project(rows, rhs, reference, low, cuts.high, tolerance, params=params.projection)
+    found = project(
+        rows, rhs, reference, low, cuts.high, tolerance, params=params.projection, stop=stop
+    )
     weights = found.mu * (cuts.counts[0] / max(float(found.mu.sum()), 1e-300))
     return ProjectionResult(found.point, found.mu, weights, level + found.excess, found.steps)
 

@@ -74,6 +74,8 @@ class ClusterParams:
     cost_rtol: float = 1e-9
     # A bound without the constraints comes first, to this gap, if the time is limited.
     relaxed_time_fraction: float = 0.15
+    # of the time left: for a first value, if there is none by then
+    first_floor_fraction: float = 0.5
     relaxed_gap: float = 5e-3
     relaxed_min_size: int = 10_000  # coordinates of all groups
     relaxed_min_size_sets: int = 5_000  # sets and many clusters: many boxes from three axes on
@@ -154,6 +156,10 @@ def relaxed_bound(
     pricer = Pricer(plain, ctx.pool.executor, meter)
     bundle = _make_bundle(pricer, Domain.root(plain), start, settings, best)
     bundle.run(start.target, stop, stop_if_unreachable=True)
+    if not bundle.lower_bound > 0.0:
+        seconds = params.first_floor_fraction * EffortMeter(ctx.stop).remaining
+        last_time = ctx.stop.with_effort_limit(seconds)
+        bundle.certify_best(start.target, last_time)
     best.keep(bundle)
     return (best.value, best.multipliers(bundle)) if best.value > 0.0 else None
 

@@ -7,6 +7,7 @@ bound.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -30,9 +31,10 @@ from certikmeans.kernels.pricing.priced_search import (
 from certikmeans.kernels.soft_assignment import Forest, PairGraph, spanning_forest
 from certikmeans.problem import ReducedProblem
 from certikmeans.problem.arrays import iter_row_blocks
+from certikmeans.stop import StopSignal
 
 if TYPE_CHECKING:
-    from certikmeans.bounds.cluster.pricing import OpenBox, PricingParams
+    from certikmeans.bounds.cluster.pricing import Column, OpenBox, PricingParams
     from certikmeans.bounds.cluster.size_cuts import SizeCuts
 
 Vector = NDArray[np.float64]
@@ -280,3 +282,33 @@ def ascend_from_set(
         complete_set(instance, allowed, center, members)
     value = ascend_priced(instance, allowed, active_faces, center, sums, members, limits)
     return center, sums, members, float(value)
+
+
+def ascend_unless_stopped(
+    start: NDArray[np.float64],
+    ascent: Callable[[NDArray[np.float64]], Column],
+    stop: StopSignal,
+) -> Column | None:
+    """Column of one ascent, or None if the run is stopped before it."""
+    return ascent(start) if stop.reason() is None else None
+
+
+def continued_ascent(
+    column: Column,
+    ascent: Callable[[NDArray[np.float64]], Column],
+    n_pieces: int,
+    stop: StopSignal,
+) -> Column | None:
+    """Continue an ascent piece by piece, until it ends or the run is stopped."""
+    best: Column | None = None
+    for _ in range(n_pieces):
+        found = ascend_unless_stopped((best or column).center, ascent, stop)
+        if found is None or (best is not None and found.value <= best.value):
+            break
+        best = found
+    return best
+
+
+def completed(columns: Sequence[Column | None]) -> list[Column]:
+    """The columns of the ascents that were not stopped."""
+    return [column for column in columns if column is not None]

@@ -26,7 +26,10 @@ from certikmeans.bounds.cluster.priced import (
     FoundSet,
     PricedConstraints,
     ascend_from_set,
+    ascend_unless_stopped,
     column_cost,
+    completed,
+    continued_ascent,
     priced_instance,
     search_priced,
     uses_prices,
@@ -78,9 +81,10 @@ class PricingParams:
     max_improving_centers: int = 4  # returned by one kernel call, the latest
     # With this many pairs, counted at both ends, a selection takes long: ascents have few steps,
     # and only the best are continued.
-    preview_min_arcs: int = 30_000
+    preview_min_arcs: int = 100_000
     preview_steps: int = 1
-    continued_ascents: int = 3
+    continued_ascents: int = 8
+    continued_steps: int = 4  # between two tests of the stopping criterion
 
     def __post_init__(self) -> None:
         counts = (self.ascents_per_batch, self.boxes_per_batch, self.max_improving_centers)
@@ -481,21 +485,28 @@ class Pricer:
             # centre is at its point, and its multiplier would enter the cuts.
             error = pricing_error(self.reduced.points, self.reduced.weights, lam)
             lam = np.where(region.allowed, lam, -error)
-        ascend_from, preview = self._ascent(lam, region, steps, min_gain), None
-        if self.slow_ascents and steps > self.params.preview_steps:
-            preview = ascend_from
-            ascend_from = self._ascent(lam, region, self.params.preview_steps, min_gain)
+        params, preview = self.params, self.slow_ascents and steps > self.params.preview_steps
+        stop = StopSignal() if stop is None else stop
+        first_steps = params.preview_steps if preview else steps
+        ascent = self._ascent(lam, region, first_steps, min_gain)
+        ascend_from = partial(ascend_unless_stopped, ascent=ascent, stop=stop)
         columns: list[Column] = []
         centers = list({start.tobytes(): start for start in starts}.values())
-        batch_size = self.params.ascents_per_batch
+        batch_size = params.ascents_per_batch
         for first in range(0, len(centers), batch_size):
-            if stop is not None and stop.reason() is not None:
-                break
-            columns += self._ascent_pool.map(ascend_from, centers[first : first + batch_size])
-        if preview is not None and columns:
+            batch = centers[first : first + batch_size]
+            columns += completed(self._ascent_pool.map(ascend_from, batch))
+        if preview:
             columns.sort(key=lambda column: -column.value)
-            promising = [column.center for column in columns[: self.params.continued_ascents]]
-            columns += self._ascent_pool.map(preview, promising)
+            continued = partial(
+                continued_ascent,
+                ascent=self._ascent(lam, region, params.continued_steps, min_gain),
+                n_pieces=-(-steps // params.continued_steps),
+                stop=stop,
+            )
+            columns += completed(
+                self._ascent_pool.map(continued, columns[: params.continued_ascents])
+            )
         work = len(columns) * (ASCENT_OVERHEAD + ASCENT_WORK * self.reduced.points.size)
         if self.constraints is not None:
             work *= PRICED_ASCENT_FACTOR

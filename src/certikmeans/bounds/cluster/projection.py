@@ -20,6 +20,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from certikmeans.stop import StopSignal
+
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
@@ -81,6 +83,7 @@ def project(
     tolerance: float,
     excess_of: Callable[[Vector], float] | None = None,
     params: ProjectionParams = DEFAULT_PARAMS,
+    stop: StopSignal | None = None,
 ) -> Projection:
     """Project ``reference`` on ``rows @ t >= rhs`` within ``[low, high]``.
 
@@ -95,6 +98,8 @@ def project(
     excess_of : callable, optional
         Replaces the measure of infeasibility of ``mu``: negative if it proves infeasibility.
     params : ProjectionParams
+    stop : StopSignal, optional
+        Ends the method early; the point is in the box, and may violate rows.
 
     Examples
     --------
@@ -112,7 +117,7 @@ def project(
     steps = 0
     while steps < params.newton_steps:
         residual = _residual(current)
-        if residual <= tolerance:
+        if residual <= tolerance or (stop is not None and stop.reason() is not None):
             break
         steps += 1
         fading = min((residual / first) ** 2, 0.4**steps)

@@ -199,8 +199,8 @@ class LevelStep(StepRule):
                     self._level, best + level_fraction * max(self.upper_bound - best, least)
                 )
             tolerance = 0.1 * max(min(target.abs_gap, self._level - best), 0.1 * least)
-            projected = self._model.project(iterate.best, self._level, tolerance)
-            if not projected.infeasible(self._level):
+            projected = self._model.project(iterate.best, self._level, tolerance, stop)
+            if not projected.infeasible(self._level) or stop.reason() is not None:
                 break
             self.upper_bound = min(self.upper_bound, projected.upper_bound)
             if self.upper_bound - best <= least:

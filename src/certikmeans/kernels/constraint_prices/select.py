@@ -11,13 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from certikmeans._jit.dispatcher import njit
-from certikmeans.kernels.constraint_prices.compose import alternate, total_demand
+from certikmeans.kernels.constraint_prices.compose import alternate, priced_bound, total_demand
 from certikmeans.kernels.constraint_prices.size_cuts import values_after_cuts
 from certikmeans.kernels.constraint_prices.sizes import all_units, select_units
 from certikmeans.kernels.constraint_prices.workspace import mark_members, unmark_members
 
 MAX_PASSES = 8
 MAX_EXCHANGES = 30  # members of each side tried in exchanges of equal numbers
+OPTIMAL_RTOL = 1e-12  # a set that reaches the bound of the prices up to this is a best one
 
 
 class Selection(NamedTuple):
@@ -375,11 +376,13 @@ def select_marked(
     ids,  # IN   (m,) int32
     values,  # IN   (m,)
     theta,  # IN   price of size
+    bound,  # IN   upper bound on the value of a set
     work,  # IN/OUT members numbered; x is a solution of the linear program
     chosen,  # OUT  (m,) uint8
 ):
     """`select_set` after the linear program."""
     m = ids.size
+    sized = constraints.demand.size > 0
     selection = Selection(chosen, work.values[:m], work.counts[:m], work.set_mark, work.size)
     selection.total[0] = 0.0
     for i in range(m):
@@ -387,9 +390,11 @@ def select_marked(
         selection.gain[i] = values[i] - theta * work.demand[i]
         selection.conflicts[i] = 0
     order = round_solution(constraints, ids, work, selection)
-    improve_set(constraints, ids, order, work, selection)
+    value = -np.inf if sized else set_value(constraints, ids, values, work.position, chosen)
+    if value < bound - OPTIMAL_RTOL * abs(bound):
+        improve_set(constraints, ids, order, work, selection)
     feasible = True
-    if constraints.demand.size > 0:
+    if sized:
         for i in range(m):
             selection.gain[i] += theta * work.demand[i]
         feasible = meet_sizes(constraints, ids, work, selection)
@@ -406,6 +411,7 @@ def select_set(
     constraints,  # IN   ConstraintArrays
     ids,  # IN   (m,) int32, ascending
     values,  # IN   (m,) float64
+    least,  # IN   give up if prices show that no set has a larger value
     work,  # IN/OUT PriceWorkspace
     chosen,  # OUT  (m,) uint8
 ):
@@ -425,9 +431,12 @@ def select_set(
         if constraints.cut_of.size > 0:
             reduced = work.values[: ids.size]
             values_after_cuts(constraints, ids, values, scratch, reduced)
-        return select_units(reduced, low, high, scratch, chosen)
+        value = select_units(reduced, low, high, scratch, chosen)
+        return value if value > least else -np.inf
     mark_members(ids, work.position)
-    _, theta = alternate(constraints, ids, values, work)
-    value = select_marked(constraints, ids, values, theta, work, chosen)
+    constant, theta = alternate(constraints, ids, values, work)
+    bound, value = priced_bound(constant, values, work.best[: ids.size]), -np.inf
+    if bound > least:
+        value = select_marked(constraints, ids, values, theta, bound, work, chosen)
     unmark_members(ids, work.position)
     return value

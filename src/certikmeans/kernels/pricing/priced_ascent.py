@@ -137,7 +137,7 @@ def ascend_priced(
             select_by_forest(constraints, instance.forest, values, delta, trial)
         elif instance.disjoint_sets:
             best_of_all(constraints, values, trial)
-        elif select_set(constraints, ids[:m], values[:m], work, chosen[:m]) == -np.inf:
+        elif select_set(constraints, ids[:m], values[:m], -np.inf, work, chosen[:m]) == -np.inf:
             break
         else:
             trial[:] = 0

@@ -68,6 +68,7 @@ class PricedBox(NamedTuple):
     before: np.ndarray  # (d + 2,) the same before the last decisions
     estimate: np.ndarray  # (d + 2,) quadratic of the open groups
     demand: np.ndarray  # (2,) of the groups that are in; before the last decisions
+    constant: np.ndarray  # (1,) of the last prices
 
 
 class PricedWorkspace(NamedTuple):
@@ -140,6 +141,7 @@ def make_priced_workspace(instance, capacity):
             np.empty(d + 2),
             np.empty(d + 2),
             np.empty(2),
+            np.empty(1),
         ),
     )
 
@@ -282,6 +284,9 @@ def decide_by_sign(m, sized, may_shrink, work):
             if state[i] != OPEN:
                 continue
             s = ids[i]
+            could_leave, could_stay = upper[i] <= 0.0, lower[i] >= 0.0 and not sized
+            if not (could_leave or could_stay):
+                continue
             more, less = 0.0, 0.0
             if paired:
                 for e in range(indptr[s], indptr[s + 1]):
@@ -289,13 +294,15 @@ def decide_by_sign(m, sized, may_shrink, work):
                     if q >= 0 and state[q] == OPEN:
                         more += max(bonus[e], 0.0)
                         less += min(bonus[e], 0.0)
+                        if less == -np.inf and not could_leave:
+                            break
             # The margins of the ranges cover the rounding of these sums.
             if upper[i] + more <= 0.0:
                 if may_shrink:
                     state[i] = OUT
                     changed = True
                 continue
-            if sized or not lower[i] + less >= 0.0:
+            if not could_stay or not lower[i] + less >= 0.0:
                 continue
             if in_sets and has_open_mate(constraints, position, state, s, i):
                 continue
@@ -445,6 +452,7 @@ def bound_priced_box(instance, members, shifts, work, params, cutoff):
         limits[1] = instance.constraints.size_limits[1] - box.demand[0]
     ids, price, value = work.ids[:m], work.price[:m], work.value[:m]
     constant = update_prices(work.constraints, ids, value, work.prices, price)
+    box.constant[0] = constant
     by_mean = constant + fixed_mean_value(box)
     open_mass, radius, size = 0.0, 0.0, abs(constant)
     for i in range(m):

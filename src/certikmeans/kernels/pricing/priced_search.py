@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from certikmeans._jit.dispatcher import njit
+from certikmeans.kernels.constraint_prices.compose import priced_bound
 from certikmeans.kernels.constraint_prices.select import select_set
 from certikmeans.kernels.pricing.boxes import choose_axis
 from certikmeans.kernels.pricing.priced_box import bound_priced_box, make_priced_workspace
@@ -19,9 +20,6 @@ from certikmeans.kernels.pricing.search import (
     quadratic_at,
 )
 from certikmeans.kernels.pricing.set_selection import best_of_members
-
-# With this many pairs, counted at both ends, only one of so many boxes is searched for a set.
-PROBE_RARELY_MIN_PAIRS, RARE_PROBES = 60_000, 4
 
 
 class PricedStack(NamedTuple):
@@ -129,8 +127,12 @@ def process_priced_box(instance, stack, work, node, params, cutoff):
 
 
 @njit(cache=True, nogil=True)
-def probe_priced(instance, work, m):
-    """Value of a good admissible set at the maximizer; the set is in ``work.chosen``."""
+def probe_priced(instance, work, m, least):
+    """Value of a good admissible set at the maximizer; the set is in ``work.chosen``.
+
+    -inf where prices, those of the box or those at the maximizer, show that no set has a value
+    above ``least``: a selection takes several times as long as prices.
+    """
     box, y, ids, value = work.box, work.box.y, work.ids, work.value
     points, weights, lam = instance.points, instance.weights, instance.lam
     for j in range(y.size):
@@ -142,11 +144,14 @@ def probe_priced(instance, work, m):
             away = points[s, j] - y[j]
             r += away * away
         value[i] = lam[s] + work.shift[i] - weights[s] * r
+    fixed = quadratic_at(box.sums, y)
+    if fixed + priced_bound(box.constant[0], value[:m], work.price[:m]) <= least:
+        return -np.inf
     if instance.disjoint_sets:
-        chosen = best_of_members(work.constraints, m, work)
-    else:
-        chosen = select_set(work.constraints, ids[:m], value[:m], work.prices, work.chosen[:m])
-    return quadratic_at(box.sums, y) + chosen
+        return fixed + best_of_members(work.constraints, m, work)
+    return fixed + select_set(
+        work.constraints, ids[:m], value[:m], least - fixed, work.prices, work.chosen[:m]
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -201,8 +206,6 @@ def search_priced_boxes(
     box = work.box
     n_bounded, n_evaluations, n_found, unsplittable_bound = 0, 0.0, 0, -np.inf
     unsplittable_center = np.zeros(mean_error.size)
-    many = instance.constraints.pair_neighbors.size >= PROBE_RARELY_MIN_PAIRS
-    n_split, probe_interval = 0, RARE_PROBES if many else 1
     while n_open > 0 and n_evaluations < params.budget:
         node = n_open - 1
         free = starts[node] + sizes[node]  # entries beyond belonged to boxes that are closed
@@ -223,11 +226,7 @@ def search_priced_boxes(
         axis = choose_axis(
             instance, work.ids[:m], work.state, work.upper, work.lower, box.lo, box.hi, work.score
         )
-        # With very many pairs a selection takes longer than a bound: only in some boxes.
-        value = -np.inf
-        n_split += 1
-        if n_split % probe_interval == 0:
-            value = probe_priced(instance, work, m)
+        value = probe_priced(instance, work, m, cutoff)
         if value > cutoff:
             record_set(instance, work, m, value, improving_sets, n_found)
             n_found += 1
