@@ -104,7 +104,7 @@ def test_prices_hold_for_every_set(seed):
     work, price = price_workspace(arrays, n), np.empty(len(ids))
     constant = update_prices(arrays, ids, values, work, price)
     chosen = np.empty(len(ids), dtype=np.uint8)
-    selected = select_set(arrays, ids, values, work, chosen)
+    selected = select_set(arrays, ids, values, -np.inf, work, chosen)
     best = None
     every = (np.array(bits, dtype=bool) for bits in product((0, 1), repeat=len(ids)))
     for inside in (one for one in every if sizes.lower[0] <= one.sum() <= sizes.upper[0]):
