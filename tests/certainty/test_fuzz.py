@@ -16,6 +16,7 @@ def compared(seeds: range) -> Counter[str]:
     return total
 
 
+@pytest.mark.slow
 def test_fuzz():
     total = compared(range(70))
     assert all(total[f"method {name}"] >= 10 for name in METHODS)

@@ -30,7 +30,7 @@ SEARCHES = {
 
 @pytest.mark.parametrize("name", SEARCHES)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_contract(name, kind, seed):
     problem, _ = drawn_problem(seed, kind, largest=7)
     ctx = make_heuristic_context(problem, seed=seed)

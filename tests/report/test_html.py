@@ -166,10 +166,12 @@ def test_table_of_clusters():
 
 
 @pytest.mark.parametrize(
-    "shape",
-    [(1, 1, 1), (2, 2, 2), (30, 1, 3), (300, 40, 30), (9000, 2, 3)],
+    ("shape", "scale"),
+    [
+        *((shape, 1.0) for shape in [(1, 1, 1), (2, 2, 2), (300, 40, 30), (9000, 2, 3)]),
+        *(((30, 1, 3), scale) for scale in [0.0, 1e-60, 1.0, 1e55]),
+    ],
 )
-@pytest.mark.parametrize("scale", [0.0, 1e-60, 1.0, 1e55])
 def test_page_of_any_shape_and_scale(shape, scale):
     problem, result = example(*shape, scale=scale)
     page = page_of(problem, result)

@@ -80,12 +80,9 @@ def draw_sample(problem: ReducedProblem, size: int, rng: np.random.Generator) ->
     rows = np.flatnonzero(np.repeat(kept, sizes))
     if len(rows) < problem.n_clusters:
         rows = np.arange(problem.n_groups)
-    points, weights = np.ascontiguousarray(problem.points[rows]), problem.weights[rows]
-    # As the arrays of presolve: kernels are compiled again for writable arrays.
-    points.flags.writeable = weights.flags.writeable = False
     sample = ReducedProblem(
-        points=points,
-        weights=weights,
+        points=np.ascontiguousarray(problem.points[rows]),
+        weights=problem.weights[rows],
         label_constraints=problem.label_constraints.subset(rows),
         n_clusters=problem.n_clusters,
         offset=0.0,

@@ -128,10 +128,8 @@ class PresolvedProblem:
             return None
         constraints, fixed = separate_fixed_penalty(constraints, before.n_clusters)
         offset = before.offset + aggregated.offset + max(0.0, fixed)
-        reduced = _read_only(
-            ReducedProblem(
-                aggregated.means, aggregated.weights, constraints, before.n_clusters, offset
-            )
+        reduced = ReducedProblem(
+            aggregated.means, aggregated.weights, constraints, before.n_clusters, offset
         )
         n_left_out = int(self.group_of_point.max()) + 1 - before.n_groups
         rows = np.concatenate([row_of_group, reduced.n_groups + np.arange(n_left_out)])
@@ -213,7 +211,7 @@ def presolve(
         weightless = rotated.presolve_points(aggregated.means[n_kept:])
         steps = (*steps, ZeroWeightRemoval(points, weights, weightless))
     offset = aggregated.offset + max(0.0, fixed)
-    reduced = _read_only(ReducedProblem(points, weights, constraints, problem.n_clusters, offset))
+    reduced = ReducedProblem(points, weights, constraints, problem.n_clusters, offset)
     return PresolvedProblem(
         reduced, feasible.labels, group_of_point, centering.center, rotated.axes, steps
     )
@@ -221,12 +219,6 @@ def presolve(
 
 def _penalty_step(fixed: float) -> tuple[FixedPenalty, ...]:
     return () if fixed == 0.0 else (FixedPenalty(fixed),)
-
-
-def _read_only(reduced: ReducedProblem) -> ReducedProblem:
-    for array in (reduced.points, reduced.weights):
-        array.flags.writeable = False
-    return reduced
 
 
 def _order_zero_weight_last(problem: Problem, groups: Labels) -> tuple[Labels, int]:

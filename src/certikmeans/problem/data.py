@@ -399,6 +399,13 @@ class ReducedProblem:
     n_clusters: int
     offset: float  # sum of squares inside the groups, and penalties that every labelling pays
 
+    def __post_init__(self) -> None:
+        """Make the arrays read-only: kernels would be compiled again for writable ones."""
+        for name in ("points", "weights"):
+            view = getattr(self, name).view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
     @property
     def graph(self) -> CannotLinkGraph:
         """The cannot-links among the constraints, for lower bounds. See `label_constraints`."""
