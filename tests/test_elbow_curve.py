@@ -77,7 +77,7 @@ def test_all_kinds_of_constraints_and_weights():
 
 def test_repr():
     made = Elbow(np.array([2, 3]), np.array([1.23456789, 1.0]), np.array([1.3, np.inf]), ())
-    assert repr(made) == "Elbow(K=2: [1.23456, 1.30001], K=3: [1, infinite])"
+    assert repr(made) == "Elbow(K=2: [1.23456, 1.3], K=3: [1, infinite])"
 
 
 def test_plot_axes():
