@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, final
 
 from certikmeans._numbers import count
-from certikmeans._types import Floats, Ints
 from certikmeans.cli.parameters import INPUT, PAIRS, SIZES, FieldOptions, parse_numbers
 from certikmeans.cli.process import show_path_as, with_option_names
 from certikmeans.errors import Argument, InputError, Message
@@ -23,6 +22,7 @@ from certikmeans.errors import Argument, InputError, Message
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from certikmeans._types import Floats, Ints
     from certikmeans.problem import Problem
     from certikmeans.problem.constraints import Constraints
     from certikmeans.problem.io import LinkFile, PointTable
